@@ -1,0 +1,175 @@
+# naspipe: one non-recursive makefile. `make help` lists the targets.
+# User variables (CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR WERROR SAN V) are left to the user; ours
+# begin with NP_.
+
+CC       ?= cc
+AR       ?= ar
+CFLAGS   ?= -O3 -g
+PREFIX   ?= /usr/local
+WERROR   ?= -Werror
+SAN      ?=
+V        ?=
+BUILD    ?= build$(if $(SAN),-$(SAN))
+
+Q        := $(if $(V),,@)
+SAY       = @$(if $(V),:,printf '%-6s %s\n' $(1) $(2))
+
+VERSION  := 0.1.0
+TOOLS    := np-partition np-train np-predict-trace np-verify
+
+NP_PACKAGES := yaml-0.1 libzstd libcrypto jansson
+NP_CPPFLAGS := -Ilibcore -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+               -DNP_VERSION='"$(VERSION)"' -MMD -MP
+NP_WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+               -Wformat=2 -Wundef $(WERROR)
+NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
+               $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=all))
+# The numeric flags come last: no user flag may switch contraction or fast-math on.
+NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
+NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NUMERIC)
+NP_LIBS      = $(shell pkg-config --libs $(NP_PACKAGES)) -lm -pthread
+
+LIB_SRC  := $(sort $(wildcard libcore/*/*.c))
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+LIB      := $(BUILD)/libnaspipe.a
+CMD_SRC  := $(sort $(wildcard cmd/*.c))
+CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
+CLI_OBJ  := $(filter-out $(TOOLS:%=$(BUILD)/cmd/%.o),$(CMD_OBJ))
+BIN      := $(patsubst cmd/%.c,$(BUILD)/%,$(wildcard $(TOOLS:%=cmd/%.c)))
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
+UNIT_AUX := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
+
+all: $(BIN)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_ISA) $(NP_CFLAGS) -c -o $@ $<
+
+# A file name that ends in an instruction set is compiled for it.
+$(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma
+$(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+
+$(LIB): $(LIB_OBJ)
+	@rm -f $@
+	$(call SAY,AR,$@)
+	$(Q)$(AR) rcs $@ $^
+
+$(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
+
+$(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(shell pkg-config --libs check)
+
+# Rebuild everything when the compiler or a flag changes.
+FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) $(NP_NUMERIC) $(LDFLAGS)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
+
+# --- tests ---------------------------------------------------------------------------------------
+
+# The whole hash matrix; a covering subset under the sanitizers, which are ten times slower.
+check-unit: $(UNIT_BIN)
+	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(UNIT_BIN)
+
+check-cli: $(BIN) completions
+	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C bats --print-output-on-failure tests/cli
+
+check: check-unit
+	+@$(MAKE) --no-print-directory check-cli
+
+# Formatting, scripts, manual pages, headers that compile alone, and a library that is silent.
+lint: $(LIB)
+	@.ci/lint $(LIB)
+
+# --- benchmarks ----------------------------------------------------------------------------------
+
+BENCH    := $(patsubst tests/bench/bench_%.c,%,$(wildcard tests/bench/bench_*.c))
+
+# OpenBLAS is what this benchmark compares with; nothing else needs it.
+$(BUILD)/tests/bench/bench_matmul: NP_BENCH_LIBS = -lopenblas
+
+$(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_BENCH_LIBS)
+
+$(BENCH:%=bench-%): bench-%: $(BUILD)/tests/bench/bench_%
+	@OPENBLAS_NUM_THREADS=1 $<
+
+# All of it, one after the other: kernels, matrix products, scheduler, and a run beside PyTorch.
+bench: $(BIN) $(BENCH:%=$(BUILD)/tests/bench/bench_%)
+	@NP_BUILD=$(BUILD) tests/bench/run
+
+# --- demo, completions, installation ---------------------------------------------------------------
+
+demo: $(BIN)
+	@NP_BIN=$(abspath $(BUILD)) examples/demo
+
+SHELLS   := bash zsh fish
+COMPLETE := $(foreach s,$(SHELLS),$(BUILD)/completions/naspipe.$(s))
+completions: $(COMPLETE)
+$(BUILD)/completions/naspipe.%: completions/generate $(BIN)
+	@mkdir -p $(@D)
+	$(Q)completions/generate $* $(BIN) > $@.new && mv $@.new $@
+
+MAN1     := $(wildcard man/*.1)
+MAN5     := $(wildcard man/*.5)
+MAN7     := $(wildcard man/*.7)
+install: all completions
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
+	    $(DESTDIR)$(PREFIX)/share/naspipe/examples
+	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(MAN5) $(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 644 $(MAN7) $(DESTDIR)$(PREFIX)/share/man/man7
+	for tool in $(TOOLS); do \
+	    install -m 644 $(BUILD)/completions/naspipe.bash \
+	        $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
+	    install -m 644 $(BUILD)/completions/naspipe.fish \
+	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; done
+	install -m 644 $(BUILD)/completions/naspipe.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
+	install -m 644 $(wildcard examples/*.yaml) $(DESTDIR)$(PREFIX)/share/naspipe/examples
+
+uninstall:
+	rm -f $(TOOLS:%=$(DESTDIR)$(PREFIX)/bin/%) \
+	    $(MAN1:man/%=$(DESTDIR)$(PREFIX)/share/man/man1/%) \
+	    $(MAN5:man/%=$(DESTDIR)$(PREFIX)/share/man/man5/%) \
+	    $(MAN7:man/%=$(DESTDIR)$(PREFIX)/share/man/man7/%) \
+	    $(TOOLS:%=$(DESTDIR)$(PREFIX)/share/bash-completion/completions/%) \
+	    $(TOOLS:%=$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/%.fish) \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
+	rm -rf $(DESTDIR)$(PREFIX)/share/naspipe
+
+deps:
+	@.ci/deps
+
+dist:
+	@mkdir -p dist
+	git archive --prefix=naspipe-$(VERSION)/ -o dist/naspipe-$(VERSION).tar.gz HEAD
+
+clean:
+	rm -rf build build-* dist
+
+help:
+	@echo 'all check check-unit check-cli lint bench demo deps completions install uninstall dist clean'
+	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours; SAN=address|undefined|thread; V=1; WERROR='
+
+# `make deps check` also works with -j: nothing is compiled before its packages are there.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+$(BUILD)/flags: | deps
+endif
+
+FORCE:
+.PHONY: all check check-unit check-cli lint bench demo completions install uninstall deps dist clean \
+        help FORCE $(BENCH:%=bench-%)
+.SECONDARY:
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
+         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d)
