@@ -1,0 +1,77 @@
+#include "io/digest.h"
+
+#include <openssl/evp.h>
+
+static enum np_status fail(struct np_error *err)
+{
+    return np_fail(err, NP_EMEM, "cannot compute SHA-256");
+}
+
+enum np_status np_digest_compute(struct np_digest *out, const void *bytes, size_t n,
+                                 struct np_error *err)
+{
+    return EVP_Digest(bytes, n, out->b, NULL, EVP_sha256(), NULL) == 1 ? NP_OK : fail(err);
+}
+
+enum np_status np_sha256_begin(struct np_sha256 *sha, struct np_error *err)
+{
+    if (!sha->context)
+        sha->context = EVP_MD_CTX_new();
+    if (!sha->context || EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL) != 1)
+        return fail(err);
+    return NP_OK;
+}
+
+enum np_status np_sha256_add(struct np_sha256 *sha, const void *bytes, size_t n,
+                             struct np_error *err)
+{
+    return EVP_DigestUpdate(sha->context, bytes, n) == 1 ? NP_OK : fail(err);
+}
+
+enum np_status np_sha256_end(struct np_sha256 *sha, struct np_digest *out, struct np_error *err)
+{
+    return EVP_DigestFinal_ex(sha->context, out->b, NULL) == 1 ? NP_OK : fail(err);
+}
+
+void np_sha256_clear(struct np_sha256 *sha)
+{
+    if (!sha)
+        return;
+    EVP_MD_CTX_free(sha->context);
+    sha->context = NULL;
+}
+
+struct np_digest_hex np_digest_hex(const struct np_digest *digest)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct np_digest_hex out;
+    for (size_t i = 0; i < sizeof digest->b; i++) {
+        out.s[2 * i] = digits[digest->b[i] >> 4];
+        out.s[2 * i + 1] = digits[digest->b[i] & 15];
+    }
+    out.s[NP_DIGEST_HEX] = '\0';
+    return out;
+}
+
+/* The value of a lower-case digit, or -1. */
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool np_digest_parse(struct np_digest *out, const char *text, size_t length)
+{
+    struct np_digest digest;
+    if (length != NP_DIGEST_HEX)
+        return false;
+    for (size_t i = 0; i < sizeof digest.b; i++) {
+        int high = digit_value(text[2 * i]), low = high < 0 ? -1 : digit_value(text[2 * i + 1]);
+        if (low < 0)
+            return false;
+        digest.b[i] = (uint8_t)(high << 4 | low);
+    }
+    *out = digest;
+    return true;
+}

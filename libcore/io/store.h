@@ -1,0 +1,66 @@
+/* The object store: bytes named by their SHA-256, each in a file of its own, compressed.
+ *
+ *     <store>/ab/cdef...   one zstd frame that states its content's size
+ *
+ * The name says what the content must be, so an object is written once and read with proof. Objects
+ * are data from outside: nothing is believed before the digest agrees, and memory is taken only
+ * for sizes that the caller stated.
+ *
+ * Errors:    NP_EDATA "object '<digest>' is damaged: ..." or "... is missing"; NP_EIO; NP_EMEM.
+ * Ownership: a zeroed struct np_store is empty; np_store_clear releases it.
+ * Threads:   one at a time per struct np_store; several stores on one directory are safe, also in
+ *            several processes.
+ */
+#ifndef NP_IO_STORE_H
+#define NP_IO_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "io/digest.h"
+
+struct np_store {
+    char *path;                  /* the directory */
+    char *object;                /* room for the path of one object */
+    void *compressor, *expander; /* zstd's contexts */
+    uint8_t *buffer;             /* one block in, one block out */
+    struct np_sha256 sha;
+    bool unsynced[256]; /* directories with names that may not be durable yet */
+    bool dir_unsynced;  /* the same for the store's own directory */
+};
+
+/* Opens the store in an existing directory; makes nothing until the first put. */
+enum np_status np_store_init(struct np_store *store, const char *path, struct np_error *err);
+void np_store_clear(struct np_store *store);
+
+/* Stores n bytes under their digest, which is *out; does nothing if they are there. The content is
+ * on disk when this returns and the name after np_store_sync, so that a checkpoint of thousands of
+ * objects synchronises each of the 256 directories once. */
+enum np_status np_store_put(struct np_store *store, struct np_digest *out, const void *bytes,
+                            size_t n, struct np_error *err);
+enum np_status np_store_sync(struct np_store *store, struct np_error *err);
+
+/* Reads the object of exactly n bytes into out, and compares its digest. On failure out holds
+ * nothing that may be used. */
+enum np_status np_store_get(struct np_store *store, const struct np_digest *digest, void *out,
+                            size_t n, struct np_error *err);
+
+/* The same without keeping the content: *size is its length. */
+enum np_status np_store_check(struct np_store *store, const struct np_digest *digest,
+                              uint64_t *size, struct np_error *err);
+
+/* *out: whether the object is there; its content is not looked at. */
+enum np_status np_store_has(struct np_store *store, bool *out, const struct np_digest *digest,
+                            struct np_error *err);
+
+/* Calls visit for every object in the order of the digests and stops at the first failure. Files
+ * that are not named as objects, such as a crashed writer's, are passed over. visit may use the
+ * store. */
+typedef enum np_status np_store_visit(void *context, const struct np_digest *digest,
+                                      struct np_error *err);
+enum np_status np_store_each(struct np_store *store, np_store_visit *visit, void *context,
+                             struct np_error *err);
+
+#endif
