@@ -1,0 +1,318 @@
+/* Body of attention_avx2.c and attention_avx512.c.
+ *
+ * A member takes whole heads. A head's operands are packed once; its rows are worked off in tiles of
+ * NP_ATTN_TILE queries, in the backward in blocks of NP_KC queries, which are the chunks of the sums
+ * over queries: so no more than two blocks of scores exist at any time.
+ */
+#ifndef NP_NUM_ATTENTION_SIMD_H
+#define NP_NUM_ATTENTION_SIMD_H
+
+#include <math.h>
+#include <string.h>
+
+#include "num/attention.h"
+#include "num/backend.h"
+#include "num/elementary.h"
+#include "num/gemm.h"
+#include "num/simd.h"
+
+#define NR (2 * NP_VW)
+#define LANES 32
+#define LANE_VECTORS (LANES / NP_VW)
+
+_Static_assert(NP_ATTN_TILE == LANES, "a row ends with a whole step of the lane sum");
+
+static size_t round_up(size_t count, size_t unit)
+{
+    return (count + unit - 1) / unit * unit;
+}
+
+/* A whole right operand, k x n: panels of NP_KC inner indices, each as np_gemm_pack_b leaves it. */
+struct packed {
+    const float *data;
+    size_t k, n;
+};
+
+struct scratch {
+    float *operands[NP_ATTENTION_PACKED];
+    float *p, *dp; /* rows are ld floats apart: odd in cache lines, so that columns spread */
+    size_t ld;
+};
+
+static struct scratch carve(const struct np_team *team, const struct np_head *h)
+{
+    struct scratch s;
+    size_t length = round_up(h->length, NP_GEMM_NR);
+    float *at = team->scratch;
+    for (size_t i = 0; i < NP_ATTENTION_PACKED; i++, at += length * round_up(h->width, NP_GEMM_NR))
+        s.operands[i] = at;
+    s.ld = length + NP_GEMM_PAD;
+    s.p = at;
+    s.dp = at + NP_KC * s.ld;
+    return s;
+}
+
+static struct packed pack(float *dst, const float *b, size_t ldb, bool trans, size_t k, size_t n)
+{
+    struct packed packed = {dst, k, n};
+    for (size_t p = 0; p < k; p += NP_KC) {
+        size_t kc = np_min(NP_KC, k - p);
+        NP_SIMD(np_gemm_pack_b)
+        (dst + p * round_up(n, NR), kc * NR, b + p * (trans ? 1 : ldb), ldb, trans, kc, n);
+    }
+    return packed;
+}
+
+/* C[m][n] = sum over inner indices begin..end-1 of A B; a points to inner index begin. */
+struct product {
+    float *c;
+    size_t ldc;
+    const float *a;
+    size_t a_row, a_col;
+    size_t m, n, begin, end;
+    bool add; /* C += */
+};
+
+static void multiply(const struct product *x, const struct packed *b)
+{
+    struct np_gemm g = {.m = x->m, .n = x->n, .a = x->a, .a_row = x->a_row, .a_col = x->a_col};
+    g.c = x->c;
+    g.ldc = x->ldc;
+    g.first = !x->add;
+    for (size_t p = x->begin; p < x->end; p += g.kc) {
+        size_t panel = p / NP_KC * NP_KC;
+        g.kc = g.step = np_min(panel + NP_KC, x->end) - p;
+        g.sliver = np_min(NP_KC, b->k - panel) * NR;
+        g.b = b->data + panel * round_up(b->n, NR) + (p - panel) * NR;
+        NP_SIMD(np_gemm_run)(&g);
+        g.a += g.kc * g.a_col;
+        g.first = false;
+    }
+}
+
+static float combine_lanes(const vf sum[LANE_VECTORS])
+{
+    float lane[LANES];
+    for (size_t v = 0; v < LANE_VECTORS; v++)
+        v_store(lane + v * NP_VW, sum[v]);
+    for (size_t stride = LANES / 2; stride > 0; stride /= 2)
+        for (size_t l = 0; l < stride; l++)
+            lane[l] = lane[l] + lane[l + stride];
+    return lane[0];
+}
+
+/* Scales the scores and finds their maximum; `count` of them, a multiple of LANES. */
+static float scale_max(float *s, size_t count, float scale)
+{
+    float lane[NP_VW], max;
+    vf top = v_set1(-INFINITY), factor = v_set1(scale);
+    for (size_t j = 0; j < count; j += NP_VW) {
+        vf x = v_mul(v_load(s + j), factor);
+        v_store(s + j, x);
+        top = v_max(x, top);
+    }
+    v_store(lane, top);
+    max = lane[0];
+    for (size_t l = 1; l < NP_VW; l++)
+        max = lane[l] > max ? lane[l] : max;
+    return max + 0; /* so that the sign of a zero does not depend on who looked first */
+}
+
+static float sum_row(const float *e, size_t count)
+{
+    vf sum[LANE_VECTORS];
+    for (size_t v = 0; v < LANE_VECTORS; v++)
+        sum[v] = v_zero();
+    for (size_t j = 0; j < count; j += LANES)
+        for (size_t v = 0; v < LANE_VECTORS; v++)
+            sum[v] = v_add(sum[v], v_load(e + j + v * NP_VW));
+    return combine_lanes(sum);
+}
+
+static void exponentials(float *s, size_t count, float max)
+{
+    for (size_t j = 0; j < count; j++)
+        s[j] = np_expf(s[j] - max);
+}
+
+static void probabilities(float *e, size_t count, float sum)
+{
+    for (size_t j = 0; j < count; j++) {
+        float p = e[j] / sum;
+        e[j] = p < NP_FLUSH ? 0 : p;
+    }
+}
+
+static void fill(float *x, size_t begin, size_t end, float value)
+{
+    for (; begin < end; begin++)
+        x[begin] = value;
+}
+
+/* Scores of query i to its probabilities. The row is padded to `end`: e is never negative, so its
+ * lanes may add +0 for the keys after i. */
+static void softmax_row(float *s, float stats[2], size_t i, size_t end, float scale)
+{
+    fill(s, i + 1, end, s[0]);
+    stats[0] = scale_max(s, end, scale);
+    exponentials(s, end, stats[0]);
+    fill(s, i + 1, end, 0);
+    stats[1] = sum_row(s, end);
+    probabilities(s, end, stats[1]);
+}
+
+/* Rows of scores q k (or dout v) of the tile of queries i..; key columns of whole slivers. */
+static void score_tile(float *s, size_t ld, const float *rows, size_t ld_rows,
+                       const struct np_head *h, const struct packed *keys, size_t i)
+{
+    size_t end = np_tile_end(h, i);
+    struct product x = {.c = s, .ldc = ld, .a = rows + i * ld_rows, .a_row = ld_rows, .a_col = 1};
+    x.m = end - i;
+    x.n = round_up(end, NR);
+    x.end = h->width;
+    multiply(&x, keys);
+}
+
+static void attend(const struct np_head *h, float *out, float *stats, const struct scratch *s)
+{
+    struct packed keys = pack(s->operands[0], h->k, h->ld, true, h->width, h->length);
+    struct packed values = pack(s->operands[1], h->v, h->ld, false, h->length, h->width);
+    for (size_t i = 0, end; i < h->length; i = end) {
+        end = np_tile_end(h, i);
+        score_tile(s->p, s->ld, h->q, h->ld, h, &keys, i);
+        for (size_t r = i; r < end; r++)
+            softmax_row(s->p + (r - i) * s->ld, stats + 2 * r, r, round_up(end, LANES), h->scale);
+        struct product x = {.c = out + i * h->ld_out, .ldc = h->ld_out, .m = end - i, .end = end};
+        x.n = h->width;
+        x.a = s->p;
+        x.a_row = s->ld;
+        x.a_col = 1;
+        multiply(&x, &values);
+    }
+}
+
+void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
+                           const struct np_attention *at)
+{
+    struct np_share items = np_team_share(team, at->samples * at->heads, 1);
+    for (size_t item = items.begin; item < items.end; item++) {
+        struct np_head h = np_head_at(at, item);
+        struct scratch s = carve(team, &h);
+        attend(&h, out + h.out_offset, stats + h.stats_offset, &s);
+    }
+}
+
+/* Lane sum over j < count of fma(p, dp). Lanes may be -0, so the last step adds no padding. */
+static float dot_lanes(const float *p, const float *dp, size_t count)
+{
+    vf sum[LANE_VECTORS];
+    float lane[LANES];
+    size_t j = 0;
+    for (size_t v = 0; v < LANE_VECTORS; v++)
+        sum[v] = v_zero();
+    for (; j + LANES <= count; j += LANES)
+        for (size_t v = 0; v < LANE_VECTORS; v++)
+            sum[v] = v_fma(v_load(p + j + v * NP_VW), v_load(dp + j + v * NP_VW), sum[v]);
+    for (size_t v = 0; v < LANE_VECTORS; v++)
+        v_store(lane + v * NP_VW, sum[v]);
+    for (size_t l = 0; j + l < count; l++)
+        lane[l] = fmaf(p[j + l], dp[j + l], lane[l]);
+    for (size_t v = 0; v < LANE_VECTORS; v++)
+        sum[v] = v_load(lane + v * NP_VW);
+    return combine_lanes(sum);
+}
+
+/* Scores of query i in p to its probabilities, dp to ds. */
+static void grad_row(float *p, float *dp, const float stats[2], size_t i, size_t end, float scale)
+{
+    fill(p, i + 1, end, p[0]);
+    for (size_t j = 0; j < end; j++)
+        p[j] = np_expf(p[j] * scale - stats[0]);
+    probabilities(p, end, stats[1]);
+    float a = dot_lanes(p, dp, i + 1);
+    for (size_t j = 0; j <= i; j++)
+        dp[j] = (p[j] * (dp[j] - a)) * scale;
+    fill(p, i + 1, end, 0);
+    fill(dp, i + 1, end, 0);
+}
+
+/* The packed operands of the backward. */
+struct operands {
+    struct packed keys_trans, values_trans, keys, queries, dout;
+};
+
+/* p, ds and dq of the queries first..last-1. */
+static void grad_queries(const struct np_head *h, float *dq, const float *dout, const float *stats,
+                         const struct operands *o, const struct scratch *s, size_t first,
+                         size_t last)
+{
+    for (size_t i = first, end; i < last; i = end) {
+        float *p = s->p + (i - first) * s->ld, *dp = s->dp + (i - first) * s->ld;
+        end = np_tile_end(h, i);
+        score_tile(p, s->ld, h->q, h->ld, h, &o->keys_trans, i);
+        score_tile(dp, s->ld, dout, h->ld_out, h, &o->values_trans, i);
+        for (size_t r = i; r < end; r++)
+            grad_row(p + (r - i) * s->ld, dp + (r - i) * s->ld, stats + 2 * r, r,
+                     round_up(end, LANES), h->scale);
+        struct product x = {.c = dq + i * h->ld, .ldc = h->ld, .m = end - i, .end = end};
+        x.n = h->width;
+        x.a = dp;
+        x.a_row = s->ld;
+        x.a_col = 1;
+        multiply(&x, &o->keys);
+    }
+}
+
+/* dv (from p, dout) or dk (from ds, q): adds the chunk of queries first..last-1 to all keys before
+ * it at once, and begins the sums of the keys inside it tile by tile. */
+static void grad_keys(const struct np_head *h, float *dk, const float *p, size_t ld,
+                      const struct packed *rows, size_t first, size_t last)
+{
+    struct product x = {.c = dk, .ldc = h->ld, .a = p, .a_row = 1, .a_col = ld, .m = first};
+    x.n = h->width;
+    x.begin = first;
+    x.end = last;
+    x.add = true;
+    if (first > 0)
+        multiply(&x, rows);
+    x.add = false;
+    for (size_t j = first; j < last; j += x.m) {
+        x.m = np_tile_end(h, j) - j;
+        x.begin = j;
+        x.a = p + (j - first) * ld + j;
+        x.c = dk + j * h->ld;
+        multiply(&x, rows);
+    }
+}
+
+static void attend_grad(const struct np_head *h, float *dqkv, const float *dout, const float *stats,
+                        size_t width, const struct scratch *s)
+{
+    struct operands o = {
+        pack(s->operands[0], h->k, h->ld, true, h->width, h->length),
+        pack(s->operands[1], h->v, h->ld, true, h->width, h->length),
+        pack(s->operands[2], h->k, h->ld, false, h->length, h->width),
+        pack(s->operands[3], h->q, h->ld, false, h->length, h->width),
+        pack(s->operands[4], dout, h->ld_out, false, h->length, h->width),
+    };
+    for (size_t first = 0, last; first < h->length; first = last) {
+        last = np_min(first + NP_KC, h->length);
+        grad_queries(h, dqkv, dout, stats, &o, s, first, last);
+        grad_keys(h, dqkv + width, s->dp, s->ld, &o.queries, first, last);
+        grad_keys(h, dqkv + 2 * width, s->p, s->ld, &o.dout, first, last);
+    }
+}
+
+void NP_SIMD(np_attention_grad)(struct np_team *team, float *dqkv, const float *dout,
+                                const float *stats, const struct np_attention *at)
+{
+    struct np_share items = np_team_share(team, at->samples * at->heads, 1);
+    for (size_t item = items.begin; item < items.end; item++) {
+        struct np_head h = np_head_at(at, item);
+        struct scratch s = carve(team, &h);
+        attend_grad(&h, dqkv + h.qkv_offset, dout + h.out_offset, stats + h.stats_offset, at->width,
+                    &s);
+    }
+}
+
+#endif

@@ -1,0 +1,24 @@
+#include "base/memory.h"
+#include "num/attention.h"
+#include "num/gemm.h"
+#include "num/kernels.h"
+
+static size_t round_up(size_t count, size_t unit)
+{
+    return (count + unit - 1) / unit * unit;
+}
+
+/* Packed A and B of a matrix product. */
+static size_t matmul_floats(void)
+{
+    return NP_GEMM_NC * NP_KC + NP_GEMM_MC * (NP_KC + NP_GEMM_PAD);
+}
+
+size_t np_kernels_scratch_bytes(size_t length, size_t head_width)
+{
+    size_t t = round_up(length, NP_GEMM_NR), d = round_up(head_width, NP_GEMM_NR);
+    size_t attention =
+        NP_ATTENTION_PACKED * t * d + NP_ATTENTION_BLOCKS * NP_KC * (t + NP_GEMM_PAD);
+    size_t floats = matmul_floats() > attention ? matmul_floats() : attention;
+    return round_up(floats * sizeof(float), NP_ALIGN);
+}

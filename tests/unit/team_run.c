@@ -1,0 +1,47 @@
+#include "team_run.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+struct member {
+    struct np_team team;
+    pthread_t thread;
+    void (*function)(struct np_team *, void *);
+    void *arg;
+};
+
+static void *run(void *arg)
+{
+    struct member *m = arg;
+    m->function(&m->team, m->arg);
+    return NULL;
+}
+
+void team_run(int size, size_t scratch_bytes, void (*function)(struct np_team *, void *), void *arg)
+{
+    struct member members[8];
+    struct np_barrier *barrier = NULL;
+    ck_assert(size >= 1 && size <= 8);
+    if (size > 1)
+        ck_assert_int_eq(np_barrier_new(&barrier, size, NULL), NP_OK);
+    for (int i = 0; i < size; i++) {
+        struct member *m = &members[i];
+        m->team = (struct np_team){.rank = i, .size = size, .barrier = barrier};
+        m->team.scratch_bytes = scratch_bytes;
+        ck_assert_int_eq(np_alloc(&m->team.scratch, scratch_bytes, 1, NULL), NP_OK);
+        m->function = function;
+        m->arg = arg;
+        if (i > 0)
+            ck_assert_int_eq(pthread_create(&m->thread, NULL, run, m), 0);
+    }
+    run(&members[0]);
+    for (int i = 0; i < size; i++) {
+        if (i > 0)
+            ck_assert_int_eq(pthread_join(members[i].thread, NULL), 0);
+        free(members[i].team.scratch);
+    }
+    np_barrier_free(barrier);
+}
