@@ -1,0 +1,58 @@
+/* Scalar reference of num/kernels.h: sums over rows, the transpose. */
+#ifndef NP_NUM_COLUMNS_SCALAR_H
+#define NP_NUM_COLUMNS_SCALAR_H
+
+#include <math.h>
+
+#include "num/loops.h"
+
+/* The running result of a chunked sum after one more chunk, which begins at index begin. */
+static float add_chunk(float sum, float chunk, size_t begin, bool accumulate)
+{
+    return begin == 0 && !accumulate ? chunk : sum + chunk;
+}
+
+static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta, const float *x,
+                                  const float *dy, const float *mean, const float *rstd,
+                                  size_t rows, size_t cols, size_t grain, bool accumulate)
+{
+    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
+    for (size_t c = share.begin; c < share.end; c++) {
+        for (size_t begin = 0, end; begin < rows; begin = end) {
+            float gamma = 0.0f, beta = 0.0f;
+            end = np_chunk_end(begin, rows, grain);
+            for (size_t r = begin; r < end; r++) {
+                float h = (x[r * cols + c] - mean[r]) * rstd[r];
+                gamma = fmaf(dy[r * cols + c], h, gamma);
+                beta = beta + dy[r * cols + c];
+            }
+            dgamma[c] = add_chunk(dgamma[c], gamma, begin, accumulate);
+            dbeta[c] = add_chunk(dbeta[c], beta, begin, accumulate);
+        }
+    }
+}
+
+static void colsum(struct np_team *team, float *out, const float *x, size_t rows, size_t cols,
+                   size_t grain, bool accumulate)
+{
+    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
+    for (size_t c = share.begin; c < share.end; c++) {
+        for (size_t begin = 0, end; begin < rows; begin = end) {
+            float acc = 0.0f;
+            end = np_chunk_end(begin, rows, grain);
+            for (size_t r = begin; r < end; r++)
+                acc = acc + x[r * cols + c];
+            out[c] = add_chunk(out[c], acc, begin, accumulate);
+        }
+    }
+}
+
+static void transpose(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
+{
+    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
+    for (size_t c = share.begin; c < share.end; c++)
+        for (size_t r = 0; r < rows; r++)
+            y[c * rows + r] = x[r * cols + c];
+}
+
+#endif

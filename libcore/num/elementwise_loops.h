@@ -1,0 +1,50 @@
+/* Kernels of num/kernels.h: element by element without a transcendental function. */
+#ifndef NP_NUM_ELEMENTWISE_LOOPS_H
+#define NP_NUM_ELEMENTWISE_LOOPS_H
+
+#include <string.h>
+
+#include "num/elementary.h"
+#include "num/loops.h"
+
+static void bias_add(struct np_team *team, float *y, const float *x, const float *bias, size_t rows,
+                     size_t cols)
+{
+    struct np_share share = np_team_share(team, rows, 1);
+    for (size_t r = share.begin; r < share.end; r++) {
+        const float *in = x + r * cols;
+        float *out = y + r * cols;
+        NP_INDEPENDENT
+        for (size_t j = 0; j < cols; j++)
+            out[j] = in[j] + bias[j];
+    }
+}
+
+static bool add(struct np_team *team, float *y, const float *a, const float *b, size_t count)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    uint32_t bad = 0;
+    NP_INDEPENDENT
+    for (size_t i = share.begin; i < share.end; i++) {
+        y[i] = a[i] + b[i];
+        bad |= !np_is_finite(y[i]);
+    }
+    return !bad;
+}
+
+static bool all_finite(struct np_team *team, const float *x, size_t count)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    uint32_t bad = 0;
+    for (size_t i = share.begin; i < share.end; i++)
+        bad |= !np_is_finite(x[i]);
+    return !bad;
+}
+
+static void zero(struct np_team *team, float *y, size_t count)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    memset(y + share.begin, 0, (share.end - share.begin) * sizeof *y);
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* The reference backend: what every other one is compared with, and what runs where there is none.
+ */
+#include "num/activation_loops.h"
+#include "num/backend.h"
+#include "num/columns_scalar.h"
+#include "num/dwconv_scalar.h"
+#include "num/elementwise_loops.h"
+#include "num/embedding_loops.h"
+#include "num/kernels_table.h"
+#include "num/norm_scalar.h"
+#include "num/optimizer_loops.h"
+#include "num/random_loops.h"
+
+NP_TABLE(scalar);

@@ -1,0 +1,28 @@
+/* Helpers of the loops that every CPU backend is made of. Private to num/.
+ *
+ * The *_loops.h files hold kernels whose plain loop is also the fast one: each backend includes
+ * them and the compiler vectorises them for its instruction set. Kernels that need another shape of
+ * loop to be fast stand in a pair, *_scalar.h (reads like num/kernels.h) and *_simd.h.
+ */
+#ifndef NP_NUM_LOOPS_H
+#define NP_NUM_LOOPS_H
+
+#include <stddef.h>
+
+#include "num/chunk.h"
+#include "num/kernels.h"
+
+/* Before a loop whose iterations are independent though the compiler cannot see it: outputs are
+ * either equal to an input or apart from it. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define NP_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define NP_INDEPENDENT
+#endif
+
+#define NP_INLINE static inline __attribute__((always_inline))
+
+/* Shares begin at cache lines of the output where its allocation does. */
+#define NP_SHARE_UNIT 16
+
+#endif
