@@ -1,0 +1,113 @@
+#include "space/recipe.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "space/recipe_internal.h"
+
+static enum np_status read_heading(struct np_recipe *recipe, struct np_yaml_map *root,
+                                   struct np_error *err)
+{
+    static const char *const numerics[] = {"portable/1"};
+    const struct np_yaml_node *format = np_yaml_need(root, "naspipe");
+    const char *name;
+    enum np_status status;
+    int which = 0;
+    NP_TRY(np_yaml_get_string(format, &name, err));
+    if (strcmp(name, "recipe/1") != 0)
+        NP_TRY(np_yaml_fail(format, err, "this is '%s', not 'recipe/1'", np_text_safe(name).s));
+    NP_TRY(np_yaml_get_uint(np_yaml_find(root, "seed"), &recipe->seed, 0, UINT64_MAX, err));
+    NP_TRY(np_yaml_get_word(np_yaml_find(root, "numerics"), &which, numerics, 1, err));
+out:
+    return status;
+}
+
+static enum np_status read_sections(struct np_recipe *recipe, const struct np_yaml_node *node,
+                                    struct np_error *err)
+{
+    struct np_yaml_map root;
+    enum np_status status;
+    NP_TRY(np_yaml_get_map(node, &root, err));
+    NP_TRY(read_heading(recipe, &root, err));
+    NP_TRY(np_recipe_read_space(recipe, np_yaml_need(&root, "space"), err));
+    NP_TRY(np_recipe_read_data(recipe, np_yaml_need(&root, "data"), err));
+    NP_TRY(np_recipe_read_policies(recipe, &root, err));
+    NP_TRY(np_recipe_read_train(recipe, np_yaml_need(&root, "train"), err));
+    NP_TRY(np_yaml_map_finish(&root, err));
+out:
+    return status;
+}
+
+/* "." for standard input and names without a slash. */
+static enum np_status keep_path(struct np_recipe *recipe, const char *path, struct np_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    enum np_status status;
+    NP_TRY(np_strdup(&recipe->path, path, err));
+    NP_TRY(np_strdup(&recipe->directory, slash ? path : ".", err));
+    if (slash)
+        recipe->directory[slash == path ? 1 : slash - path] = '\0';
+out:
+    return status;
+}
+
+static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *err)
+{
+    struct np_buf buf = {0};
+    enum np_status status;
+    NP_TRY(np_recipe_write(recipe, &buf, err));
+    NP_TRY(np_digest_compute(&recipe->digest, buf.text, buf.used, err));
+    recipe->canonical = buf.text;
+    recipe->canonical_bytes = buf.used;
+    return NP_OK;
+out:
+    np_buf_clear(&buf);
+    return status;
+}
+
+enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const char *const *sets,
+                              size_t set_count, struct np_error *err)
+{
+    bool standard = strcmp(path, "-") == 0;
+    struct np_yaml doc = {0};
+    enum np_status status;
+    memset(recipe, 0, sizeof *recipe);
+    NP_TRY(keep_path(recipe, standard ? "<stdin>" : path, err));
+    NP_TRY(standard ? np_yaml_read_fd(&doc, STDIN_FILENO, recipe->path, err)
+                    : np_yaml_read(&doc, path, err));
+    for (size_t i = 0; i < set_count; i++)
+        NP_TRY(np_yaml_set(&doc, sets[i], err));
+    NP_TRY(read_sections(recipe, doc.root, err));
+    NP_TRY(make_canonical(recipe, err));
+out:
+    np_yaml_clear(&doc);
+    if (status != NP_OK)
+        np_recipe_clear(recipe);
+    return status;
+}
+
+static void clear_data(struct np_data_spec *data)
+{
+    for (int i = 0; i < data->file_count; i++)
+        free(data->files[i]);
+    free(data->files);
+}
+
+void np_recipe_clear(struct np_recipe *recipe)
+{
+    if (!recipe)
+        return;
+    free(recipe->path);
+    free(recipe->directory);
+    clear_data(&recipe->train_data);
+    clear_data(&recipe->valid_data);
+    for (int i = 0; i < recipe->block_count; i++)
+        if (i == 0 || recipe->blocks[i].choices != recipe->blocks[i - 1].choices)
+            free(recipe->blocks[i].choices);
+    free(recipe->blocks);
+    free(recipe->canonical);
+    memset(recipe, 0, sizeof *recipe);
+}

@@ -1,0 +1,130 @@
+#include "space/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "num/philox.h"
+#include "space/stream.h"
+
+enum np_status np_stream_new(struct np_stream **out, const struct np_stream_shape *shape,
+                             struct np_error *err)
+{
+    struct np_stream *stream = NULL;
+    size_t blocks = (size_t)shape->blocks;
+    enum np_status status;
+    NP_TRY(np_zalloc(&stream, 1, sizeof *stream, err));
+    NP_TRY(np_alloc(&stream->candidates, blocks, sizeof *stream->candidates, err));
+    memcpy(stream->candidates, shape->candidates, blocks * sizeof *stream->candidates);
+    stream->shape = *shape;
+    stream->shape.candidates = stream->candidates;
+    *out = stream;
+    return NP_OK;
+out:
+    np_stream_close(stream);
+    return status;
+}
+
+void np_stream_close(struct np_stream *stream)
+{
+    if (!stream)
+        return;
+    if (stream->close)
+        stream->close(stream);
+    free(stream->candidates);
+    free(stream);
+}
+
+enum np_status np_stream_next(struct np_stream *stream, uint16_t *choices, bool *more,
+                              struct np_error *err)
+{
+    return stream->next(stream, choices, more, err);
+}
+
+/* The draw of one choice: (member, block) make the key, the step and an element the counter. */
+static uint16_t draw_below(uint64_t seed, enum np_purpose purpose, int member, int block,
+                           uint64_t step, uint64_t element, int bound)
+{
+    struct np_draw_key key = np_draw_key(seed, purpose, (uint32_t)member, (uint32_t)block, 0);
+    return (uint16_t)np_philox_below(np_draw(key, step, element), (uint64_t)bound);
+}
+
+void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint64_t step,
+                       uint16_t *choices)
+{
+    for (int member = 0; member < shape->members; member++)
+        for (int block = 0; block < shape->blocks; block++)
+            *choices++ =
+                draw_below(seed, NP_DRAW_SUBNET, member, block, step, 0, shape->candidates[block]);
+}
+
+void np_stream_eval_subnet(const struct np_stream_shape *shape, uint64_t seed, uint64_t index,
+                           uint16_t *choices)
+{
+    for (int block = 0; block < shape->blocks; block++)
+        choices[block] =
+            draw_below(seed, NP_DRAW_EVAL, 0, block, index, 0, shape->candidates[block]);
+}
+
+static enum np_status next_uniform(struct np_stream *stream, uint16_t *choices, bool *more,
+                                   struct np_error *err)
+{
+    (void)err;
+    np_stream_uniform(&stream->shape, stream->seed, stream->step++, choices);
+    *more = true;
+    return NP_OK;
+}
+
+/* A permutation of the candidates down each block's column (Fisher and Yates). */
+static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, bool *more,
+                                struct np_error *err)
+{
+    int blocks = stream->shape.blocks, members = stream->shape.members;
+    (void)err;
+    for (int block = 0; block < blocks; block++) {
+        uint16_t *column = choices + block;
+        for (int i = 0; i < members; i++)
+            column[i * blocks] = (uint16_t)i;
+        for (int i = members - 1; i > 0; i--) {
+            int j = draw_below(stream->seed, NP_DRAW_SUBNET, 0, block, stream->step, (uint64_t)i,
+                               i + 1);
+            uint16_t kept = column[i * blocks];
+            column[i * blocks] = column[j * blocks];
+            column[j * blocks] = kept;
+        }
+    }
+    stream->step++;
+    *more = true;
+    return NP_OK;
+}
+
+static enum np_status check_fair(const struct np_stream_shape *shape, struct np_error *err)
+{
+    for (int block = 0; block < shape->blocks; block++)
+        if (shape->candidates[block] != shape->members)
+            return np_fail(err, NP_EINPUT,
+                           "sampler fair: block %d has %d candidates, a step %d members", block,
+                           shape->candidates[block], shape->members);
+    return NP_OK;
+}
+
+enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_shape *shape,
+                              enum np_sampler_kind kind, int spread, uint64_t seed, uint64_t first,
+                              struct np_error *err)
+{
+    struct np_stream *stream = NULL;
+    enum np_status status;
+    if (kind == NP_SAMPLER_FAIR)
+        NP_TRY(check_fair(shape, err));
+    NP_TRY(np_stream_new(&stream, shape, err));
+    stream->seed = seed;
+    stream->step = first;
+    stream->next = kind == NP_SAMPLER_FAIR ? next_fair : next_uniform;
+    if (kind == NP_SAMPLER_SPREAD)
+        NP_TRY(np_spread_init(stream, spread, err));
+    *out = stream;
+    return NP_OK;
+out:
+    np_stream_close(stream);
+    return status;
+}

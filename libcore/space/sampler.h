@@ -1,0 +1,53 @@
+/* The stream of subnets: which candidate each choice block takes, step by step.
+ *
+ * A stream is drawn by the recipe's sampler (a pure function of the seed: step and member address
+ * every draw), or read from a text file or pipe: one member a line, N candidate indices separated
+ * by blanks, `#` comments, empty lines ignored.
+ *
+ * uniform  every choice independent.
+ * fair     strict fairness: groups of `members` consecutive members take each candidate of a block
+ *          once (a permutation per block and group); needs members == candidates of every block.
+ * spread   uniform draws reordered, steps as a whole: of a pool of the next `spread` drawn steps
+ *          the one goes first that waits least for layers of steps just emitted, where shallow
+ *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of
+ *          the seed alone; any step is reached by replaying less than 4096 steps.
+ *
+ * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
+ *           is not in 0..7"; the end of a file inside a step, or before step `first`, is an error,
+ *           between steps the end; fair with other counts than members.
+ * Ownership np_stream_close closes the file unless it is standard input.
+ * Threads   one reader; np_stream_eval_subnet any.
+ */
+#ifndef NP_SPACE_SAMPLER_H
+#define NP_SPACE_SAMPLER_H
+
+#include "space/supernet.h"
+
+struct np_stream;
+
+/* What a stream needs to know of a space; also made without a recipe (--blocks, --candidates). */
+struct np_stream_shape {
+    int blocks, members;
+    const int *candidates; /* [blocks] */
+};
+
+/* Draws from a sampler, beginning at step `first`. */
+enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_shape *shape,
+                              enum np_sampler_kind kind, int spread, uint64_t seed, uint64_t first,
+                              struct np_error *err);
+/* Reads a file, "-" for standard input; `first` steps are read and passed over. A regular file is
+ * checked as a whole first. Of a pipe nothing is read beyond the step asked for, so its writer may
+ * answer step by step; a signal while waiting for it is NP_ESTOP. */
+enum np_status np_stream_open(struct np_stream **out, const struct np_stream_shape *shape,
+                              const char *path, uint64_t first, struct np_error *err);
+void np_stream_close(struct np_stream *stream);
+
+/* The next step: choices[members][blocks]. *more false at the end of the stream. */
+enum np_status np_stream_next(struct np_stream *stream, uint16_t *choices, bool *more,
+                              struct np_error *err);
+
+/* One subnet drawn uniformly for an evaluation: index-th of the seed's sequence. */
+void np_stream_eval_subnet(const struct np_stream_shape *shape, uint64_t seed, uint64_t index,
+                           uint16_t *choices);
+
+#endif

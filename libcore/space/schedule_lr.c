@@ -1,0 +1,32 @@
+#include <math.h>
+
+#include "num/elementary.h"
+#include "space/recipe.h"
+
+/* How far from the end of the warm-up (0) to the last step's end (1). */
+static double progress(const struct np_recipe *recipe, uint64_t step)
+{
+    if (step >= recipe->steps)
+        return 1.0;
+    return (double)(step - recipe->warmup) / (double)(recipe->steps - recipe->warmup);
+}
+
+/* Half a period of the cosine, from 1 to 0. */
+static double cosine(double x)
+{
+    return 0.5 * (1.0 + (double)np_cos2pif((float)(0.5 * x)));
+}
+
+float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
+{
+    double factor = 1.0, now = (double)(step + 1), warmup = (double)recipe->warmup;
+    if (step < recipe->warmup)
+        factor = now / warmup;
+    else if (recipe->schedule == NP_LR_LINEAR)
+        factor = 1.0 - progress(recipe, step);
+    else if (recipe->schedule == NP_LR_COSINE)
+        factor = cosine(progress(recipe, step));
+    else if (recipe->schedule == NP_LR_INVERSE_SQRT)
+        factor = sqrt(warmup / now);
+    return (float)(recipe->optimizer.lr * factor);
+}

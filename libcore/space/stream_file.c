@@ -1,0 +1,200 @@
+/* A stream of subnets from a file or pipe, read character by character: lines of any length take
+ * no memory, and nothing is read beyond the end of the line that was asked for. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "space/stream.h"
+
+struct reader {
+    FILE *file;
+    struct np_safe name;
+    unsigned long long line, column; /* of the character read last, from 1 */
+    int c;                           /* that character, or EOF */
+};
+
+static int advance(struct reader *r)
+{
+    r->column++;
+    r->c = getc_unlocked(r->file);
+    return r->c;
+}
+
+static enum np_status refuse_char(const struct reader *r, struct np_error *err)
+{
+    char text[8], byte = (char)r->c;
+    return np_fail(err, NP_EINPUT, "%s:%llu:%llu: unexpected '%s'", r->name.s, r->line, r->column,
+                   np_text_escape(text, sizeof text, &byte, 1));
+}
+
+/* One index, from its first digit to the character behind it. The line's surplus is only counted.
+ */
+static enum np_status read_index(struct reader *r, const struct np_stream_shape *shape,
+                                 uint16_t *choices, int block, struct np_error *err)
+{
+    unsigned long long column = r->column;
+    int value = 0;
+    for (; isdigit(r->c); advance(r))
+        value = value > (INT_MAX - 9) / 10 ? INT_MAX : 10 * value + (r->c - '0');
+    if (block >= shape->blocks)
+        return NP_OK;
+    if (value >= shape->candidates[block])
+        return np_fail(err, NP_EINPUT, "%s:%llu:%llu: candidate %d of block %d is not in 0..%d",
+                       r->name.s, r->line, column, value, block, shape->candidates[block] - 1);
+    choices[block] = (uint16_t)value;
+    return NP_OK;
+}
+
+/* The rest of a line whose first character was read: its indices, or none. */
+static enum np_status read_line(struct reader *r, const struct np_stream_shape *shape,
+                                uint16_t *choices, int *count, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    *count = 0;
+    while (r->c != '\n' && r->c != EOF) {
+        if (isdigit(r->c)) {
+            NP_TRY(read_index(r, shape, choices, *count, err));
+            *count += *count < INT_MAX;
+        } else if (r->c == '#') {
+            while (r->c != '\n' && r->c != EOF)
+                advance(r);
+        } else if (r->c == ' ' || r->c == '\t' || r->c == '\r') {
+            advance(r);
+        } else {
+            NP_TRY(refuse_char(r, err));
+        }
+    }
+    if (*count != 0 && *count != shape->blocks)
+        NP_TRY(np_fail(err, NP_EINPUT, "%s:%llu: %d indices, not %d", r->name.s, r->line, *count,
+                       shape->blocks));
+out:
+    return status;
+}
+
+/* The next line that has indices; *more false at the end of the file. */
+static enum np_status read_member(struct reader *r, const struct np_stream_shape *shape,
+                                  uint16_t *choices, bool *more, struct np_error *err)
+{
+    enum np_status status;
+    int count = 0;
+    *more = true;
+    while (count == 0) {
+        r->line++;
+        r->column = 0;
+        errno = 0;
+        advance(r);
+        if (r->c != EOF)
+            NP_TRY(read_line(r, shape, choices, &count, err));
+        if (r->c == EOF && ferror(r->file) && errno == EINTR)
+            return np_fail(err, NP_ESTOP, "stopped on request while waiting for '%s'", r->name.s);
+        if (r->c == EOF && ferror(r->file))
+            return np_fail_errno(err, "cannot read '%s'", r->name.s);
+        if (r->c == EOF && count == 0) {
+            *more = false;
+            break;
+        }
+    }
+    status = NP_OK;
+out:
+    return status;
+}
+
+static enum np_status next_file(struct np_stream *stream, uint16_t *choices, bool *more,
+                                struct np_error *err)
+{
+    struct reader *r = stream->state;
+    int members = stream->shape.members;
+    enum np_status status;
+    for (int member = 0; member < members; member++) {
+        NP_TRY(read_member(r, &stream->shape,
+                           choices + (size_t)member * (size_t)stream->shape.blocks, more, err));
+        if (!*more && member == 0)
+            return NP_OK;
+        if (!*more)
+            NP_TRY(np_fail(err, NP_EINPUT,
+                           "%s:%llu: the file ends inside step %llu, after %d of %d "
+                           "members",
+                           r->name.s, r->line, (unsigned long long)stream->step, member, members));
+    }
+    stream->step++;
+out:
+    return status;
+}
+
+static void close_file(struct np_stream *stream)
+{
+    struct reader *r = stream->state;
+    if (r->file && r->file != stdin)
+        fclose(r->file);
+    free(r);
+}
+
+/* A file is checked as a whole before its first step is trained; of a pipe only its writer knows. */
+static enum np_status check_file(struct np_stream *stream, uint16_t *choices, struct np_error *err)
+{
+    struct reader *r = stream->state;
+    long begin = ftell(r->file); /* standard input may be a file that was read from before */
+    struct stat info;
+    bool more = true;
+    enum np_status status = NP_OK;
+    if (begin < 0 || fstat(fileno(r->file), &info) != 0 || !S_ISREG(info.st_mode))
+        return NP_OK;
+    while (more)
+        NP_TRY(next_file(stream, choices, &more, err));
+    if (fseek(r->file, begin, SEEK_SET) != 0)
+        return np_fail_errno(err, "cannot read '%s' twice", r->name.s);
+    r->line = 0;
+    stream->step = 0;
+out:
+    return status;
+}
+
+static enum np_status open_at(struct np_stream *stream, uint64_t first, struct np_error *err)
+{
+    const struct reader *r = stream->state;
+    size_t words = (size_t)stream->shape.blocks * (size_t)stream->shape.members;
+    uint16_t *passed = NULL;
+    enum np_status status;
+    bool more = true;
+    NP_TRY(np_alloc(&passed, words, sizeof *passed, err));
+    NP_TRY(check_file(stream, passed, err));
+    while (stream->step < first) {
+        NP_TRY(next_file(stream, passed, &more, err));
+        if (!more)
+            NP_TRY(np_fail(err, NP_EINPUT, "%s: ends after %llu steps, before step %llu", r->name.s,
+                           (unsigned long long)stream->step, (unsigned long long)first));
+    }
+out:
+    free(passed);
+    return status;
+}
+
+enum np_status np_stream_open(struct np_stream **out, const struct np_stream_shape *shape,
+                              const char *path, uint64_t first, struct np_error *err)
+{
+    struct np_stream *stream = NULL;
+    struct reader *r = NULL;
+    enum np_status status;
+    bool standard = strcmp(path, "-") == 0;
+    NP_TRY(np_stream_new(&stream, shape, err));
+    NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
+    r->name = np_text_safe(standard ? "<stdin>" : path);
+    stream->state = r;
+    stream->next = next_file;
+    stream->close = close_file;
+    r->file = standard ? stdin : fopen(path, "r");
+    if (!r->file)
+        NP_TRY(np_fail_errno(err, "cannot open '%s'", r->name.s));
+    NP_TRY(open_at(stream, first, err));
+    *out = stream;
+    return NP_OK;
+out:
+    np_stream_close(stream);
+    return status;
+}

@@ -1,0 +1,431 @@
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "space/recipe.h"
+
+static const char *const file_name = "r.yaml";
+
+static const char minimal[] = "naspipe: recipe/1\n"
+                              "space:\n"
+                              "  input: {vocab: 256, length: 8}\n"
+                              "  width: 12\n"
+                              "  blocks:\n"
+                              "    - repeat: 2\n"
+                              "      choices:\n"
+                              "        - {op: ffn}\n"
+                              "        - {op: mha, heads: 4}\n"
+                              "data:\n"
+                              "  train: {kind: bytes, files: [a.txt]}\n"
+                              "train:\n"
+                              "  steps: 10\n";
+
+static const char spelled_out[] =
+    "# everything in another order\n"
+    "train:\n"
+    "  checkpoint_every: 0\n"
+    "  clip: {kind: none}\n"
+    "  loss: {label_smoothing: -0.0, kind: cross_entropy}\n"
+    "  schedule: {warmup: 0, kind: constant}\n"
+    "  optimizer: {weight_decay: 1e-2, eps: 1.0e-8, beta2: 0.999, beta1: 0.90, lr: 0.001,\n"
+    "              kind: adamw}\n"
+    "  grain: 2\n"
+    "  batch: 16\n"
+    "  steps: 10\n"
+    "sampler: {members: 1, kind: uniform}\n"
+    "shared: {steps: 1, policy: delay}\n"
+    "space:\n"
+    "  head: {op: lm}\n"
+    "  blocks:\n"
+    "    - choices:\n"
+    "      - {act: gelu, op: ffn, ratio: 4, dropout: 0.0}\n"
+    "      - {dropout: 0, op: mha, heads: 4}\n"
+    "    - choices:\n"
+    "      - {ratio: 4, op: ffn, dropout: 0e3}\n"
+    "      - op: mha # the same again\n"
+    "        heads: 4\n"
+    "  stem: {positions: learned, op: embedding}\n"
+    "  width: 12\n"
+    "  input: {length: 8, vocab: 256, kind: tokens}\n"
+    "data:\n"
+    "  train: {part: [0, 1.0], files: ['a.txt'], kind: bytes}\n"
+    "numerics: portable/1\n"
+    "seed: 0\n"
+    "naspipe: recipe/1\n";
+
+static const char canonical[] =
+    "naspipe: recipe/1\n"
+    "seed: 0\n"
+    "numerics: portable/1\n"
+    "data:\n"
+    "  train: {kind: bytes, files: [a.txt], part: [0, 1]}\n"
+    "space:\n"
+    "  input: {kind: tokens, vocab: 256, length: 8}\n"
+    "  width: 12\n"
+    "  stem: {op: embedding, positions: learned}\n"
+    "  blocks:\n"
+    "    - repeat: 2\n"
+    "      choices:\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0}\n"
+    "        - {op: mha, heads: 4, dropout: 0}\n"
+    "  head: {op: lm}\n"
+    "shared: {policy: delay, steps: 1}\n"
+    "sampler: {kind: uniform, members: 1}\n"
+    "train:\n"
+    "  steps: 10\n"
+    "  batch: 16\n"
+    "  grain: 2\n"
+    "  optimizer: {kind: adamw, lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-08, "
+    "weight_decay: 0.01}\n"
+    "  schedule: {kind: constant, warmup: 0}\n"
+    "  loss: {kind: cross_entropy, label_smoothing: 0}\n"
+    "  clip: {kind: none}\n"
+    "  checkpoint_every: 0\n";
+
+static void write_recipe(const char *text)
+{
+    FILE *file = fopen(file_name, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Reads a text with up to three overrides. */
+static void read_recipe(struct np_recipe *recipe, const char *text, const char *const *sets,
+                        size_t count)
+{
+    struct np_error err = {.msg = ""};
+    enum np_status status;
+    write_recipe(text);
+    status = np_recipe_read(recipe, file_name, sets, count, &err);
+    ck_assert_msg(status == NP_OK, "%s", err.msg);
+}
+
+START_TEST(test_canonical_form)
+{
+    struct np_recipe recipe, other, again;
+    read_recipe(&recipe, minimal, NULL, 0);
+    ck_assert_str_eq(recipe.canonical, canonical);
+    ck_assert_uint_eq(recipe.canonical_bytes, strlen(canonical));
+    read_recipe(&other, spelled_out, NULL, 0);
+    ck_assert_str_eq(other.canonical, canonical);
+    ck_assert(np_digest_equal(&recipe.digest, &other.digest));
+    read_recipe(&again, recipe.canonical, NULL, 0);
+    ck_assert_str_eq(again.canonical, canonical);
+    ck_assert(np_digest_equal(&recipe.digest, &again.digest));
+    np_recipe_clear(&recipe);
+    np_recipe_clear(&other);
+    np_recipe_clear(&again);
+    np_recipe_clear(&again);
+}
+END_TEST
+
+START_TEST(test_fields)
+{
+    struct np_recipe recipe;
+    read_recipe(&recipe, spelled_out, NULL, 0);
+    ck_assert_str_eq(recipe.path, "r.yaml");
+    ck_assert_str_eq(recipe.directory, ".");
+    ck_assert(recipe.train_data.given && !recipe.valid_data.given);
+    ck_assert_int_eq(recipe.train_data.file_count, 1);
+    ck_assert_str_eq(recipe.train_data.files[0], "a.txt");
+    ck_assert_int_eq(recipe.vocab, 256);
+    ck_assert_int_eq(recipe.length, 8);
+    ck_assert_int_eq(recipe.width, 12);
+    ck_assert_int_eq(recipe.block_count, 2);
+    ck_assert_int_eq(recipe.blocks[1].count, 2);
+    ck_assert_int_eq(recipe.blocks[1].choices[1].op, NP_OP_MHA);
+    ck_assert_int_eq(recipe.blocks[1].choices[1].heads, 4);
+    ck_assert_mem_eq(recipe.blocks[0].choices, recipe.blocks[1].choices,
+                     2 * sizeof(struct np_layer_spec));
+    ck_assert_int_eq(recipe.delay, 1);
+    ck_assert_int_eq(recipe.members, 1);
+    ck_assert_int_eq(recipe.grain, 2);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* What may be said beyond the defaults comes back in the canonical text. */
+START_TEST(test_overrides)
+{
+    const struct {
+        const char *set, *line;
+    } cases[] = {
+        {"seed=18446744073709551615", "seed: 18446744073709551615\n"},
+        {"shared.policy=frozen", "shared: {policy: frozen}\n"},
+        {"shared.steps=8", "shared: {policy: delay, steps: 8}\n"},
+        {"sampler={kind: fair}", "sampler: {kind: fair, members: 2}\n"},
+        {"sampler={kind: spread}", "sampler: {kind: spread, members: 1, spread: 64}\n"},
+        {"train.optimizer={kind: sgd, nesterov: true}",
+         "  optimizer: {kind: sgd, lr: 0.01, momentum: 0.9, nesterov: true, weight_decay: 0}\n"},
+        {"train.schedule={kind: cosine, warmup: 10}", "  schedule: {kind: cosine, warmup: 10}\n"},
+        {"train.clip={kind: layer, limit: 0.1}", "  clip: {kind: layer, limit: 0.1}\n"},
+        {"train.batch=1", "  batch: 1\n  grain: 1\n"},
+        {"train.batch=40", "  batch: 40\n  grain: 5\n"},
+        {"train.batch=44", "  batch: 44\n  grain: 4\n"},
+        {"train.batch=31", "  batch: 31\n  grain: 1\n"},
+        {"space.blocks.0.choices.0={op: lightconv, heads: 3, kernel: 256, dropout: 0.1}",
+         "        - {op: lightconv, heads: 3, kernel: 256, dropout: 0.1}\n"},
+        {"space.blocks.0.choices.0={op: identity}", "        - {op: identity}\n"},
+        {"data.valid={kind: tokens, files: ['a: b', \"c\\td\"], part: [0.25, 0.5]}",
+         "  valid: {kind: tokens, files: ["},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[sizeof minimal + 64];
+        struct np_recipe recipe, again;
+        snprintf(text, sizeof text, "%sshared: {}\nsampler: {}\n", minimal);
+        read_recipe(&recipe, text, &cases[i].set, 1);
+        ck_assert_msg(strstr(recipe.canonical, cases[i].line) != NULL, "%s gives\n%s", cases[i].set,
+                      recipe.canonical);
+        read_recipe(&again, recipe.canonical, NULL, 0);
+        ck_assert_str_eq(again.canonical, recipe.canonical);
+        np_recipe_clear(&again);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+/* Each of these is refused with one line: the place, and what is wrong. */
+START_TEST(test_bad_values)
+{
+    const struct {
+        const char *set, *message;
+    } bad[] = {
+        {"naspipe=plan/1", "this is 'plan/1', not 'recipe/1'"},
+        {"numerics=fast/sm_90", "unknown numerics 'fast/sm_90' (known: portable/1)"},
+        {"seed=-1", "'seed' must be a whole number from 0 to 2^64-1, not '-1'"},
+        {"sedd=1", "unknown key 'sedd' (did you mean 'seed'?)"},
+        {"space.input.kind=images", "unknown kind 'images' (known: tokens)"},
+        {"space.input.vocab=1", "'vocab' must be a whole number from 2 to 16777216, not '1'"},
+        {"space.input.length=65537",
+         "'length' must be a whole number from 1 to 65536, not '65537'"},
+        {"space.width=0", "'width' must be a whole number from 1 to 65536, not '0'"},
+        {"space.stem={op: embeding}", "unknown op 'embeding' (did you mean 'embedding'?)"},
+        {"space.stem={op: mha}", "unknown op 'mha' (known: embedding)"},
+        {"space.stem={positions: sine}", "unknown positions 'sine' (known: learned)"},
+        {"space.head={op: ln}", "unknown op 'ln' (did you mean 'lm'?)"},
+        {"space.blocks=[]", "'blocks' must have at least 1 item, not 0"},
+        {"space.blocks.0.repeat=0", "'repeat' must be a whole number from 1 to 4096, not '0'"},
+        {"space.blocks.0.choices=[]", "'choices' must have at least 1 item, not 0"},
+        {"space.blocks=[{repeat: 4096, choices: [{op: glu}]}, {choices: [{op: glu}]}]",
+         "more than 4096 choice blocks"},
+        {"space.blocks.0.choices.0={op: mah}", "unknown op 'mah' (did you mean 'mha'?)"},
+        {"space.blocks.0.choices.0={op: lm}",
+         "unknown op 'lm' (known: identity, mha, ffn, glu, conv1d, sepconv1d, lightconv)"},
+        {"space.blocks.0.choices.0={heads: 4}", "missing key 'op' in 'choices.0'"},
+        {"space.blocks.0.choices.0={op: mha}", "missing key 'heads' in 'choices.0'"},
+        {"space.blocks.0.choices.0={op: mha, heads: 5}",
+         "'heads' must divide the width of 12, not 5"},
+        {"space.blocks.0.choices.0={op: lightconv, heads: 13}",
+         "'heads' must be a whole number from 1 to 12, not '13'"},
+        {"space.blocks.0.choices.0={op: mha, heads: 4, ratio: 2}",
+         "unknown key 'ratio' (known: op, heads, dropout)"},
+        {"space.blocks.0.choices.0={op: ffn, ratio: 65}",
+         "'ratio' must be a whole number from 1 to 64, not '65'"},
+        {"space.blocks.0.choices.0={op: ffn, act: gleu}",
+         "unknown act 'gleu' (did you mean 'gelu'?)"},
+        {"space.blocks.0.choices.0={op: conv1d, kernel: 0}",
+         "'kernel' must be a whole number from 1 to 256, not '0'"},
+        {"space.blocks.0.choices.0={op: conv1d, kernel: 257}",
+         "'kernel' must be a whole number from 1 to 256, not '257'"},
+        {"space.blocks.0.choices.0={op: glu, dropout: 1}",
+         "'dropout' must be a number in [0, 1), not '1'"},
+        {"space.blocks.0.choices.0={op: glu, dropout: 0.99999999999}",
+         "'dropout' is 1 in single precision"},
+        {"space.blocks.0.choices.0={op: identity, dropout: 0.1}",
+         "unknown key 'dropout' (known: op)"},
+        {"data.train.kind=byte", "unknown kind 'byte' (did you mean 'bytes'?)"},
+        {"data.train.files=[]", "'files' must have at least 1 item, not 0"},
+        {"data.train.files=['']", "a file name is empty"},
+        {"data.train.part=[0.5]", "'part' must have exactly 2 items, not 1"},
+        {"data.train.part=[0.5, 0.5]", "'part.1' must be a number in (0.5, 1], not '0.5'"},
+        {"data.train.part=[0.5, 1.5]", "'part.1' must be a number in (0.5, 1], not '1.5'"},
+        {"space.input.vocab=255", "r.yaml:11:17: bytes need a vocabulary of at least 256, not 255"},
+        {"shared={policy: frozne}", "unknown policy 'frozne' (did you mean 'frozen'?)"},
+        {"shared={steps: 0}", "'steps' must be a whole number from 1 to 1024, not '0'"},
+        {"shared={policy: frozen, steps: 1}", "unknown key 'steps' (known: policy)"},
+        {"sampler={kind: far}", "unknown kind 'far' (did you mean 'fair'?)"},
+        {"sampler={members: 0}", "'members' must be a whole number from 1 to 1024, not '0'"},
+        {"sampler={kind: fair, members: 3}",
+         "fair needs as many members as block 0 has candidates: 2, not 3"},
+        {"sampler={spread: 64}", "unknown key 'spread' (known: kind, members)"},
+        {"sampler={kind: spread, spread: 0}",
+         "'spread' must be a whole number from 1 to 1024, not '0'"},
+        {"train.steps=0", "'steps' must be a whole number from 1 to 2^63-1, not '0'"},
+        {"train.stpes=4", "unknown key 'stpes' (did you mean 'steps'?)"},
+        {"train.batch=0", "'batch' must be a whole number from 1 to 1048576, not '0'"},
+        {"train.grain=3", "'grain' must divide the batch of 16, not 3"},
+        {"train.grain=17", "'grain' must be a whole number from 1 to 16, not '17'"},
+        {"train.optimizer={kind: adam}", "unknown kind 'adam' (did you mean 'adamw'?)"},
+        {"train.optimizer={lr: 0}", "'lr' must be a number in [1e-30, 1e+30], not '0'"},
+        {"train.optimizer={lr: nan}", "'lr' must be a number in [1e-30, 1e+30], not 'nan'"},
+        {"train.optimizer={beta2: 1}", "'beta2' must be a number in [0, 1), not '1'"},
+        {"train.optimizer={momentum: 0.9}",
+         "unknown key 'momentum' (known: kind, beta1, beta2, eps, lr, weight_decay)"},
+        {"train.optimizer={kind: sgd, momentum: 0, nesterov: true}",
+         "'nesterov' needs a momentum above 0"},
+        {"train.schedule={warmup: -1}",
+         "'warmup' must be a whole number from 0 to 2^63-1, not '-1'"},
+        {"train.schedule={kind: inverse_sqrt, warmup: 0}",
+         "'warmup' must be a whole number from 1 to 2^63-1, not '0'"},
+        {"train.loss={kind: mse}", "unknown kind 'mse' (known: cross_entropy)"},
+        {"train.clip={kind: layer}", "missing key 'limit' in 'clip'"},
+        {"train.clip={kind: norm, limit: 1}", "unknown kind 'norm' (known: none, value, layer)"},
+        {"train.checkpoint_every=1.5",
+         "'checkpoint_every' must be a whole number from 0 to 2^63-1, not '1.5'"},
+    };
+    write_recipe(minimal);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char expected[512];
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        if (strncmp(bad[i].message, "r.yaml", 6) == 0)
+            snprintf(expected, sizeof expected, "%s", bad[i].message);
+        else
+            snprintf(expected, sizeof expected, "--set %s: %s", bad[i].set, bad[i].message);
+        ck_assert_int_eq(np_recipe_read(&recipe, file_name, &bad[i].set, 1, &err), NP_EINPUT);
+        ck_assert_str_eq(err.msg, expected);
+    }
+}
+END_TEST
+
+/* Replaces the first `from` in the minimal recipe. */
+static void edit(char *out, size_t size, const char *from, const char *to)
+{
+    const char *at = strstr(minimal, from);
+    ck_assert_ptr_nonnull(at);
+    snprintf(out, size, "%.*s%s%s", (int)(at - minimal), minimal, to, at + strlen(from));
+}
+
+START_TEST(test_bad_places)
+{
+    const struct {
+        const char *from, *to, *message;
+    } bad[] = {
+        {"naspipe: recipe/1\n", "", "r.yaml:1:1: missing key 'naspipe'"},
+        {"recipe/1", "recipe/2", "r.yaml:1:10: this is 'recipe/2', not 'recipe/1'"},
+        {"{op: ffn}", "{op: fnn}", "r.yaml:8:16: unknown op 'fnn' (did you mean 'ffn'?)"},
+        {"heads: 4", "heads: 5", "r.yaml:9:28: 'heads' must divide the width of 12, not 5"},
+        {"heads: 4", "haeds: 4",
+         "r.yaml:9:11: missing key 'heads' in 'choices.1' (there is a key 'haeds')"},
+        {"256", "100", "r.yaml:11:17: bytes need a vocabulary of at least 256, not 100"},
+        {"  width: 12\n", "", "r.yaml:3:3: missing key 'width' in 'space'"},
+        {"  steps: 10\n", "  batch: 8\n", "r.yaml:13:3: missing key 'steps' in 'train'"},
+        {"  steps: 10\n", "  steps: ten\n",
+         "r.yaml:13:10: 'steps' must be a whole number from 1 to 2^63-1, not 'ten'"},
+        {"space:\n", "space: &a\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[sizeof minimal + 64];
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        edit(text, sizeof text, bad[i].from, bad[i].to);
+        write_recipe(text);
+        ck_assert_int_eq(np_recipe_read(&recipe, file_name, NULL, 0, &err), NP_EINPUT);
+        if (bad[i].message)
+            ck_assert_str_eq(err.msg, bad[i].message);
+        ck_assert_ptr_null(recipe.blocks);
+    }
+}
+END_TEST
+
+/* 4000 blocks of 2 candidates are allowed, of 600 they are not. */
+START_TEST(test_too_many_layers)
+{
+    enum { CHOICES = 600 };
+    static char text[sizeof minimal + 32 * CHOICES], choices[32 * CHOICES];
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    const char *repeat = "space.blocks.0.repeat=4000";
+    size_t used = 0;
+    edit(text, sizeof text, "repeat: 2", "repeat: 4000");
+    write_recipe(text);
+    ck_assert_int_eq(np_recipe_read(&recipe, file_name, NULL, 0, NULL), NP_OK);
+    ck_assert_int_eq(recipe.block_count, 4000);
+    np_recipe_clear(&recipe);
+    for (int i = 0; i < CHOICES; i++)
+        used += (size_t)snprintf(choices + used, sizeof choices - used, "- {op: ffn}\n        ");
+    snprintf(choices + used, sizeof choices - used, "- {op: ffn}\n");
+    edit(text, sizeof text, "- {op: ffn}\n", choices);
+    write_recipe(text);
+    ck_assert_int_eq(np_recipe_read(&recipe, file_name, &repeat, 1, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "r.yaml:6:7: more than 1048576 layers");
+}
+END_TEST
+
+START_TEST(test_bad_files)
+{
+    struct np_recipe recipe;
+    struct np_error err;
+    ck_assert_int_eq(np_recipe_read(&recipe, "no/such.yaml", NULL, 0, &err), NP_EIO);
+    ck_assert_str_eq(err.msg, "cannot open 'no/such.yaml': No such file or directory");
+    ck_assert_int_eq(np_recipe_read(&recipe, "/", NULL, 0, &err), NP_EIO);
+}
+END_TEST
+
+START_TEST(test_directories)
+{
+    char cwd[256], path[300];
+    struct np_recipe recipe;
+    write_recipe(minimal);
+    ck_assert_ptr_nonnull(getcwd(cwd, sizeof cwd));
+    snprintf(path, sizeof path, "%s/%s", cwd, file_name);
+    ck_assert_int_eq(np_recipe_read(&recipe, path, NULL, 0, NULL), NP_OK);
+    ck_assert_str_eq(recipe.directory, cwd);
+    np_recipe_clear(&recipe);
+    ck_assert_int_eq(np_recipe_read(&recipe, "./r.yaml", NULL, 0, NULL), NP_OK);
+    ck_assert_str_eq(recipe.directory, ".");
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+START_TEST(test_learning_rate)
+{
+    struct np_recipe recipe = {.steps = 110, .warmup = 10, .optimizer.lr = 0.5};
+    ck_assert(np_recipe_lr(&recipe, 0) == 0.05f);
+    ck_assert(np_recipe_lr(&recipe, 9) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 1000) == 0.5f);
+    recipe.schedule = NP_LR_LINEAR;
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 10) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 60) == 0.25f && np_recipe_lr(&recipe, 110) == 0.0f);
+    recipe.schedule = NP_LR_COSINE;
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 110) == 0.0f);
+    for (uint64_t step = 10; step <= 110; step++) { /* np_cos2pif is good to an ulp of 1 */
+        double exact = 0.25 * (1.0 + cos(M_PI * ((double)step - 10.0) / 100.0));
+        ck_assert(fabs((double)np_recipe_lr(&recipe, step) - exact) < 0x1p-23);
+    }
+    recipe.schedule = NP_LR_INVERSE_SQRT;
+    ck_assert(np_recipe_lr(&recipe, 9) == 0.5f && np_recipe_lr(&recipe, 39) == 0.25f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recipe");
+    TCase *tcase = tcase_create("all");
+    char directory[] = "/tmp/np-recipe-XXXXXX";
+    SRunner *runner;
+    int failed;
+    tcase_add_test(tcase, test_canonical_form);
+    tcase_add_test(tcase, test_fields);
+    tcase_add_test(tcase, test_overrides);
+    tcase_add_test(tcase, test_bad_values);
+    tcase_add_test(tcase, test_bad_places);
+    tcase_add_test(tcase, test_too_many_layers);
+    tcase_add_test(tcase, test_bad_files);
+    tcase_add_test(tcase, test_directories);
+    tcase_add_test(tcase, test_learning_rate);
+    suite_add_tcase(suite, tcase);
+    if (!mkdtemp(directory) || chdir(directory) != 0)
+        return 1;
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (unlink(file_name) != 0 || chdir("/") != 0 || rmdir(directory) != 0)
+        return 1;
+    return failed ? 1 : 0;
+}

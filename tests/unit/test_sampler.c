@@ -1,0 +1,398 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "space/sampler.h"
+
+enum { BLOCKS = 6, EPOCH = 4096 };
+static const int candidates[BLOCKS] = {4, 4, 4, 4, 4, 4};
+static const int uneven[BLOCKS] = {1, 2, 3, 4, 100, 4096};
+
+static struct np_stream *draw(const struct np_stream_shape *shape, enum np_sampler_kind kind,
+                              int spread, uint64_t first)
+{
+    struct np_stream *stream = NULL;
+    ck_assert_int_eq(np_stream_draw(&stream, shape, kind, spread, 7, first, NULL), NP_OK);
+    return stream;
+}
+
+static void next(struct np_stream *stream, uint16_t *choices)
+{
+    bool more = false;
+    ck_assert_int_eq(np_stream_next(stream, choices, &more, NULL), NP_OK);
+    ck_assert(more);
+}
+
+/* Beginning at any step gives the same stream as from 0. */
+START_TEST(test_any_start)
+{
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates};
+    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
+    const uint64_t starts[] = {0, 1, 63, 64, 65, EPOCH - 1, EPOCH, EPOCH + 1, EPOCH + 100};
+    for (size_t k = 0; k < 3; k++) {
+        struct np_stream *from_zero = draw(&shape, kinds[k], 64, 0);
+        uint64_t step = 0;
+        uint16_t expected[4 * BLOCKS], choices[4 * BLOCKS];
+        for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+            struct np_stream *later = draw(&shape, kinds[k], 64, starts[i]);
+            for (; step <= starts[i]; step++)
+                next(from_zero, expected);
+            next(later, choices);
+            ck_assert_mem_eq(choices, expected, sizeof choices);
+            np_stream_close(later);
+        }
+        np_stream_close(from_zero);
+    }
+}
+END_TEST
+
+START_TEST(test_uniform_frequencies)
+{
+    const struct np_stream_shape shape = {BLOCKS, 2, candidates};
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
+    int seen[2][BLOCKS][4] = {{{0}}}, pairs = 0;
+    uint16_t choices[2 * BLOCKS];
+    for (int step = 0; step < 4000; step++) {
+        next(stream, choices);
+        for (int m = 0; m < 2; m++)
+            for (int b = 0; b < BLOCKS; b++)
+                seen[m][b][choices[m * BLOCKS + b]]++;
+        pairs += choices[0] == choices[BLOCKS] && choices[0] == choices[1];
+    }
+    for (int m = 0; m < 2; m++) /* 1000 +- 5 sigma */
+        for (int b = 0; b < BLOCKS; b++)
+            for (int c = 0; c < 4; c++)
+                ck_assert(seen[m][b][c] > 863 && seen[m][b][c] < 1137);
+    ck_assert(pairs > 170 && pairs < 330); /* members and blocks are independent: 250 */
+    np_stream_close(stream);
+}
+END_TEST
+
+START_TEST(test_ranges)
+{
+    const struct np_stream_shape shape = {BLOCKS, 1, uneven};
+    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_SPREAD};
+    uint16_t choices[BLOCKS];
+    for (int k = 0; k < 2; k++) {
+        struct np_stream *stream = draw(&shape, kinds[k], 3, 0);
+        for (int step = 0; step < 1000; step++) {
+            next(stream, choices);
+            for (int b = 0; b < BLOCKS; b++)
+                ck_assert(choices[b] < uneven[b]);
+        }
+        np_stream_close(stream);
+    }
+    for (uint64_t i = 0; i < 1000; i++) {
+        np_stream_eval_subnet(&shape, 7, i, choices);
+        for (int b = 0; b < BLOCKS; b++)
+            ck_assert(choices[b] < uneven[b]);
+    }
+}
+END_TEST
+
+START_TEST(test_fair_takes_each_once)
+{
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates};
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
+    uint16_t choices[4 * BLOCKS];
+    int firsts[4] = {0};
+    for (int step = 0; step < 4000; step++) {
+        next(stream, choices);
+        firsts[choices[0]]++;
+        for (int b = 0; b < BLOCKS; b++) {
+            unsigned seen = 0;
+            for (int m = 0; m < 4; m++)
+                seen |= 1u << choices[m * BLOCKS + b];
+            ck_assert_uint_eq(seen, 15);
+        }
+    }
+    for (int c = 0; c < 4; c++)
+        ck_assert(firsts[c] > 863 && firsts[c] < 1137);
+    np_stream_close(stream);
+}
+END_TEST
+
+START_TEST(test_fair_needs_equal_counts)
+{
+    const struct np_stream_shape shape = {BLOCKS, 2, uneven};
+    struct np_stream *stream = NULL;
+    struct np_error err;
+    ck_assert_int_eq(np_stream_draw(&stream, &shape, NP_SAMPLER_FAIR, 1, 7, 0, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "sampler fair: block 0 has 1 candidates, a step 2 members");
+    ck_assert_ptr_null(stream);
+}
+END_TEST
+
+static int compare_steps(const void *a, const void *b)
+{
+    return memcmp(a, b, BLOCKS * sizeof(uint16_t));
+}
+
+/* Inside an epoch the spread stream is the uniform one in another order: no draw is lost. */
+START_TEST(test_spread_is_a_reordering)
+{
+    const struct np_stream_shape shape = {BLOCKS, 1, candidates};
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 64, EPOCH);
+    struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, EPOCH);
+    static uint16_t spread[EPOCH][BLOCKS], uniform[EPOCH][BLOCKS];
+    for (int i = 0; i < EPOCH; i++) {
+        next(stream, spread[i]);
+        next(plain, uniform[i]);
+    }
+    ck_assert_mem_ne(spread, uniform, sizeof spread);
+    qsort(spread, EPOCH, sizeof spread[0], compare_steps);
+    qsort(uniform, EPOCH, sizeof uniform[0], compare_steps);
+    ck_assert_mem_eq(spread, uniform, sizeof spread);
+    np_stream_close(stream);
+    np_stream_close(plain);
+}
+END_TEST
+
+START_TEST(test_spread_of_one_is_uniform)
+{
+    const struct np_stream_shape shape = {BLOCKS, 2, uneven};
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 1, 0);
+    struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
+    uint16_t spread[2 * BLOCKS], uniform[2 * BLOCKS];
+    for (int i = 0; i < 300; i++) {
+        next(stream, spread);
+        next(plain, uniform);
+        ck_assert_mem_eq(spread, uniform, sizeof spread);
+    }
+    np_stream_close(stream);
+    np_stream_close(plain);
+}
+END_TEST
+
+/* The longest chain of waiting: ticks the stream needs if every task takes one and stages are
+ * without limit (48 blocks; forward, backward down to the block, one update). */
+static uint64_t critical_path(enum np_sampler_kind kind, int per_block, int steps)
+{
+    enum { DEEP = 48 };
+    int counts[DEEP];
+    const struct np_stream_shape shape = {DEEP, 1, counts};
+    struct np_stream *stream;
+    uint64_t *updated = calloc((size_t)(DEEP * per_block), sizeof *updated), end = 0;
+    uint16_t choices[DEEP];
+    for (int b = 0; b < DEEP; b++)
+        counts[b] = per_block;
+    stream = draw(&shape, kind, 64, 0);
+    for (int step = 0; step < steps; step++) {
+        uint64_t now = 0;
+        next(stream, choices);
+        for (int b = 0; b < DEEP; b++) {
+            uint64_t ready = updated[b * per_block + choices[b]];
+            now = (ready > now ? ready : now) + 1;
+        }
+        for (int b = 0; b < DEEP; b++)
+            updated[b * per_block + choices[b]] = now + (uint64_t)(DEEP - b) + 1;
+        end = now > end ? now : end;
+    }
+    np_stream_close(stream);
+    free(updated);
+    return end;
+}
+
+/* What it is for: at least 2.5 times the parallelism of the uniform order. */
+START_TEST(test_spread_shortens_the_chain)
+{
+    const int per_block[] = {96, 24};
+    for (int i = 0; i < 2; i++) {
+        uint64_t uniform = critical_path(NP_SAMPLER_UNIFORM, per_block[i], 1000);
+        uint64_t spread = critical_path(NP_SAMPLER_SPREAD, per_block[i], 1000);
+        ck_assert_msg(5 * spread < 2 * uniform, "%d candidates: %llu, uniform %llu", per_block[i],
+                      (unsigned long long)spread, (unsigned long long)uniform);
+    }
+}
+END_TEST
+
+/* The address of a draw is fixed for ever: these are the first steps of seed 7. */
+START_TEST(test_pinned_draws)
+{
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates}, one = {BLOCKS, 1, uneven};
+    const uint16_t uniform[] = {3, 0, 0, 2, 1, 3, 0, 0, 0, 3, 2, 0,
+                                0, 1, 3, 1, 1, 1, 2, 1, 2, 0, 3, 2},
+                   fair[] = {2, 1, 0, 3, 3, 0, 3, 2, 3, 0, 0, 2,
+                             0, 0, 1, 2, 2, 1, 1, 3, 2, 1, 1, 3},
+                   eval[] = {0, 1, 2, 1, 54, 1972};
+    uint16_t choices[4 * BLOCKS];
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
+    next(stream, choices);
+    ck_assert_mem_eq(choices, uniform, sizeof uniform);
+    np_stream_close(stream);
+    stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
+    next(stream, choices);
+    ck_assert_mem_eq(choices, fair, sizeof fair);
+    np_stream_close(stream);
+    np_stream_eval_subnet(&one, 7, 0, choices);
+    ck_assert_mem_eq(choices, eval, sizeof eval);
+}
+END_TEST
+
+static const char *const file_name = "stream.txt";
+
+static void write_stream(const char *text)
+{
+    FILE *file = fopen(file_name, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(test_file)
+{
+    const int three[] = {4, 4, 20};
+    const struct np_stream_shape shape = {3, 2, three};
+    const uint16_t expected[2][6] = {{0, 1, 2, 3, 3, 19}, {1, 1, 1, 2, 2, 2}};
+    struct np_stream *stream;
+    uint16_t choices[6];
+    bool more;
+    write_stream("# a comment\n\n 0 1\t2 # first\r\n3 3 019\n#\n1 1 1\n   \n2 2 2");
+    for (uint64_t first = 0; first <= 2; first++) {
+        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, first, NULL), NP_OK);
+        for (uint64_t i = first; i < 2; i++) {
+            next(stream, choices);
+            ck_assert_mem_eq(choices, expected[i], sizeof choices);
+        }
+        for (int i = 0; i < 2; i++) {
+            ck_assert_int_eq(np_stream_next(stream, choices, &more, NULL), NP_OK);
+            ck_assert(!more);
+        }
+        np_stream_close(stream);
+    }
+    unlink(file_name);
+}
+END_TEST
+
+/* A controller at the other end of a pipe waits for the answer to each step. */
+START_TEST(test_pipe_without_look_ahead)
+{
+    const struct np_stream_shape shape = {2, 1, candidates};
+    struct np_stream *stream;
+    uint16_t choices[2];
+    int ends[2];
+    char path[32];
+    ck_assert_int_eq(pipe(ends), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL), NP_OK);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(write(ends[1], "3 1\n", 4), 4);
+        next(stream, choices);
+        ck_assert(choices[0] == 3 && choices[1] == 1);
+    }
+    np_stream_close(stream);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* A pipe is refused where it goes wrong. */
+static void pipe_refuses(const struct np_stream_shape *shape, const char *text, const char *message)
+{
+    struct np_stream *stream = NULL;
+    struct np_error err = {.msg = ""};
+    enum np_status status;
+    uint16_t choices[6];
+    int ends[2];
+    char path[32];
+    bool more;
+    ck_assert_int_eq(pipe(ends), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(write(ends[1], text, strlen(text)), (int)strlen(text));
+    close(ends[1]);
+    ck_assert_int_eq(np_stream_open(&stream, shape, path, 0, NULL), NP_OK);
+    do
+        status = np_stream_next(stream, choices, &more, &err);
+    while (status == NP_OK && more);
+    ck_assert_int_eq(status, NP_EINPUT);
+    ck_assert_str_eq(strchr(err.msg, ':'), message);
+    np_stream_close(stream);
+    close(ends[0]);
+}
+
+START_TEST(test_bad_files)
+{
+    const int three[] = {4, 4, 20};
+    const struct np_stream_shape shape = {3, 2, three};
+    const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"0 0 0\n0 0\n", "stream.txt:2: 2 indices, not 3"},
+        {"0 0 0\n\n0 0 0 0 99\n", "stream.txt:3: 5 indices, not 3"},
+        {"0 0 0\n0 4 0\n", "stream.txt:2:3: candidate 4 of block 1 is not in 0..3"},
+        {"0 0 99999999999999\n", "stream.txt:1:5: candidate 2147483647 of block 2 is not in 0..19"},
+        {"0 0 -1\n", "stream.txt:1:5: unexpected '-'"},
+        {"0,0,0\n", "stream.txt:1:2: unexpected ','"},
+        {"0 0 1x\n", "stream.txt:1:6: unexpected 'x'"},
+        {"0 0 \033\n", "stream.txt:1:5: unexpected '\\x1b'"},
+        {"0 0 0\n0 0 0\n0 0 0\n",
+         "stream.txt:4: the file ends inside step 1, after 1 of 2 members"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct np_stream *stream = NULL;
+        struct np_error err = {.msg = ""};
+        write_stream(bad[i].text); /* a file is refused as a whole */
+        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_EINPUT);
+        ck_assert_str_eq(err.msg, bad[i].message);
+        ck_assert_ptr_null(stream);
+        pipe_refuses(&shape, bad[i].text, strchr(bad[i].message, ':'));
+    }
+    unlink(file_name);
+}
+END_TEST
+
+START_TEST(test_bad_open)
+{
+    const struct np_stream_shape shape = {BLOCKS, 1, candidates};
+    struct np_stream *stream = NULL;
+    struct np_error err;
+    uint16_t choices[BLOCKS];
+    bool more;
+    ck_assert_int_eq(np_stream_open(&stream, &shape, "no/such", 0, &err), NP_EIO);
+    ck_assert_str_eq(err.msg, "cannot open 'no/such': No such file or directory");
+    ck_assert_ptr_null(stream);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, "/", 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_next(stream, choices, &more, &err), NP_EIO);
+    ck_assert_str_eq(err.msg, "cannot read '/': Is a directory");
+    np_stream_close(stream);
+    write_stream("0 0 0 0 0 0\n");
+    stream = NULL;
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 2, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "stream.txt: ends after 1 steps, before step 2");
+    ck_assert_ptr_null(stream);
+    unlink(file_name);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sampler");
+    TCase *tcase = tcase_create("all");
+    char directory[] = "/tmp/np-sampler-XXXXXX";
+    SRunner *runner = srunner_create(suite);
+    int failed;
+    tcase_add_test(tcase, test_any_start);
+    tcase_add_test(tcase, test_uniform_frequencies);
+    tcase_add_test(tcase, test_ranges);
+    tcase_add_test(tcase, test_fair_takes_each_once);
+    tcase_add_test(tcase, test_fair_needs_equal_counts);
+    tcase_add_test(tcase, test_spread_is_a_reordering);
+    tcase_add_test(tcase, test_spread_of_one_is_uniform);
+    tcase_add_test(tcase, test_spread_shortens_the_chain);
+    tcase_add_test(tcase, test_pinned_draws);
+    tcase_add_test(tcase, test_file);
+    tcase_add_test(tcase, test_pipe_without_look_ahead);
+    tcase_add_test(tcase, test_bad_files);
+    tcase_add_test(tcase, test_bad_open);
+    suite_add_tcase(suite, tcase);
+    if (!mkdtemp(directory) || chdir(directory) != 0)
+        return 1;
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (chdir("/") != 0 || rmdir(directory) != 0)
+        return 1;
+    return failed ? 1 : 0;
+}

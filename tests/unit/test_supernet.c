@@ -1,0 +1,328 @@
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "space/kinds.h"
+#include "space/supernet.h"
+
+/* A hand-made recipe: blocks 0 and 1 share their choices, block 2 has its own. */
+static struct np_layer_spec first[] = {
+    {.op = NP_OP_MHA, .heads = 4},
+    {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_GELU},
+    {.op = NP_OP_IDENTITY},
+};
+static struct np_layer_spec second[] = {
+    {.op = NP_OP_GLU},
+    {.op = NP_OP_CONV1D, .kernel = 3, .dropout = 0.1f},
+    {.op = NP_OP_MHA, .heads = 4},
+    {.op = NP_OP_MHA, .heads = 4, .dropout = 0.1f},
+    {.op = NP_OP_SEPCONV1D, .kernel = 7},
+    {.op = NP_OP_LIGHTCONV, .kernel = 7, .heads = 2},
+};
+static struct np_block blocks[] = {{3, first}, {3, first}, {6, second}};
+
+static struct np_recipe small_recipe(void)
+{
+    struct np_recipe recipe = {.vocab = 50, .length = 16, .width = 8};
+    recipe.path = "r.yaml";
+    recipe.stem.op = NP_OP_EMBEDDING;
+    recipe.head.op = NP_OP_LM;
+    recipe.block_count = 3;
+    recipe.blocks = blocks;
+    recipe.optimizer.kind = NP_ADAMW;
+    return recipe;
+}
+
+static const struct np_tensor *tensor_of(const struct np_kind *kind, const char *name)
+{
+    for (int i = 0; i < kind->tensor_count; i++)
+        if (strcmp(kind->tensors[i].name, name) == 0)
+            return &kind->tensors[i];
+    ck_abort_msg("no tensor %s", name);
+    return NULL;
+}
+
+START_TEST(test_layers_and_kinds)
+{
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    const uint32_t layer_first[] = {0, 1, 4, 7, 13, 14};
+    const int position[] = {0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4};
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    ck_assert_int_eq(net.positions, 5);
+    ck_assert_uint_eq(net.layers, 14);
+    ck_assert_int_eq(net.moments, 2);
+    for (int i = 0; i < 6; i++)
+        ck_assert_uint_eq(net.layer_first[i], layer_first[i]);
+    for (uint32_t i = 0; i < net.layers; i++)
+        ck_assert_int_eq(np_supernet_position(&net, i), position[i]);
+    ck_assert_int_eq(net.kind_count, 10); /* 8 candidates, the stem, the head */
+    ck_assert_int_eq(net.layer_kind[1], net.layer_kind[4]);
+    ck_assert_int_eq(net.layer_kind[1], net.layer_kind[9]);
+    ck_assert_int_ne(net.layer_kind[9], net.layer_kind[10]);
+    ck_assert_int_eq(np_supernet_kind(&net, 0)->spec.op, NP_OP_EMBEDDING);
+    ck_assert_int_eq(np_supernet_kind(&net, 13)->spec.op, NP_OP_LM);
+    np_supernet_clear(&net);
+    np_supernet_clear(&net);
+}
+END_TEST
+
+START_TEST(test_layer_names)
+{
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    const char *const wrong[] = {"",
+                                 "stem ",
+                                 "block0.choice00",
+                                 "block00.choice03",
+                                 "block03.choice00",
+                                 "block000.choice00",
+                                 "block00.choice00x",
+                                 "block-1.choice00",
+                                 "block 0.choice00",
+                                 "block00.choice99999999999"};
+    char name[NP_LAYER_NAME];
+    uint32_t found;
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    np_supernet_layer_name(&net, 8, name);
+    ck_assert_str_eq(name, "block02.choice01");
+    for (uint32_t i = 0; i < net.layers; i++) {
+        np_supernet_layer_name(&net, i, name);
+        ck_assert(np_supernet_find(&net, name, &found));
+        ck_assert_uint_eq(found, i);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!np_supernet_find(&net, wrong[i], &found), "found '%s'", wrong[i]);
+    np_supernet_clear(&net);
+}
+END_TEST
+
+START_TEST(test_name_digits)
+{
+    struct np_layer_spec *choices = calloc(1001, sizeof *choices);
+    struct np_block block = {1001, choices};
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    char name[NP_LAYER_NAME];
+    recipe.block_count = 1;
+    recipe.blocks = &block;
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    np_supernet_layer_name(&net, 1001, name);
+    ck_assert_str_eq(name, "block00.choice1000");
+    np_supernet_layer_name(&net, 1, name);
+    ck_assert_str_eq(name, "block00.choice0000");
+    np_supernet_clear(&net);
+    free(choices);
+}
+END_TEST
+
+/* The slab is the tensors one after the other, and sizes are the formulas a person would write. */
+START_TEST(test_tensor_tables)
+{
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    const size_t c = 8, v = 50, t = 16;
+    const struct {
+        uint32_t layer;
+        size_t floats;
+    } expected[] = {
+        {0, v * c + t * c},
+        {1, 2 * c + 3 * c * c + 3 * c + c * c + c},
+        {2, 2 * c + 4 * c * c + 4 * c + 4 * c * c + c},
+        {3, 0},
+        {7, 2 * c + 2 * c * c + 2 * c},
+        {8, 2 * c + 3 * c * c + c},
+        {11, 2 * c + 7 * c + c + c * c + c},
+        {12, 2 * c + 2 * 7},
+        {13, 2 * c + c * v},
+    };
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        ck_assert_uint_eq(np_supernet_kind(&net, expected[i].layer)->floats, expected[i].floats);
+    for (int k = 0; k < net.kind_count; k++) {
+        const struct np_kind *kind = &net.kinds[k];
+        size_t offset = 0;
+        for (int i = 0; i < kind->tensor_count; i++) {
+            const struct np_tensor *tensor = &kind->tensors[i];
+            size_t count = 1;
+            for (int d = 0; d < tensor->rank; d++)
+                count *= tensor->shape[d];
+            ck_assert_uint_eq(tensor->offset, offset);
+            ck_assert_uint_eq(tensor->count, count);
+            ck_assert_int_eq(tensor->decay, tensor->rank > 1);
+            ck_assert_int_eq(tensor->std > 0.0f, tensor->init == NP_INIT_NORMAL);
+            offset += count;
+        }
+        ck_assert_uint_eq(kind->floats, offset);
+    }
+    np_supernet_clear(&net);
+}
+END_TEST
+
+START_TEST(test_initial_values)
+{
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    const struct np_tensor *tensor;
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    tensor = tensor_of(np_supernet_kind(&net, 2), "down.weight");
+    ck_assert(tensor->std == (float)(1.0 / sqrt(3.0 * 32.0)));
+    tensor = tensor_of(np_supernet_kind(&net, 8), "conv.weight");
+    ck_assert_uint_eq(tensor->shape[0], 3);
+    ck_assert(tensor->std == (float)(1.0 / sqrt(3.0 * 24.0)));
+    tensor = tensor_of(np_supernet_kind(&net, 12), "kernel.logits");
+    ck_assert_uint_eq(tensor->shape[0], 2);
+    ck_assert(tensor->std == 0.1f);
+    ck_assert_int_eq(tensor_of(np_supernet_kind(&net, 1), "norm.gamma")->init, NP_INIT_ONE);
+    ck_assert_int_eq(tensor_of(np_supernet_kind(&net, 1), "qkv.bias")->init, NP_INIT_ZERO);
+    np_supernet_clear(&net);
+}
+END_TEST
+
+START_TEST(test_kind_names)
+{
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    const char *const names[] = {"embedding",
+                                 "mha(heads=4)",
+                                 "ffn(ratio=4,act=gelu)",
+                                 "identity",
+                                 "mha(heads=4)",
+                                 "ffn(ratio=4,act=gelu)",
+                                 "identity",
+                                 "glu",
+                                 "conv1d(kernel=3,dropout=0.1)",
+                                 "mha(heads=4)",
+                                 "mha(heads=4,dropout=0.1)",
+                                 "sepconv1d(kernel=7)",
+                                 "lightconv(kernel=7,heads=2)",
+                                 "lm"};
+    char name[NP_KIND_NAME];
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    for (uint32_t i = 0; i < net.layers; i++) {
+        np_kind_name(np_supernet_kind(&net, i), name);
+        ck_assert_str_eq(name, names[i]);
+    }
+    np_supernet_clear(&net);
+}
+END_TEST
+
+/* A matrix product dominates at a width where the rest is small; B and W cost about what F does. */
+START_TEST(test_flops)
+{
+    struct np_layer_spec spec = {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_RELU};
+    struct np_kind kind;
+    struct np_flops flops;
+    double products = 2.0 * 2.0 * 64.0 * 4096.0 * 4.0 * 4096.0;
+    ck_assert(np_kind_init(&kind, &spec, 4096, 64, 50));
+    flops = np_kind_flops(&kind);
+    ck_assert(flops.forward >= products && flops.forward < 1.01 * products);
+    ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
+    ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
+    spec = (struct np_layer_spec){.op = NP_OP_IDENTITY};
+    ck_assert(np_kind_init(&kind, &spec, 4096, 64, 50));
+    flops = np_kind_flops(&kind);
+    ck_assert(flops.forward == 0.0 && flops.backward == 0.0 && flops.weight == 0.0);
+}
+END_TEST
+
+START_TEST(test_too_large)
+{
+    struct np_layer_spec wide = {.op = NP_OP_CONV1D, .kernel = 256};
+    struct np_block block = {1, &wide};
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    struct np_error err;
+    recipe.block_count = 1;
+    recipe.blocks = &block;
+    recipe.width = 65536;
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "r.yaml: a layer conv1d(kernel=256) of width 65536 has more than "
+                              "2^38 weights");
+    ck_assert_ptr_null(net.kinds);
+}
+END_TEST
+
+/* Many different layers: the table of kinds finds each, and quickly. */
+START_TEST(test_many_kinds)
+{
+    enum { COUNT = 4096, BLOCKS = 8 };
+    struct np_block many[BLOCKS];
+    struct np_recipe recipe = small_recipe();
+    struct np_supernet net;
+    recipe.block_count = BLOCKS;
+    recipe.blocks = many;
+    for (int b = 0; b < BLOCKS; b++) {
+        many[b].count = COUNT;
+        many[b].choices = calloc(COUNT, sizeof *many[b].choices);
+        for (int i = 0; i < COUNT; i++)
+            many[b].choices[i] = (struct np_layer_spec){
+                .op = NP_OP_MHA, .heads = 1, .dropout = (float)(i + b * COUNT) / 65536.0f};
+    }
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    ck_assert_int_eq(net.kind_count, BLOCKS * COUNT + 2);
+    for (uint32_t i = 1; i < net.layers - 1; i++)
+        ck_assert(np_supernet_kind(&net, i)->spec.dropout == (float)(i - 1) / 65536.0f);
+    np_supernet_clear(&net);
+    for (int b = 0; b < BLOCKS; b++)
+        free(many[b].choices);
+}
+END_TEST
+
+/* The examples, with the numbers of weights that their comments give; run in the root of the tree. */
+START_TEST(test_examples)
+{
+    const struct {
+        const char *path;
+        uint64_t weights;
+    } examples[] = {
+        {"examples/text-small.yaml", 3261184}, {"examples/nlp-c0.yaml", 13385760512},
+        {"examples/nlp-c1.yaml", 10056130880}, {"examples/nlp-c2.yaml", 6726501248},
+        {"examples/nlp-c3.yaml", 3396871616},
+    };
+    if (access(examples[0].path, R_OK) != 0) {
+        fprintf(stderr, "test_supernet: SKIPPED test_examples: no examples/ here\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        struct np_recipe recipe;
+        struct np_supernet net;
+        struct np_error err = {.msg = ""};
+        uint64_t weights = 0;
+        ck_assert_msg(np_recipe_read(&recipe, examples[i].path, NULL, 0, &err) == NP_OK, "%s",
+                      err.msg);
+        ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+        for (uint32_t layer = 0; layer < net.layers; layer++)
+            weights += np_supernet_kind(&net, layer)->floats;
+        ck_assert_uint_eq(weights, examples[i].weights);
+        np_supernet_clear(&net);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("supernet");
+    TCase *tcase = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+    tcase_add_test(tcase, test_layers_and_kinds);
+    tcase_add_test(tcase, test_layer_names);
+    tcase_add_test(tcase, test_name_digits);
+    tcase_add_test(tcase, test_tensor_tables);
+    tcase_add_test(tcase, test_initial_values);
+    tcase_add_test(tcase, test_kind_names);
+    tcase_add_test(tcase, test_flops);
+    tcase_add_test(tcase, test_too_large);
+    tcase_add_test(tcase, test_many_kinds);
+    tcase_add_test(tcase, test_examples);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
