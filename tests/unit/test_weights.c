@@ -1,0 +1,247 @@
+/* Initial weights and updates: near the double reference, equal bits for every team and
+ * instruction set, nothing written when a gradient is not finite. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "layer_cases.h"
+#include "ops/weights.h"
+#include "reference.h"
+#include "team_run.h"
+
+enum { SEED = 11, LAYER = 3, UPDATES = 4 };
+
+static const struct np_layer_spec spec = {.op = NP_OP_SEPCONV1D, .kernel = 5};
+
+static const struct np_recipe recipes[] = {
+    {.optimizer = {NP_ADAMW, 0.01, 0.9, 0.999, 1e-8, 0.1, 0.0, false}},
+    {.optimizer = {NP_ADAMW, 0.01, 0.5, 0.75, 1e-3, 0.0, 0.0, false},
+     .clip = NP_CLIP_VALUE,
+     .clip_limit = 0.25},
+    {.optimizer = {NP_SGD, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, false}},
+    {.optimizer = {NP_SGD, 0.1, 0.0, 0.0, 0.0, 0.01, 0.9, false},
+     .clip = NP_CLIP_LAYER,
+     .clip_limit = 0.5},
+    {.optimizer = {NP_SGD, 0.1, 0.0, 0.0, 0.0, 0.01, 0.9, true},
+     .clip = NP_CLIP_LAYER,
+     .clip_limit = 1e6},
+};
+
+#define RECIPES ((int)(sizeof recipes / sizeof *recipes))
+
+struct state {
+    struct np_kind kind;
+    const struct np_kernels *kernels;
+    const struct np_recipe *recipe;
+    float *slab[3], *g; /* w, m, v */
+    float agreed[9];
+    uint64_t updates, fingerprint[8];
+    bool written[8];
+};
+
+static float *zeros(size_t count)
+{
+    float *x;
+    ck_assert_int_eq(np_zalloc(&x, count, sizeof *x, NULL), NP_OK);
+    return x;
+}
+
+static int slabs_of(const struct np_recipe *recipe)
+{
+    return recipe->optimizer.kind == NP_ADAMW ? 3 : recipe->optimizer.momentum > 0.0 ? 2 : 1;
+}
+
+static void initialize(struct np_team *team, void *context)
+{
+    struct state *s = context;
+    np_weights_init(s->kernels, team, s->slab[0], &s->kind, SEED, LAYER);
+}
+
+static void state_init(struct state *s, enum np_isa isa, const struct np_recipe *recipe,
+                       int threads)
+{
+    *s = (struct state){.kernels = np_kernels_get(isa), .recipe = recipe};
+    ck_assert(np_kind_init(&s->kind, &spec, 24, 5, CASE_VOCAB));
+    for (int i = 0; i < 3; i++)
+        s->slab[i] = zeros(s->kind.floats);
+    s->g = zeros(s->kind.floats);
+    team_run(threads, 64, initialize, s);
+}
+
+static void state_clear(struct state *s)
+{
+    for (int i = 0; i < 3; i++)
+        free(s->slab[i]);
+    free(s->g);
+}
+
+static void apply(struct np_team *team, void *context)
+{
+    struct state *s = context;
+    int slabs = slabs_of(s->recipe);
+    struct np_weights_update update = {.w = s->slab[0],
+                                       .m = slabs > 1 ? s->slab[1] : NULL,
+                                       .v = slabs > 2 ? s->slab[2] : NULL,
+                                       .g = s->g,
+                                       .kind = &s->kind,
+                                       .layer = LAYER,
+                                       .updates = s->updates,
+                                       .lr = (float)s->recipe->optimizer.lr,
+                                       .agreed = s->agreed};
+    s->written[team->rank] =
+        np_weights_update(s->kernels, team, s->recipe, &update, &s->fingerprint[team->rank]);
+}
+
+static void draw_gradient(struct state *s)
+{
+    for (size_t i = 0; i < s->kind.floats; i++)
+        s->g[i] = case_value(60 + (uint32_t)s->updates, i);
+}
+
+/* UPDATES updates; the sum of the fingerprints of all members and updates. */
+static uint64_t train(struct state *s, int threads)
+{
+    uint64_t sum = 0;
+    for (s->updates = 0; s->updates < UPDATES; s->updates++) {
+        draw_gradient(s);
+        team_run(threads, 64, apply, s);
+        for (int i = 0; i < threads; i++) {
+            ck_assert(s->written[i]);
+            sum += s->fingerprint[i];
+        }
+    }
+    return sum;
+}
+
+/* Elementary functions err by a few ulp; r and the angle carry the rounding of their arguments:
+ * 16 eps of a deviate no larger than 6. */
+START_TEST(initial_weights_match_the_reference)
+{
+    struct state s;
+    double *w;
+    state_init(&s, NP_ISA_SCALAR, &recipes[0], 1);
+    w = reference_zeros(s.kind.floats);
+    reference_init(w, &s.kind, SEED, LAYER);
+    for (int k = 0; k < s.kind.tensor_count; k++) {
+        const struct np_tensor *t = &s.kind.tensors[k];
+        for (size_t i = t->offset; i < t->offset + t->count; i++)
+            ck_assert_double_le(fabs((double)s.slab[0][i] - w[i]),
+                                16.0 * 0x1p-24 * 6.0 * (double)t->std);
+    }
+    free(w);
+    state_clear(&s);
+}
+END_TEST
+
+/* Each update makes some 16 roundings, each at most eps of a number no larger than 4 (weights near
+ * 1, momentum below 4), and adamw divides by no less than its largest gradient's tenth. */
+START_TEST(updates_match_the_reference)
+{
+    struct state s;
+    double *slab[3], *g;
+    state_init(&s, NP_ISA_SCALAR, &recipes[_i], 1);
+    g = reference_zeros(s.kind.floats);
+    for (int i = 0; i < 3; i++)
+        slab[i] = reference_zeros(s.kind.floats);
+    for (size_t i = 0; i < s.kind.floats; i++)
+        slab[0][i] = (double)s.slab[0][i];
+    train(&s, 1);
+    for (s.updates = 0; s.updates < UPDATES; s.updates++) {
+        draw_gradient(&s);
+        for (size_t i = 0; i < s.kind.floats; i++)
+            g[i] = (double)s.g[i];
+        reference_update(s.recipe, &s.kind, slab[0], slabs_of(s.recipe) > 1 ? slab[1] : NULL,
+                         slab[2], g, (double)(float)s.recipe->optimizer.lr, s.updates + 1);
+    }
+    for (int i = 0; i < slabs_of(s.recipe); i++)
+        for (size_t j = 0; j < s.kind.floats; j++)
+            ck_assert_double_le(fabs((double)s.slab[i][j] - slab[i][j]),
+                                UPDATES * 16 * 4.0 * 0x1p-24);
+    for (int i = 0; i < 3; i++)
+        free(slab[i]);
+    free(g);
+    state_clear(&s);
+}
+END_TEST
+
+START_TEST(teams_and_instruction_sets_give_the_same_bits)
+{
+    struct state one, other;
+    uint64_t sum;
+    state_init(&one, NP_ISA_SCALAR, &recipes[_i], 1);
+    sum = train(&one, 1);
+    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
+        for (int threads = 1; np_kernels_get(isa) && threads <= 3; threads++) {
+            state_init(&other, isa, &recipes[_i], threads);
+            ck_assert_uint_eq(train(&other, threads), sum);
+            for (int i = 0; i < 3; i++)
+                ck_assert_mem_eq(one.slab[i], other.slab[i], one.kind.floats * sizeof(float));
+            state_clear(&other);
+        }
+    }
+    state_clear(&one);
+}
+END_TEST
+
+START_TEST(the_fingerprint_covers_everything_written)
+{
+    struct state s;
+    uint64_t want = 0;
+    state_init(&s, NP_ISA_SCALAR, &recipes[_i], 1);
+    draw_gradient(&s);
+    team_run(1, 64, apply, &s);
+    for (int t = 0; t < s.kind.tensor_count; t++) {
+        uint64_t address = np_fingerprint_address(LAYER, (uint32_t)t);
+        for (int i = 0; i < slabs_of(s.recipe); i++) {
+            for (size_t j = 0; j < s.kind.tensors[t].count; j++) {
+                uint32_t bits;
+                memcpy(&bits, &s.slab[i][s.kind.tensors[t].offset + j], sizeof bits);
+                want += np_fingerprint_mix(address++, bits);
+            }
+        }
+    }
+    ck_assert_uint_eq(s.fingerprint[0], want);
+    state_clear(&s);
+}
+END_TEST
+
+START_TEST(a_gradient_that_is_not_finite_writes_nothing)
+{
+    struct state s, before;
+    state_init(&s, NP_ISA_SCALAR, &recipes[_i], 1);
+    state_init(&before, NP_ISA_SCALAR, &recipes[_i], 1);
+    train(&s, 3);
+    train(&before, 3);
+    s.g[s.kind.floats - 1] = NAN;
+    team_run(3, 64, apply, &s);
+    for (int rank = 0; rank < 3; rank++) {
+        ck_assert(!s.written[rank]);
+        ck_assert_uint_eq(s.fingerprint[rank], 0);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_mem_eq(s.slab[i], before.slab[i], s.kind.floats * sizeof(float));
+    state_clear(&s);
+    state_clear(&before);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("weights");
+    TCase *tcase = tcase_create("weights");
+    SRunner *runner;
+    int failed;
+    tcase_add_test(tcase, initial_weights_match_the_reference);
+    tcase_add_loop_test(tcase, updates_match_the_reference, 0, RECIPES);
+    tcase_add_loop_test(tcase, teams_and_instruction_sets_give_the_same_bits, 0, RECIPES);
+    tcase_add_loop_test(tcase, the_fingerprint_covers_everything_written, 0, RECIPES);
+    tcase_add_loop_test(tcase, a_gradient_that_is_not_finite_writes_nothing, 0, RECIPES);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
