@@ -1,0 +1,42 @@
+#include "sched/ready.h"
+
+/* Moves the hole at `at` down until `entry` fits in it. */
+static void sift_down(struct np_ready *ready, uint32_t at, struct np_ready_entry entry)
+{
+    for (uint32_t child = 2 * at + 1; child < ready->count; child = 2 * at + 1) {
+        if (child + 1 < ready->count && ready->entry[child + 1].key > ready->entry[child].key)
+            child++;
+        if (ready->entry[child].key <= entry.key)
+            break;
+        ready->entry[at] = ready->entry[child];
+        at = child;
+    }
+    ready->entry[at] = entry;
+}
+
+void np_ready_push(struct np_ready *ready, struct np_ready_entry entry)
+{
+    uint32_t at = ready->count++;
+    while (at > 0 && ready->entry[(at - 1) / 2].key < entry.key) {
+        ready->entry[at] = ready->entry[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    ready->entry[at] = entry;
+}
+
+bool np_ready_pop(struct np_ready *ready, struct np_ready_entry *entry)
+{
+    if (ready->count == 0)
+        return false;
+    *entry = ready->entry[0];
+    ready->count--;
+    if (ready->count > 0)
+        sift_down(ready, 0, ready->entry[ready->count]);
+    return true;
+}
+
+void np_ready_rebuild(struct np_ready *ready)
+{
+    for (uint32_t at = ready->count / 2; at-- > 0;)
+        sift_down(ready, at, ready->entry[at]);
+}

@@ -1,0 +1,379 @@
+/* The events of the causal scheduler. Each costs O(1) per task that it makes ready, plus the heap.
+ *
+ * What makes a task ready is counted, never searched: F waits for its input and for the layers of
+ * its unit that an earlier step still has to update; B for its gradient alone, because that
+ * gradient exists only after F; W for its B and for its turn among the contributions to its layer.
+ */
+#include "sched/sched.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "sched/sched_state.h"
+
+static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot, uint32_t member,
+                       uint32_t micro, uint32_t place)
+{
+    struct np_ready_entry entry = {.slot = (uint16_t)slot,
+                                   .member = (uint16_t)member,
+                                   .micro = (uint16_t)micro,
+                                   .place = place & 0x3fff,
+                                   .kind = kind};
+    int stage = kind == NP_TASK_W ? s->unit[s->unit_of[place]].stage : s->unit[place].stage;
+    if (s->step[slot].number > s->last)
+        return;
+    entry.key = np_priority_key(s, &entry);
+    np_ready_push(&s->ready[stage], entry);
+}
+
+static void input_arrived(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t micro,
+                          uint32_t unit)
+{
+    size_t flight = np_flight(s, slot, member, unit);
+    uint8_t *flags = &s->flags[flight * (size_t)s->config.micro_batches + micro];
+    assert(!(*flags & NP_HAS_INPUT));
+    *flags |= NP_HAS_INPUT;
+    if (s->blocked[flight] == 0)
+        make_ready(s, NP_TASK_F, slot, member, micro, unit);
+}
+
+/* One layer fewer to wait for, for every member of the chain that starts at `owner`. */
+static void unblock(struct np_sched *s, uint32_t slot, uint32_t owner, uint32_t position)
+{
+    uint32_t unit = s->unit_of[position];
+    for (uint32_t i = owner; i != NP_NO_MEMBER; i = s->use[np_node(s, slot, i, position)].same) {
+        size_t flight = np_flight(s, slot, i, unit), micros = (size_t)s->config.micro_batches;
+        if (--s->blocked[flight] > 0)
+            continue;
+        for (uint32_t m = 0; m < micros; m++)
+            if (s->flags[flight * micros + m] & NP_HAS_INPUT)
+                make_ready(s, NP_TASK_F, slot, i, m, unit);
+    }
+}
+
+/* Lets steps begin up to the window's end. The bound counts from the oldest step that is not
+ * complete, so a step in flight never waits for one that may not begin. */
+static void open_window(struct np_sched *s)
+{
+    uint64_t end = s->base + (uint64_t)s->config.window;
+    while (s->open < s->known && s->open < end) {
+        for (int i = 0; i < s->config.members; i++)
+            for (int m = 0; m < s->config.micro_batches; m++)
+                input_arrived(s, np_slot(s, s->open), (uint32_t)i, (uint32_t)m, 0);
+        s->open++;
+        s->stale = true;
+    }
+}
+
+/* Enters the use into its own step's chain, or else into the FIFO of its layer. True if an earlier
+ * step still has to update the layer. */
+static bool enter_choice(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t position)
+{
+    uint32_t node = np_node(s, slot, member, position), first = np_node(s, slot, 0, position);
+    struct np_use *use = &s->use[node];
+    uint32_t before = s->last_user[use->layer];
+    if (before != NP_NO_NODE && before >= first && before < node) {
+        struct np_use *owner = &s->use[before];
+        use->owner = owner->owner;
+        s->use[np_node(s, slot, owner->last, position)].same = (uint16_t)member;
+        owner->last = (uint16_t)member;
+        return owner->waits;
+    }
+    s->last_user[use->layer] = node;
+    if (before != NP_NO_NODE)
+        s->use[before].next = node;
+    use->waits = before != NP_NO_NODE;
+    return use->waits;
+}
+
+/* A shared position: all members are one chain, and the version to wait for is D steps back. */
+static bool enter_shared(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t position)
+{
+    struct np_use *use = &s->use[np_node(s, slot, member, position)];
+    uint64_t delay = (uint64_t)s->config.delay, number = s->step[slot].number;
+    bool waits = number >= delay && s->shared_updates[position] < number - delay + 1;
+    use->owner = 0;
+    if (member + 1 < (uint32_t)s->config.members)
+        use->same = (uint16_t)(member + 1);
+    if (member == 0)
+        use->waits = waits;
+    return waits;
+}
+
+static void enter(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t position,
+                  uint32_t choice)
+{
+    const struct np_sched_config *c = &s->config;
+    struct np_use *use = &s->use[np_node(s, slot, member, position)];
+    uint32_t layer = c->layer_first[position] + choice;
+    struct np_layer_cost cost = c->cost[layer];
+    bool learns = c->kind[position] != NP_SHARED_FROZEN && !c->weightless[layer], waits;
+    assert(layer < c->layer_first[position + 1]);
+    *use = (struct np_use){.layer = layer,
+                           .next = NP_NO_NODE,
+                           .same = NP_NO_MEMBER,
+                           .last = (uint16_t)member,
+                           .owner = (uint16_t)member,
+                           .turn_member = (uint16_t)member,
+                           .learns = learns};
+    s->step[slot].piece +=
+        (cost.f + cost.b + (learns ? cost.w : 0)) / (float)(c->members * c->stages);
+    if (!learns)
+        return;
+    s->step[slot].missing += (uint64_t)c->micro_batches;
+    if (c->kind[position] == NP_SHARED_DELAY)
+        waits = enter_shared(s, slot, member, position);
+    else
+        waits = enter_choice(s, slot, member, position);
+    if (waits)
+        s->blocked[np_flight(s, slot, member, s->unit_of[position])]++;
+}
+
+bool np_sched_wants(const struct np_sched *s)
+{
+    return s->known <= s->last &&
+           s->known - s->base < (uint64_t)s->config.window + (uint64_t)s->config.lookahead;
+}
+
+void np_sched_push(struct np_sched *s, const uint16_t *choices)
+{
+    const struct np_sched_config *c = &s->config;
+    uint32_t slot = np_slot(s, s->known);
+    size_t flights = (size_t)c->members * (size_t)s->units, micros = (size_t)c->micro_batches;
+    assert(np_sched_wants(s));
+    s->step[slot] = (struct np_step){.number = s->known, .missing = 2 * flights * micros};
+    memset(&s->blocked[np_flight(s, slot, 0, 0)], 0, flights * sizeof *s->blocked);
+    memset(&s->flags[np_flight(s, slot, 0, 0) * micros], 0, flights * micros);
+    for (int i = 0; i < c->members; i++)
+        for (int p = 0; p < c->positions; p++)
+            enter(s, slot, (uint32_t)i, (uint32_t)p, *choices++);
+    s->known++;
+    open_window(s);
+}
+
+static bool is_beyond(const struct np_ready_entry *entry, const struct np_sched *s)
+{
+    return s->step[entry->slot].number > s->last;
+}
+
+void np_sched_stop_after(struct np_sched *s, uint64_t last)
+{
+    if (last >= s->last)
+        return;
+    s->last = last;
+    for (int k = 0; k < s->config.stages; k++) {
+        struct np_ready *ready = &s->ready[k];
+        uint32_t kept = 0;
+        for (uint32_t e = 0; e < ready->count; e++)
+            if (!is_beyond(&ready->entry[e], s))
+                ready->entry[kept++] = ready->entry[e];
+        ready->count = kept;
+        np_ready_rebuild(ready);
+    }
+}
+
+bool np_sched_next(struct np_sched *s, int stage, struct np_task *task)
+{
+    struct np_ready_entry entry;
+    const struct np_use *use;
+    assert(stage >= 0 && stage < s->config.stages);
+    if (s->stale)
+        np_priority_refresh(s);
+    if (!np_ready_pop(&s->ready[stage], &entry))
+        return false;
+    *task = (struct np_task){.kind = (enum np_task_kind)entry.kind,
+                             .stage = stage,
+                             .step = s->step[entry.slot].number,
+                             .member = entry.member,
+                             .micro = entry.micro,
+                             .first = entry.place,
+                             .count = 1};
+    if (task->step >= s->started)
+        s->started = task->step + 1;
+    if (task->kind != NP_TASK_W) {
+        task->first = s->unit[entry.place].first;
+        task->count = s->unit[entry.place].count;
+        return true;
+    }
+    use = &s->use[np_node(s, entry.slot, entry.member, entry.place)];
+    task->opens = use->owner == entry.member && entry.micro == 0;
+    task->updates = use->same == NP_NO_MEMBER && entry.micro + 1 == s->config.micro_batches;
+    return true;
+}
+
+/* Makes the contribution ready whose turn it is, if its B has ended and, where it would carry the
+ * update of a shared position, the step before has updated. */
+static void offer_turn(struct np_sched *s, uint32_t slot, uint32_t owner, uint32_t position)
+{
+    const struct np_use *use = &s->use[np_node(s, slot, owner, position)];
+    uint32_t i = use->turn_member, m = use->turn_micro, micros = (uint32_t)s->config.micro_batches;
+    size_t flight = np_flight(s, slot, i, s->unit_of[position]);
+    if (!(s->flags[flight * micros + m] & NP_B_ENDED))
+        return;
+    if (s->config.kind[position] == NP_SHARED_DELAY && m + 1 == micros &&
+        s->use[np_node(s, slot, i, position)].same == NP_NO_MEMBER &&
+        s->shared_updates[position] < s->step[slot].number)
+        return;
+    make_ready(s, NP_TASK_W, slot, i, m, position);
+}
+
+static void update_shared(struct np_sched *s, uint64_t step, uint32_t position)
+{
+    uint64_t reader = step + (uint64_t)s->config.delay;
+    s->shared_updates[position]++;
+    assert(s->shared_updates[position] == step + 1);
+    if (reader < s->known) {
+        s->use[np_node(s, np_slot(s, reader), 0, position)].waits = false;
+        unblock(s, np_slot(s, reader), 0, position);
+    }
+    if (step + 1 < s->known) {
+        uint32_t slot = np_slot(s, step + 1);
+        const struct np_use *use = &s->use[np_node(s, slot, 0, position)];
+        if (use->turn_member + 1 == s->config.members &&
+            use->turn_micro + 1 == s->config.micro_batches)
+            offer_turn(s, slot, 0, position);
+    }
+}
+
+static void update_choice(struct np_sched *s, const struct np_use *owner, uint32_t position)
+{
+    struct np_use *next;
+    if (owner->next == NP_NO_NODE) {
+        s->last_user[owner->layer] = NP_NO_NODE;
+        return;
+    }
+    next = &s->use[owner->next];
+    next->waits = false;
+    unblock(s, np_slot_of_node(s, owner->next), next->owner, position);
+}
+
+static void weight_done(struct np_sched *s, const struct np_task *task)
+{
+    uint32_t slot = np_slot(s, task->step), position = (uint32_t)task->first;
+    const struct np_use *use = &s->use[np_node(s, slot, (uint32_t)task->member, position)];
+    struct np_use *owner = &s->use[np_node(s, slot, use->owner, position)];
+    assert(owner->turn_member == task->member && owner->turn_micro == task->micro);
+    if (task->updates) {
+        owner->turn_member = NP_NO_MEMBER;
+        if (s->config.kind[position] == NP_SHARED_DELAY)
+            update_shared(s, task->step, position);
+        else
+            update_choice(s, owner, position);
+        return;
+    }
+    if (++owner->turn_micro == s->config.micro_batches) {
+        owner->turn_micro = 0;
+        owner->turn_member = use->same;
+    }
+    offer_turn(s, slot, use->owner, position);
+}
+
+static void backward_done(struct np_sched *s, const struct np_task *task, uint32_t unit)
+{
+    uint32_t slot = np_slot(s, task->step), i = (uint32_t)task->member;
+    size_t flight = np_flight(s, slot, i, unit);
+    s->flags[flight * (size_t)s->config.micro_batches + (size_t)task->micro] |= NP_B_ENDED;
+    for (uint32_t p = (uint32_t)task->first; p < (uint32_t)(task->first + task->count); p++) {
+        const struct np_use *use = &s->use[np_node(s, slot, i, p)];
+        const struct np_use *owner = &s->use[np_node(s, slot, use->owner, p)];
+        if (use->learns && owner->turn_member == i && owner->turn_micro == task->micro)
+            offer_turn(s, slot, use->owner, p);
+    }
+}
+
+/* The oldest steps that are complete leave the ring; newer ones may begin in their place. */
+static void retire(struct np_sched *s)
+{
+    uint64_t base = s->base;
+    while (s->base < s->known && s->step[np_slot(s, s->base)].missing == 0)
+        s->base++;
+    if (s->base == base)
+        return;
+    s->stale = true;
+    open_window(s);
+}
+
+/* Hands the output of an F or B on: to `to`, within its stage at once. */
+static bool hand_on(struct np_sched *s, const struct np_task *task, enum np_task_kind kind,
+                    uint32_t unit, struct np_task *delivery)
+{
+    const struct np_unit *to = &s->unit[unit];
+    *delivery = *task;
+    delivery->kind = kind;
+    delivery->stage = to->stage;
+    delivery->first = to->first;
+    delivery->count = to->count;
+    if (to->stage != task->stage)
+        return true;
+    np_sched_arrived(s, delivery);
+    return false;
+}
+
+bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_task *delivery)
+{
+    uint32_t unit = s->unit_of[task->first];
+    struct np_step *step = &s->step[np_slot(s, task->step)];
+    bool leaves = false;
+    assert(step->number == task->step && step->missing > 0);
+    if (task->kind == NP_TASK_W)
+        weight_done(s, task);
+    else if (task->kind == NP_TASK_F && unit + 1 < (uint32_t)s->units)
+        leaves = hand_on(s, task, NP_TASK_F, unit + 1, delivery);
+    else if (task->kind == NP_TASK_F)
+        leaves = hand_on(s, task, NP_TASK_B, unit, delivery);
+    else {
+        backward_done(s, task, unit);
+        if (unit > 0)
+            leaves = hand_on(s, task, NP_TASK_B, unit - 1, delivery);
+    }
+    if (--step->missing == 0)
+        retire(s);
+    return leaves;
+}
+
+void np_sched_arrived(struct np_sched *s, const struct np_task *delivery)
+{
+    uint32_t slot = np_slot(s, delivery->step), member = (uint32_t)delivery->member;
+    uint32_t micro = (uint32_t)delivery->micro, unit = s->unit_of[delivery->first];
+    assert(s->step[slot].number == delivery->step);
+    if (delivery->kind == NP_TASK_F)
+        input_arrived(s, slot, member, micro, unit);
+    else
+        make_ready(s, NP_TASK_B, slot, member, micro, unit);
+}
+
+double np_sched_cost(const struct np_sched *s, const struct np_task *task)
+{
+    const struct np_use *use =
+        &s->use[np_node(s, np_slot(s, task->step), (uint32_t)task->member, (uint32_t)task->first)];
+    double sum = 0;
+    for (int p = 0; p < task->count; p++) {
+        struct np_layer_cost cost = s->config.cost[use[p].layer];
+        sum += (double)(task->kind == NP_TASK_F   ? cost.f
+                        : task->kind == NP_TASK_B ? cost.b
+                                                  : cost.w);
+    }
+    return sum;
+}
+
+int np_sched_default_window(int stages, int micro_batches)
+{
+    int fill = (4 * stages + micro_batches - 1) / micro_batches, most = 2 * stages;
+    fill = fill > 4 ? fill : 4;
+    return fill < most ? fill : most;
+}
+
+uint64_t np_sched_completed(const struct np_sched *s)
+{
+    return s->base;
+}
+
+uint64_t np_sched_known(const struct np_sched *s)
+{
+    return s->known;
+}
+
+uint64_t np_sched_started(const struct np_sched *s)
+{
+    return s->started;
+}

@@ -1,0 +1,114 @@
+/* The causal scheduler: which task each stage runs next.
+ *
+ * A pure state machine: no clock, no threads, no I/O. Events go in (a step's subnets are known, an
+ * activation arrived, a task is done), the next task of a stage comes out. One scheduler, three
+ * drivers: the engine, the simulator of np-predict-trace, and the context manager's look-ahead.
+ *
+ * Words:   position: 0 is the stem, 1 .. N the choice blocks, N+1 the head; layer: one candidate of
+ *          a position (global number layer_first[position] + choice); unit: consecutive positions
+ *          of one stage that one F or B task covers; step, member, micro-batch as in the README.
+ * Rule:    Step s may read or write layer L when L has been updated ticket(s, L) times, the number
+ *          of earlier steps that activate L. Shared positions with delay D: step s reads version
+ *          max(0, s - D + 1), in F and B, while newer ones may exist; its update is the (s+1)-th.
+ *          F(s,i,m,u) waits for the activation of F(s,i,m,u-1) and for the layers of u;
+ *          B(s,i,m,u) for F(s,i,m,u) and the gradient of B(s,i,m,u+1);
+ *          W(s,i,m,p) for B(s,i,m,unit of p), and for the contribution before it in (member,
+ *          micro-batch) order among those to the same layer in the same step; the last one carries
+ *          the update and waits, at a shared position, for the update of step s-1.
+ *          Frozen positions and weightless layers have F and B only and never wait.
+ * Order:   the longest remaining path over the window's steps (priority.c), the oldest step among
+ *          equals. The order depends on the events alone; no stage idles while it has a task.
+ * Units:   costs in any one unit of time (nanoseconds, or 1 per block), per micro-batch.
+ * Errors:  NP_EMEM from np_sched_new only; a wrong sequence of calls is a bug (assert).
+ * Threads: the caller serialises all calls on one scheduler.
+ * Source:  Zhao et al., NASPipe (ASPLOS 2022), sections 4 and 5: causal synchronous parallelism.
+ */
+#ifndef NP_SCHED_SCHED_H
+#define NP_SCHED_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum np_task_kind {
+    NP_TASK_F, /* forward of a unit */
+    NP_TASK_B, /* backward-input of a unit */
+    NP_TASK_W  /* backward-weight of one position, and the update if it is the last contribution */
+};
+
+struct np_task {
+    enum np_task_kind kind;
+    int stage;
+    uint64_t step;
+    int member, micro;
+    int first, count; /* positions first .. first+count-1; W: count is 1 */
+    bool opens;       /* W: first contribution to its layer in this step: starts the sums */
+    bool updates;     /* W: last contribution: the layer is updated after it */
+};
+
+struct np_layer_cost {
+    float f, b, w; /* forward, backward-input, backward-weight with its share of the update */
+};
+
+enum np_shared_kind {
+    NP_CHOICE,        /* a choice block: version rule per layer */
+    NP_SHARED_FROZEN, /* never updated: no W, no waiting */
+    NP_SHARED_DELAY   /* part of every step, read with delay D */
+};
+
+struct np_sched_config {
+    int positions;                    /* N + 2; without stem and head (simulations) N */
+    const uint32_t *layer_first;      /* [positions + 1] */
+    const enum np_shared_kind *kind;  /* [positions] */
+    int delay;                        /* D >= 1, of every NP_SHARED_DELAY position */
+    const struct np_layer_cost *cost; /* [layers] */
+    const bool *weightless;           /* [layers]: identity, no W task */
+    int stages;
+    const int *stage_first; /* [stages + 1]: stage k has positions stage_first[k] .. */
+    int unit;               /* positions a unit, >= 1; the last unit of a stage may be shorter */
+    int members, micro_batches;
+    int window;    /* step s begins when all steps up to s - window are complete */
+    int lookahead; /* steps beyond the window that may be known; they do not change the order */
+};
+
+/* A window that keeps the stages busy without holding more activations than that takes: 4 steps
+ * where there are as many micro-batches as stages, up to 2 x stages where there is one. */
+int np_sched_default_window(int stages, int micro_batches);
+
+struct np_sched;
+
+/* Copies what the config points to. */
+enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config *config,
+                            struct np_error *err);
+void np_sched_free(struct np_sched *sched);
+
+/* True if there is room for one more known step. */
+bool np_sched_wants(const struct np_sched *sched);
+/* The next step's subnets: choices[member * positions + position], < candidates of the position.
+ * Steps are numbered from `0` in order of pushing. */
+void np_sched_push(struct np_sched *sched, const uint16_t *choices);
+/* No task of a step > last will be handed out from now on (tasks already out may finish). */
+void np_sched_stop_after(struct np_sched *sched, uint64_t last);
+
+/* The task that `stage` should run now; false if none is ready. A stage may hold several. */
+bool np_sched_next(struct np_sched *sched, int stage, struct np_task *task);
+/* A task from np_sched_next has ended. Its own stage may now have a task, and the stage of position
+ * 0 if np_sched_completed grew (as after np_sched_push); no other. True if its output must be delivered to another stage: then
+ * *delivery is the task there that waits for it, to be given to np_sched_arrived once the data is
+ * there. Deliveries within a stage happen at once. */
+bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np_task *delivery);
+void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
+
+/* The cost of a task of a known step, by the config. */
+double np_sched_cost(const struct np_sched *sched, const struct np_task *task);
+
+/* All steps below this number are complete. */
+uint64_t np_sched_completed(const struct np_sched *sched);
+/* Steps pushed so far. */
+uint64_t np_sched_known(const struct np_sched *sched);
+/* No task of this step or a later one was handed out so far: np_sched_stop_after this number - 1,
+ * or more, leaves no step half done. */
+uint64_t np_sched_started(const struct np_sched *sched);
+
+#endif

@@ -1,0 +1,241 @@
+/* The drawing: made to be read in print as well as on a screen, so kinds differ in lightness and
+ * steps in hue, and text is drawn only where it fits. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "sched/timeline.h"
+
+#define WIDTH 1200.0
+#define LEFT 72.0
+#define RIGHT 20.0
+#define TOP 62.0
+#define AXIS 46.0
+#define GAP 3.0
+#define JOIN 0.3         /* pixels: smaller gaps are not shown inside a task's run */
+#define LABEL_WIDTH 26.0 /* least width of a span with its name in it */
+
+struct drawing {
+    struct np_buf *out;
+    const struct np_timeline *timeline;
+    struct np_timeline_sums sums;
+    double lane, bottom;  /* a lane's height; where the lanes end */
+    double scale;         /* pixels per unit of time */
+    struct np_span *last; /* [stages] not drawn yet; start == end: none */
+    struct np_error *err;
+};
+
+/* Eight hues that stay apart for most colour-blind readers; a step takes the one of step mod 8. */
+static const uint8_t hues[8][3] = {{78, 121, 167}, {242, 142, 43},  {89, 161, 79},
+                                   {225, 87, 89},  {176, 122, 161}, {118, 183, 178},
+                                   {156, 117, 95}, {214, 178, 52}};
+
+/* F is the hue lightened, B the hue, W the hue darkened. */
+static unsigned shade(uint64_t step, enum np_task_kind kind)
+{
+    unsigned rgb = 0;
+    for (int c = 0; c < 3; c++) {
+        double v = hues[step % 8][c];
+        if (kind == NP_TASK_F)
+            v += (255 - v) * 0.55;
+        if (kind == NP_TASK_W)
+            v *= 0.62;
+        rgb = rgb << 8 | (unsigned)v;
+    }
+    return rgb;
+}
+
+/* 1, 2 or 5 times a power of ten, so that a span has 6 to 14 ticks. */
+static double tick_step(double span)
+{
+    double raw = span / 14, power = pow(10, floor(log10(raw)));
+    double lead = raw / power;
+    return power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
+}
+
+static double x_of(const struct drawing *d, double time)
+{
+    return LEFT + (time - d->sums.start) * d->scale;
+}
+
+static enum np_status escaped(const struct drawing *d, const char *text)
+{
+    enum np_status status = NP_OK;
+    for (; *text && status == NP_OK; text++) {
+        switch (*text) {
+        case '&':
+            status = np_buf_printf(d->out, d->err, "&amp;");
+            break;
+        case '<':
+            status = np_buf_printf(d->out, d->err, "&lt;");
+            break;
+        case '>':
+            status = np_buf_printf(d->out, d->err, "&gt;");
+            break;
+        default:
+            status = np_buf_printf(d->out, d->err, "%c", (unsigned char)*text < ' ' ? ' ' : *text);
+        }
+    }
+    return status;
+}
+
+static enum np_status line_of_text(const struct drawing *d, double y, int size, const char *text)
+{
+    enum np_status status;
+    NP_TRY(
+        np_buf_printf(d->out, d->err, "<text x=\"%g\" y=\"%g\" font-size=\"%d\">", LEFT, y, size));
+    NP_TRY(escaped(d, text));
+    NP_TRY(np_buf_printf(d->out, d->err, "</text>\n"));
+out:
+    return status;
+}
+
+static enum np_status legend(const struct drawing *d)
+{
+    static const char *const names[] = {"F forward", "B backward, input", "W backward, weights"};
+    enum np_status status = NP_OK;
+    double x = WIDTH - RIGHT - 430, y = TOP - 22;
+    for (int kind = NP_TASK_F; kind <= NP_TASK_W && status == NP_OK; kind++) {
+        static const double at[] = {0, 92, 232};
+        status = np_buf_printf(d->out, d->err,
+                               "<rect x=\"%g\" y=\"%g\" width=\"14\" height=\"11\" fill=\"#%06x\"/>"
+                               "<text x=\"%g\" y=\"%g\" font-size=\"12\">%s</text>\n",
+                               x + at[kind], y, shade(0, (enum np_task_kind)kind),
+                               x + at[kind] + 19, y + 10, names[kind]);
+    }
+    if (status == NP_OK)
+        status = np_buf_printf(d->out, d->err,
+                               "<text x=\"%g\" y=\"%g\" font-size=\"12\" text-anchor=\"end\">"
+                               "colour: step</text>\n",
+                               WIDTH - RIGHT, y - 14);
+    return status;
+}
+
+static enum np_status axis(const struct drawing *d)
+{
+    enum np_status status = NP_OK;
+    double length = d->sums.end - d->sums.start, unit = 1;
+    const char *name = "time (1 = forward of one block)";
+    if (d->timeline->nanoseconds) {
+        unit = length < 1e5 ? 1e3 : length < 1e10 ? 1e6 : 1e9;
+        name = unit == 1e3 ? "time (us)" : unit == 1e6 ? "time (ms)" : "time (s)";
+    }
+    double step = tick_step(length > 0 ? length / unit : 1);
+    for (double t = 0; t * unit <= length * 1.0001 && status == NP_OK; t += step) {
+        double x = x_of(d, d->sums.start + t * unit);
+        status = np_buf_printf(
+            d->out, d->err,
+            "<path d=\"M%.1f %g V%.1f\" stroke=\"#bbb\" stroke-width=\"0.6\"/>"
+            "<text x=\"%.1f\" y=\"%.1f\" font-size=\"11\" text-anchor=\"middle\">%.6g</text>\n",
+            x, TOP, d->bottom + 5, x, d->bottom + 18, t);
+    }
+    if (status == NP_OK)
+        status = np_buf_printf(d->out, d->err,
+                               "<text x=\"%g\" y=\"%.1f\" font-size=\"12\" "
+                               "text-anchor=\"middle\">%s</text>\n",
+                               (LEFT + WIDTH - RIGHT) / 2, d->bottom + 36, name);
+    return status;
+}
+
+static enum np_status lane_names(const struct drawing *d)
+{
+    enum np_status status = NP_OK;
+    for (int stage = 0; stage < d->timeline->stages && status == NP_OK; stage++) {
+        double y = TOP + stage * d->lane;
+        status = np_buf_printf(
+            d->out, d->err,
+            "<rect x=\"%g\" y=\"%.1f\" width=\"%g\" height=\"%.1f\" fill=\"#f3f3f3\"/>"
+            "<text x=\"%g\" y=\"%.1f\" font-size=\"%g\" text-anchor=\"end\">stage %d</text>\n",
+            LEFT, y, WIDTH - LEFT - RIGHT, d->lane - GAP, LEFT - 8, y + d->lane / 2 + 2,
+            d->lane < 14 ? 8.0 : 12.0, stage);
+    }
+    return status;
+}
+
+static enum np_status draw_span(const struct drawing *d, const struct np_span *span)
+{
+    enum np_status status;
+    const struct np_task *task = &span->task;
+    double x = x_of(d, span->start), width = (span->end - span->start) * d->scale;
+    double y = TOP + task->stage * d->lane, height = d->lane - GAP;
+    if (width <= 0)
+        return NP_OK;
+    NP_TRY(np_buf_printf(d->out, d->err,
+                         "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
+                         "fill=\"#%06x\"/>",
+                         x, y, width, height, shade(task->step, task->kind)));
+    if (width >= LABEL_WIDTH && height >= 11)
+        NP_TRY(np_buf_printf(d->out, d->err,
+                             "<text x=\"%.2f\" y=\"%.1f\" font-size=\"9\" text-anchor=\"middle\" "
+                             "fill=\"%s\">%" PRIu64 ".%d</text>",
+                             x + width / 2, y + height / 2 + 3,
+                             task->kind == NP_TASK_F ? "#222" : "#fff", task->step, task->micro));
+    NP_TRY(np_buf_printf(d->out, d->err, "\n"));
+out:
+    return status;
+}
+
+static bool continues(const struct drawing *d, const struct np_span *last,
+                      const struct np_span *next)
+{
+    const struct np_task *a = &last->task, *b = &next->task;
+    return last->end > last->start && a->kind == b->kind && a->step == b->step &&
+           a->member == b->member && a->micro == b->micro &&
+           fabs(next->start - last->end) * d->scale < JOIN;
+}
+
+/* Consecutive tasks of one kind on the same micro-batch are drawn as one. */
+static enum np_status draw_spans(struct drawing *d)
+{
+    enum np_status status;
+    int stages = d->timeline->stages;
+    NP_TRY(np_zalloc(&d->last, (size_t)stages, sizeof *d->last, d->err));
+    for (size_t i = 0; i < d->timeline->count; i++) {
+        const struct np_span *next = &d->timeline->spans[i];
+        if (next->task.stage >= stages || next->end <= next->start)
+            continue;
+        struct np_span *last = &d->last[next->task.stage];
+        if (continues(d, last, next)) {
+            last->end = next->end;
+            continue;
+        }
+        NP_TRY(draw_span(d, last));
+        *last = *next;
+    }
+    for (int k = 0; k < stages; k++)
+        NP_TRY(draw_span(d, &d->last[k]));
+out:
+    free(d->last);
+    return status;
+}
+
+enum np_status np_timeline_svg(struct np_buf *out, const struct np_timeline *timeline,
+                               struct np_error *err)
+{
+    enum np_status status;
+    struct drawing d = {.out = out, .timeline = timeline, .err = err};
+    double length;
+    d.sums = np_timeline_sum(timeline);
+    length = d.sums.end - d.sums.start;
+    d.lane = timeline->stages <= 16 ? 28 : timeline->stages <= 32 ? 18 : 10;
+    d.bottom = TOP + timeline->stages * d.lane;
+    d.scale = length > 0 ? (WIDTH - LEFT - RIGHT) / length : 0;
+    NP_TRY(np_buf_printf(out, err,
+                         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
+                         "width=\"%g\" height=\"%g\" font-family=\"sans-serif\" fill=\"#222\" "
+                         "shape-rendering=\"geometricPrecision\">\n"
+                         "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+                         WIDTH, d.bottom + AXIS, WIDTH, d.bottom + AXIS));
+    NP_TRY(line_of_text(&d, 24, 17, timeline->title ? timeline->title : "timeline"));
+    if (timeline->note)
+        NP_TRY(line_of_text(&d, 48, 12, timeline->note));
+    NP_TRY(legend(&d));
+    NP_TRY(lane_names(&d));
+    NP_TRY(axis(&d));
+    NP_TRY(draw_spans(&d));
+    NP_TRY(np_buf_printf(out, err, "</svg>\n"));
+out:
+    return status;
+}

@@ -1,0 +1,310 @@
+/* The scheduler under random interleavings, watched by the rule checker. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "num/philox.h"
+#include "sched/rule.h"
+#include "sched/sched.h"
+
+enum { MOST_STAGES = 6, MOST_POSITIONS = 14, MOST_LAYERS = 64, MOST_MEMBERS = 4, STEPS = 40 };
+
+/* A random pipeline, and one run of it. */
+struct trial {
+    uint64_t seed, drawn;
+    uint32_t layer_first[MOST_POSITIONS + 1];
+    enum np_shared_kind kind[MOST_POSITIONS];
+    struct np_layer_cost cost[MOST_LAYERS];
+    bool weightless[MOST_LAYERS];
+    int stage_first[MOST_STAGES + 1];
+    struct np_sched_config config;
+    struct np_sched *sched;
+    struct np_rule *rule;
+    struct np_task running[2 * MOST_STAGES], travelling[1024];
+    int running_count, travelling_count, busy[MOST_STAGES];
+};
+
+static uint32_t draw(struct trial *t, uint32_t below)
+{
+    struct np_draw_key key = np_draw_key(t->seed, NP_DRAW_DELAY, 0, 0, 0);
+    return (uint32_t)np_philox_below(np_draw(key, 0, t->drawn++), below);
+}
+
+static void draw_space(struct trial *t)
+{
+    struct np_sched_config *c = &t->config;
+    c->positions = 1 + (int)draw(t, MOST_POSITIONS);
+    for (int p = 0; p < c->positions; p++) {
+        t->kind[p] = (enum np_shared_kind)(draw(t, 4) == 0 ? draw(t, 3) : NP_CHOICE);
+        t->layer_first[p + 1] = t->layer_first[p] + (t->kind[p] == NP_CHOICE ? 1 + draw(t, 4) : 1);
+    }
+    for (uint32_t layer = 0; layer < t->layer_first[c->positions]; layer++) {
+        t->cost[layer] = (struct np_layer_cost){(float)draw(t, 5), (float)draw(t, 5), 1};
+        t->weightless[layer] = draw(t, 8) == 0;
+    }
+}
+
+static void draw_pipeline(struct trial *t)
+{
+    struct np_sched_config *c = &t->config;
+    c->stages = 1 + (int)draw(t, MOST_STAGES);
+    for (int k = 1; k < c->stages; k++) { /* some stages may be empty */
+        int left = c->positions - t->stage_first[k - 1];
+        t->stage_first[k] = t->stage_first[k - 1] + (int)draw(t, (uint32_t)left + 1);
+    }
+    t->stage_first[c->stages] = c->positions;
+    c->unit = 1 + (int)draw(t, 3);
+    c->delay = 1 + (int)draw(t, 4);
+    c->members = draw(t, 2) ? 1 : 1 + (int)draw(t, MOST_MEMBERS);
+    c->micro_batches = draw(t, 2) ? 1 : 1 + (int)draw(t, 4);
+    c->window = 1 + (int)draw(t, 6);
+    c->lookahead = draw(t, 2) ? 0 : (int)draw(t, 20);
+    c->layer_first = t->layer_first;
+    c->kind = t->kind;
+    c->cost = t->cost;
+    c->weightless = t->weightless;
+    c->stage_first = t->stage_first;
+}
+
+/* Cheaper than ck_assert, which reports every success. */
+static void require(bool condition, uint64_t seed, const char *what)
+{
+    if (!condition)
+        ck_abort_msg("seed %llu: %s", (unsigned long long)seed, what);
+}
+
+static void must(enum np_status status, const struct np_error *err, uint64_t seed)
+{
+    require(status == NP_OK, seed, err->msg);
+}
+
+static void push(struct trial *t)
+{
+    uint16_t choices[MOST_MEMBERS * MOST_POSITIONS];
+    const struct np_sched_config *c = &t->config;
+    struct np_error err;
+    for (int i = 0; i < c->members; i++)
+        for (int p = 0; p < c->positions; p++)
+            choices[i * c->positions + p] =
+                (uint16_t)draw(t, t->layer_first[p + 1] - t->layer_first[p]);
+    must(np_rule_push(t->rule, choices, &err), &err, t->seed);
+    np_sched_push(t->sched, choices);
+}
+
+/* Up to two tasks of a stage may be out: one runs, one is committed ahead. */
+static bool start(struct trial *t, int stage)
+{
+    struct np_task *task = &t->running[t->running_count];
+    struct np_error err;
+    if (t->busy[stage] == 2 || !np_sched_next(t->sched, stage, task))
+        return false;
+    require(task->stage == stage, t->seed, "a task of another stage");
+    require(task->step < np_sched_started(t->sched), t->seed, "it has not started");
+    must(np_rule_start(t->rule, task, &err), &err, t->seed);
+    t->busy[stage]++;
+    t->running_count++;
+    return true;
+}
+
+static void end_one(struct trial *t)
+{
+    int at = (int)draw(t, (uint32_t)t->running_count);
+    struct np_task task = t->running[at], delivery;
+    struct np_error err;
+    t->running[at] = t->running[--t->running_count];
+    t->busy[task.stage]--;
+    must(np_rule_end(t->rule, &task, &err), &err, t->seed);
+    if (!np_sched_done(t->sched, &task, &delivery))
+        return;
+    require(delivery.stage != task.stage, t->seed, "an output leaves that should stay");
+    require(t->travelling_count < 1024, t->seed, "too many outputs travel");
+    t->travelling[t->travelling_count++] = delivery;
+}
+
+static void deliver_one(struct trial *t)
+{
+    int at = (int)draw(t, (uint32_t)t->travelling_count);
+    struct np_task task = t->travelling[at];
+    struct np_error err;
+    t->travelling[at] = t->travelling[--t->travelling_count];
+    must(np_rule_arrived(t->rule, &task, &err), &err, t->seed);
+    np_sched_arrived(t->sched, &task);
+}
+
+static bool start_any(struct trial *t)
+{
+    for (int k = 0; k < t->config.stages; k++)
+        if (start(t, k))
+            return true;
+    return false;
+}
+
+/* Random events until nothing can happen any more. */
+static void run_events(struct trial *t, uint64_t steps)
+{
+    for (;;) {
+        uint32_t what = draw(t, 8);
+        bool more = np_sched_known(t->sched) < steps && np_sched_wants(t->sched);
+        if (what == 0 && more)
+            push(t);
+        else if (what < 4)
+            start(t, (int)draw(t, (uint32_t)t->config.stages));
+        else if (what < 6 && t->running_count)
+            end_one(t);
+        else if (what < 8 && t->travelling_count)
+            deliver_one(t);
+        else if (!more && !t->running_count && !t->travelling_count && !start_any(t))
+            return;
+    }
+}
+
+static void open_trial(struct trial *t, uint64_t seed)
+{
+    struct np_error err;
+    memset(t, 0, sizeof *t);
+    t->seed = seed;
+    draw_space(t);
+    draw_pipeline(t);
+    must(np_sched_new(&t->sched, &t->config, &err), &err, seed);
+    must(np_rule_new(&t->rule, &t->config, &err), &err, seed);
+}
+
+static void close_trial(struct trial *t)
+{
+    np_sched_free(t->sched);
+    np_rule_free(t->rule);
+}
+
+START_TEST(every_interleaving_keeps_the_rule)
+{
+    static struct trial t;
+    struct np_error err;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        open_trial(&t, 100 * (uint64_t)_i + seed);
+        run_events(&t, STEPS);
+        ck_assert_msg(np_sched_completed(t.sched) == STEPS, "seed %llu: stuck",
+                      (unsigned long long)t.seed);
+        must(np_rule_finish(t.rule, STEPS, &err), &err, t.seed);
+        close_trial(&t);
+    }
+}
+END_TEST
+
+/* A stop at any moment: nothing later starts, everything up to it completes. */
+START_TEST(stop_after_completes_and_no_more)
+{
+    static struct trial t;
+    struct np_error err;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        uint64_t last, events;
+        open_trial(&t, 5000 + 50 * (uint64_t)_i + seed);
+        events = draw(&t, 300);
+        for (uint64_t e = 0; e < events; e++) {
+            if (np_sched_wants(t.sched) && np_sched_known(t.sched) < STEPS)
+                push(&t);
+            start(&t, (int)draw(&t, (uint32_t)t.config.stages));
+            if (t.running_count)
+                end_one(&t);
+            if (t.travelling_count)
+                deliver_one(&t);
+        }
+        last = np_sched_started(t.sched) ? np_sched_started(t.sched) - 1 + draw(&t, 3) : 2;
+        np_sched_stop_after(t.sched, last);
+        np_rule_stop_after(t.rule, last);
+        run_events(&t, STEPS);
+        last = last < STEPS ? last + 1 : STEPS;
+        must(np_rule_finish(t.rule, last, &err), &err, t.seed);
+        ck_assert_uint_eq(np_sched_completed(t.sched), last);
+        ck_assert_uint_le(np_sched_started(t.sched), last);
+        close_trial(&t);
+    }
+}
+END_TEST
+
+/* A stop below steps that have begun: they stay half done, the older ones complete. */
+START_TEST(early_stop_leaves_later_steps)
+{
+    static struct trial t;
+    for (uint64_t seed = 9000; seed < 9100; seed++) {
+        open_trial(&t, seed);
+        while (np_sched_wants(t.sched))
+            push(&t);
+        for (int e = 0; e < 30; e++) {
+            start(&t, (int)draw(&t, (uint32_t)t.config.stages));
+            if (t.running_count && draw(&t, 2))
+                end_one(&t);
+        }
+        np_sched_stop_after(t.sched, 0);
+        np_rule_stop_after(t.rule, 0);
+        run_events(&t, np_sched_known(t.sched));
+        ck_assert_uint_ge(np_sched_completed(t.sched), 1);
+        close_trial(&t);
+    }
+}
+END_TEST
+
+/* Steps 0 and 1 have the first layer in common, step 2 has not. */
+START_TEST(a_conflict_waits_for_the_update)
+{
+    static struct trial t;
+    static const uint16_t same[] = {0, 0}, other[] = {1, 0};
+    struct np_task first, second;
+    memset(&t, 0, sizeof t);
+    t.config = (struct np_sched_config){.positions = 2,
+                                        .stages = 1,
+                                        .unit = 1,
+                                        .members = 1,
+                                        .micro_batches = 1,
+                                        .window = 3,
+                                        .delay = 1,
+                                        .layer_first = t.layer_first,
+                                        .kind = t.kind,
+                                        .cost = t.cost,
+                                        .weightless = t.weightless,
+                                        .stage_first = t.stage_first};
+    t.layer_first[1] = 2;
+    t.layer_first[2] = 3;
+    t.stage_first[1] = 2;
+    ck_assert_int_eq(np_sched_new(&t.sched, &t.config, NULL), NP_OK);
+    np_sched_push(t.sched, same);
+    np_sched_push(t.sched, same);
+    ck_assert(np_sched_next(t.sched, 0, &first));
+    ck_assert_uint_eq(first.step, 0);
+    ck_assert_msg(!np_sched_next(t.sched, 0, &second), "a step overtakes the version it needs");
+    np_sched_push(t.sched, other);
+    ck_assert(np_sched_next(t.sched, 0, &second));
+    ck_assert_uint_eq(second.step, 2);
+    ck_assert_msg(!np_sched_wants(t.sched), "more steps are known than window + lookahead");
+    np_sched_free(t.sched);
+}
+END_TEST
+
+START_TEST(too_many_steps_are_refused)
+{
+    static struct trial t;
+    struct np_error err;
+    open_trial(&t, 1);
+    close_trial(&t);
+    t.config.lookahead = 1 << 20;
+    ck_assert_int_eq(np_sched_new(&t.sched, &t.config, &err), NP_EMEM);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched");
+    TCase *tcase = tcase_create("rule");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+    tcase_set_timeout(tcase, 300);
+    tcase_add_loop_test(tcase, every_interleaving_keeps_the_rule, 0, 20);
+    tcase_add_loop_test(tcase, stop_after_completes_and_no_more, 0, 10);
+    tcase_add_test(tcase, early_stop_leaves_later_steps);
+    tcase_add_test(tcase, a_conflict_waits_for_the_update);
+    tcase_add_test(tcase, too_many_steps_are_refused);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
