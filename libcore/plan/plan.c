@@ -1,0 +1,114 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+void np_plan_clear(struct np_plan *plan)
+{
+    if (!plan)
+        return;
+    free(plan->stage_first);
+    free(plan->kind_cost);
+    free(plan->stage_bytes);
+    *plan = (struct np_plan){0};
+}
+
+enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net, int stages,
+                            struct np_error *err)
+{
+    enum np_status status;
+    *plan = (struct np_plan){.stages = stages};
+    NP_TRY(np_zalloc(&plan->stage_first, (size_t)stages + 1, sizeof *plan->stage_first, err));
+    NP_TRY(np_zalloc(&plan->stage_bytes, (size_t)stages, sizeof *plan->stage_bytes, err));
+    NP_TRY(np_zalloc(&plan->kind_cost, (size_t)net->kind_count, sizeof *plan->kind_cost, err));
+out:
+    if (status != NP_OK)
+        np_plan_clear(plan);
+    return status;
+}
+
+enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
+                                  struct np_error *err)
+{
+    const struct np_recipe *recipe = net->recipe;
+    int grains = recipe->batch / recipe->grain;
+    if (micro_batches < 1 || grains % micro_batches != 0)
+        return np_fail(err, NP_EINPUT,
+                       "micro-batches must divide %d, the grains of a mini-batch (batch %d, grain "
+                       "%d), and %d does not",
+                       grains, recipe->batch, recipe->grain, micro_batches);
+    return NP_OK;
+}
+
+double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position)
+{
+    double sum = 0;
+    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
+        struct np_layer_cost cost = plan->kind_cost[net->layer_kind[l]];
+        sum += (double)cost.f + (double)cost.b + (double)cost.w;
+    }
+    return sum / (net->layer_first[position + 1] - net->layer_first[position]);
+}
+
+static enum np_shared_kind shared_kind(const struct np_recipe *recipe, int position, int positions)
+{
+    if (position > 0 && position < positions - 1)
+        return NP_CHOICE;
+    return recipe->shared_frozen ? NP_SHARED_FROZEN : NP_SHARED_DELAY;
+}
+
+enum np_status np_plan_sched_config(struct np_sched_config *config, const struct np_plan *plan,
+                                    const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    enum np_shared_kind *kind = NULL;
+    struct np_layer_cost *cost = NULL;
+    bool *weightless = NULL;
+    NP_TRY(np_zalloc(&kind, (size_t)net->positions, sizeof *kind, err));
+    NP_TRY(np_zalloc(&cost, net->layers, sizeof *cost, err));
+    NP_TRY(np_zalloc(&weightless, net->layers, sizeof *weightless, err));
+    for (int p = 0; p < net->positions; p++)
+        kind[p] = shared_kind(net->recipe, p, net->positions);
+    for (uint32_t l = 0; l < net->layers; l++) {
+        cost[l] = plan->kind_cost[net->layer_kind[l]];
+        weightless[l] = np_supernet_kind(net, l)->floats == 0;
+    }
+    *config = (struct np_sched_config){.positions = net->positions,
+                                       .layer_first = net->layer_first,
+                                       .kind = kind,
+                                       .delay = net->recipe->delay,
+                                       .cost = cost,
+                                       .weightless = weightless,
+                                       .stages = plan->stages,
+                                       .stage_first = plan->stage_first,
+                                       .unit = plan->unit,
+                                       .members = net->recipe->members,
+                                       .micro_batches = plan->micro_batches,
+                                       .window = plan->window,
+                                       .lookahead = plan->lookahead};
+    return NP_OK;
+out:
+    free(kind);
+    free(cost);
+    free(weightless);
+    return status;
+}
+
+/* The config's arrays are const for the scheduler; those made above are freed here. */
+static void release(const void *array)
+{
+    union {
+        const void *borrowed;
+        void *owned;
+    } pointer = {array};
+    free(pointer.owned);
+}
+
+void np_plan_sched_clear(struct np_sched_config *config)
+{
+    release(config->kind);
+    release(config->cost);
+    release(config->weightless);
+    *config = (struct np_sched_config){0};
+}

@@ -1,0 +1,59 @@
+/* The plan: everything that decides the speed of a run, and not one bit of it.
+ *
+ * A stage plan is YAML that a person can read and edit (man 5 naspipe-plan): the recipe's digest,
+ * the stages and the positions they are home to, granularity, micro-batches, window, threads, the
+ * cost profile it was made from, predicted step time and bubble, memory per stage.
+ *
+ * Units     costs in nanoseconds per micro-batch; memory in bytes.
+ * Errors    NP_EINPUT with file:line:column: another recipe's digest, more stages than positions,
+ *           a cut out of order, micro-batches that do not fall on grain boundaries.
+ * Ownership np_plan_clear releases.
+ */
+#ifndef NP_PLAN_PLAN_H
+#define NP_PLAN_PLAN_H
+
+#include "sched/sched.h"
+#include "space/supernet.h"
+
+#define NP_MAX_STAGES 1024
+#define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
+#define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
+
+struct np_plan {
+    int stages;
+    int *stage_first;  /* [stages + 1] positions: stage k is home to stage_first[k] .. */
+    int unit;          /* positions an F or B task covers */
+    int micro_batches; /* divides batch / grain */
+    int window;        /* steps in flight */
+    int lookahead;     /* further steps known to the scheduler */
+    int threads;       /* of each stage's team */
+    bool measured;     /* profile: measured on a machine, or modelled from FLOPs */
+    struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
+    double step_ns, bubble;          /* predicted */
+    uint64_t *stage_bytes;           /* [stages] estimated memory */
+};
+
+/* An empty plan of `stages` stages: arrays of zeros. */
+enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net, int stages,
+                            struct np_error *err);
+/* NP_EINPUT unless micro-batches fall on grain boundaries: their number divides batch / grain. */
+enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
+                                  struct np_error *err);
+
+/* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */
+double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position);
+
+enum np_status np_plan_read(struct np_plan *plan, const char *path, const struct np_supernet *net,
+                            struct np_error *err);
+struct np_buf;
+enum np_status np_plan_write(const struct np_plan *plan, const struct np_supernet *net,
+                             struct np_buf *out, struct np_error *err);
+void np_plan_clear(struct np_plan *plan);
+
+/* Fills a scheduler's config from a plan: arrays are the caller's to free with
+ * np_plan_sched_clear. */
+enum np_status np_plan_sched_config(struct np_sched_config *config, const struct np_plan *plan,
+                                    const struct np_supernet *net, struct np_error *err);
+void np_plan_sched_clear(struct np_sched_config *config);
+
+#endif

@@ -1,0 +1,323 @@
+/* The plan as YAML: written for people to read and edit, read back strictly. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/yaml.h"
+#include "num/team.h"
+#include "plan/plan.h"
+#include "plan/profile.h"
+#include "plan/stage_memory.h"
+
+#define POSITION_NAME 24
+#define WINDOW_MAX 65536
+#define COST_MAX_NS 1e15
+
+static void position_name(char out[POSITION_NAME], const struct np_supernet *net, int position)
+{
+    if (position == 0)
+        snprintf(out, POSITION_NAME, "stem");
+    else if (position == net->positions - 1)
+        snprintf(out, POSITION_NAME, "head");
+    else
+        snprintf(out, POSITION_NAME, "block%0*d", net->block_digits, position - 1);
+}
+
+static bool position_find(int *position, const struct np_supernet *net, const char *name)
+{
+    int64_t block;
+    if (strcmp(name, "stem") == 0)
+        *position = 0;
+    else if (strcmp(name, "head") == 0)
+        *position = net->positions - 1;
+    else if (strncmp(name, "block", 5) == 0 &&
+             np_text_parse_int64(&block, name + 5, 0, net->positions - 3))
+        *position = (int)block + 1;
+    else
+        return false;
+    return true;
+}
+
+static enum np_status write_stages(const struct np_plan *plan, const struct np_supernet *net,
+                                   struct np_buf *out, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(out, err, "stages:\n"));
+    for (int k = 0; k < plan->stages; k++) {
+        char first[POSITION_NAME], last[POSITION_NAME];
+        position_name(first, net, plan->stage_first[k]);
+        position_name(last, net, plan->stage_first[k + 1] - 1);
+        NP_TRY(np_buf_printf(out, err, "  - {first: %s, last: %s, memory_bytes: %" PRIu64 "}\n",
+                             first, last, plan->stage_bytes[k]));
+    }
+out:
+    return status;
+}
+
+static enum np_status write_profile(const struct np_plan *plan, const struct np_supernet *net,
+                                    struct np_buf *out, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(out, err, "profile:\n  from: %s\n  costs:\n",
+                         plan->measured ? "measured" : "model"));
+    for (int k = 0; k < net->kind_count; k++) {
+        char name[NP_KIND_NAME];
+        struct np_layer_cost cost = plan->kind_cost[k];
+        np_kind_name(&net->kinds[k], name);
+        NP_TRY(np_buf_printf(
+            out, err,
+            "    - {kind: \"%s\", forward_ns: %.0f, backward_ns: %.0f, weight_ns: %.0f}\n", name,
+            (double)cost.f, (double)cost.b, (double)cost.w));
+    }
+out:
+    return status;
+}
+
+enum np_status np_plan_write(const struct np_plan *plan, const struct np_supernet *net,
+                             struct np_buf *out, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(out, err, "naspipe: plan/1\nrecipe: %s\n",
+                         np_digest_hex(&net->recipe->digest).s));
+    NP_TRY(np_buf_printf(
+        out, err, "micro_batches: %d\nwindow: %d\nlookahead: %d\nunit: %d\nthreads: %d\n",
+        plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
+    NP_TRY(write_stages(plan, net, out, err));
+    NP_TRY(np_buf_printf(out, err, "predicted: {step_ms: %.6g, bubble: %.4f}\n",
+                         plan->step_ns / 1e6, plan->bubble));
+    NP_TRY(write_profile(plan, net, out, err));
+out:
+    return status;
+}
+
+static enum np_status read_int(struct np_yaml_map *map, const char *key, int *out, int max,
+                               struct np_error *err)
+{
+    int64_t value;
+    enum np_status status = np_yaml_get_int(np_yaml_need(map, key), &value, 1, max, err);
+    if (status == NP_OK)
+        *out = (int)value;
+    return status;
+}
+
+static enum np_status read_recipe(struct np_yaml_map *map, const struct np_supernet *net,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    static const char *const versions[] = {"plan/1"};
+    const struct np_yaml_node *node = np_yaml_need(map, "recipe");
+    const char *digest;
+    int version;
+    NP_TRY(np_yaml_get_word(np_yaml_need(map, "naspipe"), &version, versions, 1, err));
+    NP_TRY(np_yaml_get_string(node, &digest, err));
+    if (strcmp(digest, np_digest_hex(&net->recipe->digest).s) != 0)
+        status = np_yaml_fail(node, err, "this plan was made for recipe %.8s..., not %.8s...",
+                              np_text_safe(digest).s, np_digest_hex(&net->recipe->digest).s);
+out:
+    return status;
+}
+
+static enum np_status read_position(const struct np_yaml_node *node, int *position,
+                                    const struct np_supernet *net, struct np_error *err)
+{
+    const char *name;
+    char last[POSITION_NAME];
+    enum np_status status = np_yaml_get_string(node, &name, err);
+    if (status != NP_OK || position_find(position, net, name))
+        return status;
+    position_name(last, net, net->positions - 2);
+    return np_yaml_fail(node, err, "unknown position '%s': stem, block%0*d .. %s or head",
+                        np_text_safe(name).s, net->block_digits, 0, last);
+}
+
+/* Stage k from a map {first, last, memory_bytes}; memory_bytes stays 0 if it is not given. */
+static enum np_status read_stage(struct np_plan *plan, int k, const struct np_yaml_node *node,
+                                 const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    int first, last, due = plan->stage_first[k];
+    char name[POSITION_NAME];
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    const struct np_yaml_node *at_first = np_yaml_need(&map, "first");
+    const struct np_yaml_node *at_last = np_yaml_need(&map, "last");
+    NP_TRY(read_position(at_first, &first, net, err));
+    NP_TRY(read_position(at_last, &last, net, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "memory_bytes"), &plan->stage_bytes[k], 0,
+                            UINT64_MAX, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+    position_name(name, net, due < net->positions ? due : net->positions - 1);
+    if (due >= net->positions)
+        status = np_yaml_fail(at_first, err, "no position is left for stage %d", k);
+    else if (first != due)
+        status = np_yaml_fail(at_first, err, "stage %d must begin with %s", k, name);
+    else if (last < first)
+        status = np_yaml_fail(at_last, err, "stage %d ends before it begins", k);
+    else if (k == plan->stages - 1 && last != net->positions - 1)
+        status = np_yaml_fail(at_last, err, "the last stage must end with head");
+    plan->stage_first[k + 1] = last + 1;
+out:
+    return status;
+}
+
+static enum np_status read_cost(struct np_plan *plan, bool *known, const struct np_yaml_node *node,
+                                const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    const char *kind;
+    char name[NP_KIND_NAME];
+    double f, b, w;
+    int k = 0;
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    const struct np_yaml_node *at_kind = np_yaml_need(&map, "kind");
+    NP_TRY(np_yaml_get_string(at_kind, &kind, err));
+    for (; k < net->kind_count; k++) {
+        np_kind_name(&net->kinds[k], name);
+        if (strcmp(name, kind) == 0)
+            break;
+    }
+    if (k == net->kind_count || known[k]) {
+        status = np_yaml_fail(at_kind, err,
+                              k == net->kind_count ? "the recipe has no layer '%s'"
+                                                   : "costs of '%s' are given twice",
+                              np_text_safe(kind).s);
+        goto out;
+    }
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "forward_ns"), &f, 0, COST_MAX_NS, NP_YAML_CLOSED,
+                              err));
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "backward_ns"), &b, 0, COST_MAX_NS, NP_YAML_CLOSED,
+                              err));
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "weight_ns"), &w, 0, COST_MAX_NS, NP_YAML_CLOSED,
+                              err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+    plan->kind_cost[k] = (struct np_layer_cost){(float)f, (float)b, (float)w};
+    known[k] = true;
+out:
+    return status;
+}
+
+static enum np_status read_costs(struct np_plan *plan, const struct np_yaml_node *node,
+                                 const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    const struct np_yaml_node *item;
+    bool *known = NULL;
+    NP_TRY(np_zalloc(&known, (size_t)net->kind_count, sizeof *known, err));
+    NP_TRY(np_yaml_get_list(node, &item, 1, (size_t)net->kind_count, err));
+    for (; item; item = item->next)
+        NP_TRY(read_cost(plan, known, item, net, err));
+    for (int k = 0; k < net->kind_count; k++) {
+        char name[NP_KIND_NAME];
+        np_kind_name(&net->kinds[k], name);
+        if (!known[k]) {
+            status = np_yaml_fail(node, err, "the costs of '%s' are missing", name);
+            goto out;
+        }
+    }
+out:
+    free(known);
+    return status;
+}
+
+static enum np_status read_profile(struct np_plan *plan, struct np_yaml_map *top,
+                                   const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    static const char *const sources[] = {"model", "measured"};
+    struct np_yaml_map map;
+    const struct np_yaml_node *node = np_yaml_find(top, "profile");
+    int source = 0;
+    np_profile_model(plan->kind_cost, net, (size_t)(net->recipe->batch / plan->micro_batches),
+                     plan->micro_batches);
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    NP_TRY(np_yaml_get_word(np_yaml_need(&map, "from"), &source, sources, 2, err));
+    plan->measured = source == 1;
+    NP_TRY(read_costs(plan, np_yaml_need(&map, "costs"), net, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+out:
+    return status;
+}
+
+static enum np_status read_predicted(struct np_plan *plan, struct np_yaml_map *top,
+                                     struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    double step_ms = 0;
+    NP_TRY(np_yaml_get_map(np_yaml_find(top, "predicted"), &map, err));
+    NP_TRY(np_yaml_get_double(np_yaml_find(&map, "step_ms"), &step_ms, 0, INFINITY, NP_YAML_CLOSED,
+                              err));
+    NP_TRY(
+        np_yaml_get_double(np_yaml_find(&map, "bubble"), &plan->bubble, 0, 1, NP_YAML_CLOSED, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+    plan->step_ns = step_ms * 1e6;
+out:
+    return status;
+}
+
+static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map,
+                                   const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_error why;
+    NP_TRY(read_int(map, "micro_batches", &plan->micro_batches, NP_MAX_GRAINS, err));
+    NP_TRY(read_int(map, "window", &plan->window, WINDOW_MAX, err));
+    NP_TRY(read_int(map, "lookahead", &plan->lookahead, WINDOW_MAX, err));
+    NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
+    NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
+    if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
+        status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
+out:
+    return status;
+}
+
+static enum np_status read_plan(struct np_plan *plan, const struct np_yaml_node *root,
+                                const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    const struct np_yaml_node *stages, *stage;
+    size_t most = (size_t)(net->positions < NP_MAX_STAGES ? net->positions : NP_MAX_STAGES);
+    NP_TRY(np_yaml_get_map(root, &map, err));
+    NP_TRY(read_recipe(&map, net, err));
+    stages = np_yaml_need(&map, "stages");
+    NP_TRY(np_yaml_get_list(stages, &stage, 1, most, err));
+    NP_TRY(np_plan_init(plan, net, (int)stages->count, err));
+    NP_TRY(read_numbers(plan, &map, net, err));
+    for (int k = 0; stage; k++, stage = stage->next)
+        NP_TRY(read_stage(plan, k, stage, net, err));
+    NP_TRY(read_predicted(plan, &map, err));
+    NP_TRY(read_profile(plan, &map, net, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+    for (int k = 0; k < plan->stages; k++)
+        if (plan->stage_bytes[k] == 0)
+            plan->stage_bytes[k] = np_memory_stage(plan, net, k);
+out:
+    return status;
+}
+
+enum np_status np_plan_read(struct np_plan *plan, const char *path, const struct np_supernet *net,
+                            struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml doc = {0};
+    *plan = (struct np_plan){0};
+    if (strcmp(path, "-") == 0)
+        NP_TRY(np_yaml_read_fd(&doc, 0, "stdin", err));
+    else
+        NP_TRY(np_yaml_read(&doc, path, err));
+    NP_TRY(read_plan(plan, doc.root, net, err));
+out:
+    if (status != NP_OK)
+        np_plan_clear(plan);
+    np_yaml_clear(&doc);
+    return status;
+}

@@ -1,0 +1,176 @@
+#include "plan/profile_cache.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/file.h"
+
+#define CACHE_MAX_BYTES (8u << 20)
+#define KEY_MAX 320
+
+struct cache {
+    char *path;
+    char *text;        /* NULL: nothing cached */
+    char key[KEY_MAX]; /* without the kind */
+};
+
+/* The processor's name, for the key; "unknown" where the system does not say. */
+static void cpu_model(char *out, size_t size)
+{
+    char *text = NULL;
+    size_t bytes;
+    snprintf(out, size, "unknown");
+    if (np_file_read(&text, &bytes, "/proc/cpuinfo", CACHE_MAX_BYTES, NULL) != NP_OK)
+        return;
+    const char *name = strstr(text, "model name");
+    name = name ? strchr(name, ':') : NULL;
+    if (name)
+        snprintf(out, size, "%.*s", (int)strcspn(name + 1, "\n\t"), name + 1);
+    free(text);
+}
+
+static void make_key(struct cache *cache, const struct np_supernet *net,
+                     const struct np_profile_config *config)
+{
+    char cpu[128];
+    const struct np_kind *kind = &net->kinds[0];
+    cpu_model(cpu, sizeof cpu);
+    snprintf(cache->key, sizeof cache->key,
+             "%s|%s|%s|moments=%d|width=%zu,length=%zu,vocab=%zu|samples=%zu,grain=%d,"
+             "micro_batches=%d|threads=%d|teams=%d",
+             NP_VERSION, cpu, config->kernels->name, net->moments, kind->width, kind->length,
+             kind->vocab, config->samples, net->recipe->grain, config->micro_batches,
+             config->threads, config->concurrent);
+}
+
+static enum np_status cache_open(struct cache *cache, const char *directory,
+                                 const struct np_supernet *net,
+                                 const struct np_profile_config *config, struct np_error *err)
+{
+    size_t bytes;
+    *cache = (struct cache){0};
+    make_key(cache, net, config);
+    if (!directory)
+        return NP_OK;
+    enum np_status status = np_file_join(&cache->path, directory, "profile.tsv", err);
+    if (status == NP_OK)
+        np_file_read(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
+    return status;
+}
+
+static void cache_close(struct cache *cache)
+{
+    free(cache->path);
+    free(cache->text);
+}
+
+/* "<key>\t<kind>\t<f>\t<b>\t<w>\n" at line: the costs, if it is the line of this key and kind. */
+static bool parse_line(const char *line, const char *key, const char *kind,
+                       struct np_layer_cost *cost)
+{
+    size_t key_bytes = strlen(key), kind_bytes = strlen(kind);
+    float f, b, w;
+    if (strncmp(line, key, key_bytes) != 0 || line[key_bytes] != '\t')
+        return false;
+    line += key_bytes + 1;
+    if (strncmp(line, kind, kind_bytes) != 0 || line[kind_bytes] != '\t')
+        return false;
+    if (sscanf(line + kind_bytes, "%f %f %f", &f, &b, &w) != 3 || !(f >= 0 && b >= 0 && w >= 0) ||
+        !isfinite(f + b + w))
+        return false;
+    *cost = (struct np_layer_cost){f, b, w};
+    return true;
+}
+
+static bool cache_find(const struct cache *cache, const char *kind, struct np_layer_cost *cost)
+{
+    for (const char *line = cache->text; line && *line;) {
+        if (parse_line(line, cache->key, kind, cost))
+            return true;
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return false;
+}
+
+static bool cache_holds_all(const struct cache *cache, const struct np_supernet *net,
+                            struct np_layer_cost *cost)
+{
+    char name[NP_KIND_NAME];
+    for (int k = 0; k < net->kind_count; k++) {
+        np_kind_name(&net->kinds[k], name);
+        if (!cache_find(cache, name, &cost[k]))
+            return false;
+    }
+    return true;
+}
+
+/* Lines of the new measurement first, so that they win over older ones of the same kind. */
+static void cache_store(const struct cache *cache, const struct np_supernet *net,
+                        const struct np_layer_cost *cost)
+{
+    struct np_buf out = {0};
+    enum np_status status = NP_OK;
+    char name[NP_KIND_NAME];
+    for (int k = 0; k < net->kind_count && status == NP_OK; k++) {
+        np_kind_name(&net->kinds[k], name);
+        status = np_buf_printf(&out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\n", cache->key, name,
+                               (double)cost[k].f, (double)cost[k].b, (double)cost[k].w);
+    }
+    size_t old = cache->text ? strlen(cache->text) : 0;
+    if (status == NP_OK && old > 0 && out.used + old < CACHE_MAX_BYTES)
+        status = np_buf_append(&out, cache->text, old, NULL);
+    if (status == NP_OK && cache->path)
+        np_file_write(cache->path, out.text, out.used, NULL);
+    np_buf_clear(&out);
+}
+
+static enum np_status measure(struct np_plan *plan, const struct np_supernet *net,
+                              const struct np_partition_request *request,
+                              const struct np_profile_config *config, struct np_error *err)
+{
+    enum np_status status;
+    struct cache cache;
+    NP_TRY(cache_open(&cache, request->cache, net, config, err));
+    if (cache_holds_all(&cache, net, plan->kind_cost))
+        goto out;
+    NP_TRY(np_profile_measure(plan->kind_cost, net, config, err));
+    cache_store(&cache, net, plan->kind_cost);
+out:
+    cache_close(&cache);
+    return status;
+}
+
+enum np_status np_profile_plan(struct np_plan *plan, const struct np_supernet *net,
+                               const struct np_partition_request *request, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    struct np_profile_config config = {.kernels = request->kernels,
+                                       .samples =
+                                           (size_t)(net->recipe->batch / plan->micro_batches),
+                                       .micro_batches = plan->micro_batches,
+                                       .threads = plan->threads};
+    int processors = request->processors > 0 ? request->processors : 1;
+    int teams = processors / plan->threads;
+    if (!plan->measured) {
+        np_profile_model(plan->kind_cost, net, config.samples, config.micro_batches);
+        return NP_OK;
+    }
+    /* No more threads than processors are measured at once: they would time the system's own
+     * scheduler. A full pipeline divides the processors evenly, so its tasks take longer. */
+    config.concurrent = teams < 1 ? 1 : teams < plan->stages ? teams : plan->stages;
+    NP_TRY(measure(plan, net, request, &config, err));
+    float stretch = (float)(plan->stages * plan->threads) / (float)processors;
+    for (int k = 0; k < net->kind_count && stretch > 1; k++) {
+        plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * stretch);
+        plan->kind_cost[k].b = roundf(plan->kind_cost[k].b * stretch);
+        plan->kind_cost[k].w = roundf(plan->kind_cost[k].w * stretch);
+    }
+out:
+    return status;
+}

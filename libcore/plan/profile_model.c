@@ -1,0 +1,33 @@
+/* Costs from arithmetic alone: what plans are made of where nothing may be measured. */
+#include <math.h>
+
+#include "plan/profile.h"
+
+/* A nominal core: round numbers, the same on every machine. Only ratios steer the cut. */
+#define FLOPS_PER_NS 20.0
+#define FLOATS_PER_NS 2.0 /* memory traffic of activations and of the update */
+#define CALL_NS 500.0
+
+static float work_ns(double flops, double floats)
+{
+    return (float)round(CALL_NS + flops / FLOPS_PER_NS + floats / FLOATS_PER_NS);
+}
+
+void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net, size_t samples,
+                      int micro_batches)
+{
+    for (int k = 0; k < net->kind_count; k++) {
+        const struct np_kind *kind = &net->kinds[k];
+        struct np_flops flops = np_kind_flops(kind);
+        double n = (double)samples, rows = n * (double)kind->length * (double)kind->width;
+        if (kind->spec.op == NP_OP_IDENTITY) {
+            cost[k] = (struct np_layer_cost){0, 0, 0};
+            continue;
+        }
+        /* The update reads the gradient and reads and writes weights and moments, once a step. */
+        double update = (double)kind->floats * (1 + 2 * (1 + net->moments)) / micro_batches;
+        cost[k].f = work_ns(flops.forward * n, 2 * rows);
+        cost[k].b = kind->spec.op == NP_OP_EMBEDDING ? 0 : work_ns(flops.backward * n, 3 * rows);
+        cost[k].w = work_ns(flops.weight * n, 2 * rows + update);
+    }
+}

@@ -1,0 +1,284 @@
+/* Plans: written and read back, and every way in which a person may get one wrong. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "plan/partition.h"
+#include "plan/stage_memory.h"
+
+static const char recipe_text[] = "naspipe: recipe/1\n"
+                                  "seed: 3\n"
+                                  "numerics: portable/1\n"
+                                  "data:\n"
+                                  "  train: {kind: bytes, files: [corpus.txt]}\n"
+                                  "space:\n"
+                                  "  input: {kind: tokens, vocab: 256, length: 16}\n"
+                                  "  width: 32\n"
+                                  "  stem: {op: embedding, positions: learned}\n"
+                                  "  blocks:\n"
+                                  "    - repeat: 6\n"
+                                  "      choices:\n"
+                                  "        - {op: mha, heads: 2}\n"
+                                  "        - {op: ffn, ratio: 2, act: gelu}\n"
+                                  "        - {op: identity}\n"
+                                  "  head: {op: lm}\n"
+                                  "shared: {policy: delay, steps: 2}\n"
+                                  "sampler: {kind: uniform, members: 1}\n"
+                                  "train:\n"
+                                  "  steps: 20\n"
+                                  "  batch: 8\n"
+                                  "  grain: 1\n"
+                                  "  optimizer: {kind: adamw, lr: 1.0e-3}\n";
+
+static struct np_recipe recipe;
+static struct np_supernet net;
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void setup(void)
+{
+    struct np_error err = {.msg = ""};
+    write_file("recipe.yaml", recipe_text);
+    ck_assert_msg(np_recipe_read(&recipe, "recipe.yaml", NULL, 0, &err) == NP_OK, "%s", err.msg);
+    ck_assert_msg(np_supernet_init(&net, &recipe, &err) == NP_OK, "%s", err.msg);
+}
+
+static void teardown(void)
+{
+    np_supernet_clear(&net);
+    np_recipe_clear(&recipe);
+}
+
+static struct np_partition_request request(int stages)
+{
+    return (struct np_partition_request){
+        .stages = stages, .model = true, .kernels = np_kernels_best(), .processors = 4};
+}
+
+START_TEST(writes_what_it_reads)
+{
+    struct np_plan plan, again;
+    struct np_partition_request r = request(_i);
+    struct np_buf text = {0}, text_again = {0};
+    struct np_error err = {.msg = ""};
+    ck_assert_msg(np_partition(&plan, &net, &r, &err) == NP_OK, "%s", err.msg);
+    ck_assert_int_eq(plan.stages, _i);
+    ck_assert_int_eq(np_plan_write(&plan, &net, &text, &err), NP_OK);
+    write_file("plan.yaml", text.text);
+    ck_assert_msg(np_plan_read(&again, "plan.yaml", &net, &err) == NP_OK, "%s", err.msg);
+    ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
+    ck_assert_int_eq(np_plan_write(&again, &net, &text_again, &err), NP_OK);
+    ck_assert_str_eq(text.text, text_again.text);
+    np_buf_clear(&text);
+    np_buf_clear(&text_again);
+    np_plan_clear(&plan);
+    np_plan_clear(&again);
+}
+END_TEST
+
+START_TEST(keeps_what_is_asked)
+{
+    struct np_plan plan;
+    struct np_partition_request r = request(3);
+    r.micro_batches = 4;
+    r.window = 5;
+    r.unit = 2;
+    r.threads = 2;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan.micro_batches, 4);
+    ck_assert_int_eq(plan.window, 5);
+    ck_assert_int_eq(plan.unit, 2);
+    ck_assert_int_eq(plan.threads, 2);
+    for (int k = 0; k < 3; k++)
+        ck_assert_uint_eq(plan.stage_bytes[k], np_memory_stage(&plan, &net, k));
+    np_plan_clear(&plan);
+}
+END_TEST
+
+START_TEST(chooses_stages_by_processors_and_positions)
+{
+    struct np_plan plan;
+    struct np_partition_request r = request(0);
+    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan.stages, 4);
+    np_plan_clear(&plan);
+    r.processors = 64;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan.stages, 8);
+    ck_assert_int_eq(plan.threads, 8);
+    np_plan_clear(&plan);
+}
+END_TEST
+
+START_TEST(memory_cap_holds_or_is_refused)
+{
+    struct np_plan plan;
+    struct np_partition_request r = request(2);
+    struct np_error err;
+    uint64_t largest = 0;
+    r.window = 4;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    for (int k = 0; k < 2; k++)
+        largest = plan.stage_bytes[k] > largest ? plan.stage_bytes[k] : largest;
+    np_plan_clear(&plan);
+    r.window = 0;
+    r.memory_bytes = largest * 3 / 4;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    for (int k = 0; k < 2; k++)
+        ck_assert_uint_le(plan.stage_bytes[k], r.memory_bytes);
+    np_plan_clear(&plan);
+    r.memory_bytes = 4096;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_ENO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "more than 4 KiB"));
+}
+END_TEST
+
+START_TEST(refuses_impossible_requests)
+{
+    struct np_plan plan;
+    struct np_error err;
+    struct np_partition_request r = request(9);
+    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "9 stages are too many: 'recipe.yaml' has 8 positions");
+    r = request(2);
+    r.micro_batches = 3;
+    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "micro-batches must divide 8, the grains of a mini-batch (batch 8, "
+                              "grain 1), and 3 does not");
+}
+END_TEST
+
+/* A minimal plan with its lines replaceable. */
+static const char head_lines[] = "micro_batches: 4\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n";
+
+static void write_plan(const char *stages, const char *rest)
+{
+    struct np_buf text = {0};
+    ck_assert_int_eq(np_buf_printf(&text, NULL, "naspipe: plan/1\nrecipe: %s\n%s%s%s",
+                                   np_digest_hex(&recipe.digest).s, head_lines, stages, rest),
+                     NP_OK);
+    write_file("plan.yaml", text.text);
+    np_buf_clear(&text);
+}
+
+START_TEST(reads_a_plan_written_by_hand)
+{
+    struct np_plan plan;
+    struct np_error err = {.msg = ""};
+    write_plan("stages:\n- {first: stem, last: block1}\n- {first: block2, last: head}\n", "");
+    ck_assert_msg(np_plan_read(&plan, "plan.yaml", &net, &err) == NP_OK, "%s", err.msg);
+    ck_assert_int_eq(plan.stage_first[1], 3);
+    ck_assert_int_eq(plan.stage_first[2], 8);
+    ck_assert(!plan.measured);
+    ck_assert(plan.kind_cost[1].f > 0);
+    ck_assert_uint_eq(plan.stage_bytes[0], np_memory_stage(&plan, &net, 0));
+    np_plan_clear(&plan);
+}
+END_TEST
+
+static const struct {
+    const char *stages, *rest, *message;
+} bad[] = {
+    {"stages:\n- {first: stem, last: block7}\n", "",
+     "plan.yaml:9:23: unknown position 'block7': stem, block00 .. block05 or head"},
+    {"stages:\n- {first: block00, last: head}\n", "",
+     "plan.yaml:9:11: stage 0 must begin with stem"},
+    {"stages:\n- {first: stem, last: block01}\n- {first: block03, last: head}\n", "",
+     "plan.yaml:10:11: stage 1 must begin with block02"},
+    {"stages:\n- {first: stem, last: block01}\n- {first: block02, last: block00}\n", "",
+     "plan.yaml:10:26: stage 1 ends before it begins"},
+    {"stages:\n- {first: stem, last: block01}\n", "",
+     "plan.yaml:9:23: the last stage must end with head"},
+    {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",
+     "plan.yaml:10:11: no position is left for stage 1"},
+    {"stages:\n- {first: stem, last: head, memory: 3}\n", "",
+     "plan.yaml:9:29: unknown key 'memory' (known: first, last, memory_bytes)"},
+    {"stages:\n- {first: stem, last: head}\n",
+     "profile:\n  from: model\n  costs:\n  - {kind: mah, forward_ns: 1, backward_ns: 1, "
+     "weight_ns: 1}\n",
+     "plan.yaml:13:12: the recipe has no layer 'mah'"},
+    {"stages:\n- {first: stem, last: head}\n",
+     "profile:\n  from: model\n  costs:\n  - {kind: identity, forward_ns: 1, backward_ns: 1, "
+     "weight_ns: 1}\n",
+     "plan.yaml:13:3: the costs of 'embedding' are missing"},
+};
+
+START_TEST(refuses_with_the_place)
+{
+    struct np_plan plan;
+    struct np_error err = {.msg = ""};
+    write_plan(bad[_i].stages, bad[_i].rest);
+    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, bad[_i].message);
+    ck_assert_ptr_null(plan.stage_first);
+}
+END_TEST
+
+START_TEST(refuses_another_recipe)
+{
+    struct np_plan plan;
+    struct np_error err;
+    char expected[128];
+    snprintf(expected, sizeof expected,
+             "plan.yaml:2:9: this plan was made for recipe 01234567..., not %.8s...",
+             np_digest_hex(&recipe.digest).s);
+    write_file("plan.yaml", "naspipe: plan/1\nrecipe: 0123456789abcdef\n");
+    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, expected);
+}
+END_TEST
+
+START_TEST(refuses_cuts_inside_grains)
+{
+    struct np_plan plan;
+    struct np_error err;
+    struct np_buf text = {0};
+    np_buf_printf(&text, NULL,
+                  "naspipe: plan/1\nrecipe: %s\nstages: [{first: stem, last: head}]\n"
+                  "micro_batches: 5\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n",
+                  np_digest_hex(&recipe.digest).s);
+    write_file("plan.yaml", text.text);
+    np_buf_clear(&text);
+    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "plan.yaml:4:16: micro-batches must divide 8, the grains of a "
+                              "mini-batch (batch 8, grain 1), and 5 does not");
+}
+END_TEST
+
+int main(void)
+{
+    char directory[] = "/tmp/test_plan.XXXXXX";
+    if (!mkdtemp(directory) || chdir(directory) != 0)
+        return EXIT_FAILURE;
+    Suite *suite = suite_create("plan");
+    TCase *tests = tcase_create("plan");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, writes_what_it_reads, 1, 9);
+    tcase_add_test(tests, keeps_what_is_asked);
+    tcase_add_test(tests, chooses_stages_by_processors_and_positions);
+    tcase_add_test(tests, memory_cap_holds_or_is_refused);
+    tcase_add_test(tests, refuses_impossible_requests);
+    tcase_add_test(tests, reads_a_plan_written_by_hand);
+    tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(tests, refuses_another_recipe);
+    tcase_add_test(tests, refuses_cuts_inside_grains);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    unlink("recipe.yaml");
+    unlink("plan.yaml");
+    if (chdir("/") != 0 || rmdir(directory) != 0)
+        return EXIT_FAILURE;
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
