@@ -1,0 +1,265 @@
+/* The pipeline engine: its storage, its threads, and the feeder that reads the stream. */
+#include "exec/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "ops/op.h"
+
+/* The largest scratch that any layer's operators need for one micro-batch. */
+static size_t work_floats(const struct np_supernet *net, size_t samples)
+{
+    size_t largest = 1;
+    for (int k = 0; k < net->kind_count; k++) {
+        size_t floats = np_op_sizes(&net->kinds[k], samples).work;
+        largest = floats > largest ? floats : largest;
+    }
+    return largest;
+}
+
+static enum np_status slots_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_recipe *recipe = e->config.net->recipe;
+    size_t positions = (size_t)e->config.net->positions, members = (size_t)recipe->members;
+    size_t places = members * positions, grains = (size_t)(recipe->batch / recipe->grain);
+    size_t micro = (size_t)e->config.plan->micro_batches;
+    enum np_status status;
+    NP_TRY(np_zalloc(&e->slots, e->slot_count, sizeof *e->slots, err));
+    NP_TRY(np_zalloc(&e->blocks, places, sizeof *e->blocks, err));
+    NP_TRY(np_zalloc(&e->losses, members, sizeof *e->losses, err));
+    for (size_t i = 0; i < e->slot_count; i++) {
+        struct np_slot *slot = &e->slots[i];
+        NP_TRY(np_zalloc(&slot->choices, places, sizeof *slot->choices, err));
+        NP_TRY(np_zalloc(&slot->cells, places * micro, sizeof *slot->cells, err));
+        NP_TRY(np_zalloc(&slot->g, places, sizeof *slot->g, err));
+        NP_TRY(np_zalloc(&slot->prints, places, sizeof *slot->prints, err));
+        NP_TRY(np_zalloc(&slot->grain_loss, members * grains, sizeof *slot->grain_loss, err));
+    }
+out:
+    return status;
+}
+
+static enum np_status stages_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_recipe *recipe = e->config.net->recipe;
+    int count = e->config.plan->stages;
+    size_t scratch = np_kernels_scratch_bytes((size_t)recipe->length, (size_t)recipe->width);
+    size_t work = work_floats(e->config.net, e->samples);
+    enum np_status status;
+    NP_TRY(np_zalloc(&e->stages, (size_t)count, sizeof *e->stages, err));
+    for (int k = 0; k < count; k++) {
+        struct np_stage *stage = &e->stages[k];
+        stage->engine = e;
+        stage->index = k;
+        pthread_cond_init(&stage->wake, NULL);
+        NP_TRY(np_alloc(&stage->work, work, sizeof *stage->work, err));
+        NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads, scratch, err));
+    }
+out:
+    return status;
+}
+
+enum np_status np_engine_new(struct np_engine **out, const struct np_train_config *config,
+                             struct np_state *state, struct np_error *err)
+{
+    const struct np_plan *plan = config->plan;
+    const struct np_recipe *recipe = config->net->recipe;
+    struct np_sched_config sched = {.positions = 0};
+    struct np_engine *e = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&e, 1, sizeof *e, err));
+    e->config = *config;
+    e->state = state;
+    e->limit = UINT64_MAX;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->feed, NULL);
+    e->samples = (size_t)(recipe->batch / plan->micro_batches);
+    e->activation = e->samples * (size_t)recipe->length * (size_t)recipe->width;
+    e->slot_count = (size_t)(plan->window + plan->lookahead);
+    NP_TRY(np_plan_sched_config(&sched, plan, config->net, err));
+    NP_TRY(np_sched_new(&e->sched, &sched, err));
+    NP_TRY(np_pool_new(&e->pool, err));
+    NP_TRY(slots_new(e, err));
+    NP_TRY(stages_new(e, err));
+    *out = e;
+    e = NULL;
+out:
+    np_plan_sched_clear(&sched);
+    np_engine_free(e);
+    return status;
+}
+
+void np_engine_free(struct np_engine *e)
+{
+    if (!e)
+        return;
+    for (int k = 0; e->stages && k < e->config.plan->stages; k++) {
+        if (!e->stages[k].engine)
+            break;
+        np_crew_free(e->stages[k].crew);
+        free(e->stages[k].work);
+        pthread_cond_destroy(&e->stages[k].wake);
+    }
+    for (size_t i = 0; e->slots && i < e->slot_count; i++) {
+        free(e->slots[i].choices);
+        free(e->slots[i].cells);
+        free(e->slots[i].g);
+        free(e->slots[i].prints);
+        free(e->slots[i].grain_loss);
+    }
+    free(e->slots);
+    free(e->stages);
+    free(e->blocks);
+    free(e->losses);
+    np_pool_free(e->pool);
+    np_sched_free(e->sched);
+    pthread_cond_destroy(&e->feed);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+void np_engine_limit(struct np_engine *e, uint64_t limit)
+{
+    if (limit >= e->limit)
+        return;
+    e->limit = limit;
+    np_sched_stop_after(e->sched, limit - 1);
+    pthread_cond_signal(&e->feed);
+}
+
+bool np_engine_drained(const struct np_engine *e)
+{
+    uint64_t known = np_sched_known(e->sched);
+    return np_sched_completed(e->sched) >= (known < e->limit ? known : e->limit);
+}
+
+/* Room for one more known step: the scheduler wants it and its slot is free. */
+static bool has_room(const struct np_engine *e)
+{
+    return np_sched_wants(e->sched) &&
+           np_sched_known(e->sched) - np_sched_completed(e->sched) < e->slot_count;
+}
+
+static void push_step(struct np_engine *e)
+{
+    struct np_slot *slot = np_engine_slot(e, np_sched_known(e->sched));
+    slot->print_count = 0;
+    slot->fingerprint = 0;
+    np_sched_push(e->sched, slot->choices);
+    np_engine_wake(e);
+}
+
+/* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a
+ * pipe whose writer waits for our losses, so it is read without the lock. */
+static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64_t end,
+                           struct np_error *err)
+{
+    const struct np_train_hooks *hooks = &e->config.hooks;
+    enum np_status status = NP_OK;
+    bool more = true;
+    pthread_mutex_lock(&e->lock);
+    while (e->base + np_sched_known(e->sched) < end) {
+        struct np_slot *slot;
+        while (!has_room(e) && !e->quit && e->limit == UINT64_MAX)
+            pthread_cond_wait(&e->feed, &e->lock);
+        if (e->quit || e->limit != UINT64_MAX)
+            break;
+        if (hooks->stop && hooks->stop(hooks->context)) {
+            uint64_t started = np_sched_started(e->sched);
+            np_engine_limit(e, started ? started : 1);
+            e->stopping = true;
+            break;
+        }
+        slot = np_engine_slot(e, np_sched_known(e->sched));
+        pthread_mutex_unlock(&e->lock);
+        status = np_step_read(e->config.net, stream, slot->choices, e->blocks, &more, err);
+        pthread_mutex_lock(&e->lock);
+        if (status != NP_OK || !more)
+            break;
+        push_step(e);
+    }
+    return status;
+}
+
+static enum np_status start_stages(struct np_engine *e, int *started, struct np_error *err)
+{
+    for (*started = 0; *started < e->config.plan->stages; ++*started) {
+        struct np_stage *stage = &e->stages[*started];
+        errno = pthread_create(&stage->thread, NULL, np_stage_main, stage);
+        if (errno)
+            return np_fail_errno(err, "cannot start the thread of stage %d", *started);
+    }
+    return NP_OK;
+}
+
+static void end_stages(struct np_engine *e, int started)
+{
+    pthread_mutex_lock(&e->lock);
+    e->quit = true;
+    np_engine_wake(e);
+    pthread_mutex_unlock(&e->lock);
+    for (int k = 0; k < started; k++)
+        pthread_join(e->stages[k].thread, NULL);
+    e->quit = false;
+}
+
+/* What the run came to, worst first. */
+static enum np_status verdict(struct np_engine *e, enum np_status fed, struct np_error *err)
+{
+    if (e->status != NP_OK)
+        return np_fail(err, e->status, "%s", e->err.msg);
+    if (e->faulted)
+        return np_step_fault_error(&e->fault, e->config.net,
+                                   np_engine_slot(e, e->fault.step - e->base)->choices, err);
+    if (fed == NP_OK && e->stopping)
+        return np_fail(err, NP_ESTOP, "stopped on request after step %llu",
+                       (unsigned long long)(e->base + e->reported));
+    return fed;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, uint64_t first,
+                               uint64_t end, uint64_t *next, struct np_error *err)
+{
+    enum np_status status;
+    int started;
+    if (!e->begun)
+        e->base = first;
+    e->begun = true;
+    e->since_s = now_s();
+    status = start_stages(e, &started, err);
+    if (status == NP_OK) {
+        status = feed(e, stream, end, err);
+        while (!e->quit && !np_engine_drained(e))
+            pthread_cond_wait(&e->feed, &e->lock);
+        pthread_mutex_unlock(&e->lock);
+    }
+    end_stages(e, started);
+    e->stage_s += (now_s() - e->since_s) * e->config.plan->stages;
+    e->since_s = 0;
+    *next = e->base + e->reported;
+    return verdict(e, status, err);
+}
+
+struct np_train_times np_engine_times(const struct np_engine *e)
+{
+    struct np_train_times times = {0, e->stage_s};
+    if (e->since_s > 0)
+        times.stage_s += (now_s() - e->since_s) * e->config.plan->stages;
+    for (int k = 0; k < e->config.plan->stages; k++)
+        times.busy_s += e->stages[k].busy_s;
+    return times;
+}
+
+uint64_t np_engine_pool_bytes(const struct np_engine *e)
+{
+    return np_pool_bytes(e->pool);
+}

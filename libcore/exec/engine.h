@@ -1,0 +1,101 @@
+/* The pipeline engine's insides. Private to exec/.
+ *
+ * One scheduler, one lock: a stage asks for its next task under the lock, runs it without, reports
+ * it done under the lock again. Tasks last milliseconds, so the lock is never contended for long.
+ *
+ * Ownership of buffers: a cell holds what one position of one (step, member, micro-batch) needs;
+ * the forward pass fills in x of the next cell, the backward pass dy of the previous one, and the
+ * last pass that a cell takes part in empties it.
+ */
+#ifndef NP_EXEC_ENGINE_H
+#define NP_EXEC_ENGINE_H
+
+#include <pthread.h>
+
+#include "exec/crew.h"
+#include "exec/pool.h"
+#include "exec/step.h"
+#include "exec/train.h"
+
+struct np_cell {
+    struct np_buffer *x, *dy, *saved, *delta;
+    struct np_buffer *ids; /* stem and head: int32 tokens, then targets */
+};
+
+/* One known step. */
+struct np_slot {
+    uint16_t *choices;             /* [members][positions] */
+    struct np_cell *cells;         /* [members][micro-batches][positions] */
+    struct np_buffer **g;          /* [members][positions], where the member owns the layer */
+    float *grain_loss;             /* [members][grains] */
+    struct np_layer_print *prints; /* [members * positions] */
+    size_t print_count;
+    uint64_t fingerprint;
+};
+
+struct np_stage {
+    struct np_engine *engine;
+    int index;
+    struct np_crew *crew;
+    float *work; /* scratch of one operator call */
+    pthread_cond_t wake;
+    bool woken; /* signalled, and not awake yet */
+    pthread_t thread;
+    double busy_s;
+};
+
+struct np_engine {
+    struct np_train_config config;
+    struct np_state *state;
+    struct np_sched *sched;
+    struct np_pool *pool;
+    size_t samples;    /* of a micro-batch */
+    size_t activation; /* floats of one micro-batch's activation */
+    uint64_t base;     /* the scheduler's step 0 */
+    bool begun;
+    size_t slot_count;
+    struct np_slot *slots;
+    struct np_stage *stages;
+    uint16_t *blocks;        /* scratch of the feeder */
+    float *losses;           /* scratch of a record */
+    double stage_s, since_s; /* of earlier calls; since when this call runs, or 0 */
+
+    pthread_mutex_t lock;
+    pthread_cond_t feed; /* the feeder waits: for room, or for the end */
+    int running, idle;   /* tasks and deliveries under way; stages waiting */
+    uint64_t reported;   /* scheduler steps that hooks.step has seen */
+    uint64_t limit;      /* scheduler steps from here on will not be run */
+    bool quit;           /* stages shall end */
+    bool stopping;       /* hooks.stop said so */
+    bool faulted;
+    struct np_step_fault fault; /* the earliest */
+    enum np_status status;      /* first failure that is not a fault */
+    struct np_error err;
+};
+
+static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uint64_t step)
+{
+    return &engine->slots[step % engine->slot_count];
+}
+
+/* Runs one task's passes on the stage's crew, without the lock. A non-finite value is written to
+ * *fault (and *faulted set); the fingerprint of an update to *print (*updated set). */
+struct np_task_outcome {
+    bool faulted, updated;
+    struct np_step_fault fault;
+    struct np_layer_print print;
+};
+enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *task,
+                                 struct np_task_outcome *outcome, struct np_error *err);
+
+/* Stages look for work again; the lock is held. */
+void np_engine_wake(struct np_engine *engine);
+/* No step from `limit` on will begin, limit >= 1; the lock is held. */
+void np_engine_limit(struct np_engine *engine, uint64_t limit);
+/* All that will be run has been run; the lock is held. */
+bool np_engine_drained(const struct np_engine *engine);
+
+/* The body of a stage's thread. */
+void *np_stage_main(void *stage);
+
+#endif

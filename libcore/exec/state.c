@@ -1,0 +1,134 @@
+#include "exec/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum np_status np_state_new(struct np_state **out, const struct np_supernet *net,
+                            struct np_error *err)
+{
+    struct np_state *state = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&state, 1, sizeof *state, err));
+    state->net = net;
+    NP_TRY(np_zalloc(&state->layers, net->layers, sizeof *state->layers, err));
+    *out = state;
+    return NP_OK;
+out:
+    np_state_free(state);
+    return status;
+}
+
+void np_state_free(struct np_state *state)
+{
+    if (!state)
+        return;
+    for (uint32_t layer = 0; state->layers && layer < state->net->layers; layer++) {
+        free(state->layers[layer].slab);
+        free(state->layers[layer].old);
+    }
+    free(state->layers);
+    free(state);
+}
+
+size_t np_state_stride(const struct np_kind *kind)
+{
+    const size_t line = NP_ALIGN / sizeof(float);
+    return (kind->floats + line - 1) / line * line;
+}
+
+int np_state_old_count(const struct np_state *state, uint32_t layer)
+{
+    const struct np_supernet *net = state->net;
+    bool shared = layer == 0 || layer == net->layers - 1;
+    return shared && !net->recipe->shared_frozen ? net->recipe->delay - 1 : 0;
+}
+
+enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err)
+{
+    struct np_layer_state *l = &state->layers[layer];
+    size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
+    size_t old = (size_t)np_state_old_count(state, layer);
+    float *slab = NULL;
+    enum np_status status;
+    if (l->slab)
+        return NP_OK;
+    NP_TRY(np_alloc(&slab, 1 + (size_t)state->net->moments, stride * sizeof *slab, err));
+    if (old)
+        NP_TRY(np_zalloc(&l->old, old, stride * sizeof *slab, err));
+    l->slab = slab;
+    return NP_OK;
+out:
+    free(slab);
+    return status;
+}
+
+enum np_status np_state_ready(struct np_state *state, const struct np_kernels *kernels,
+                              struct np_team *team, uint32_t layer, struct np_error *err)
+{
+    struct np_layer_state *l = &state->layers[layer];
+    const struct np_kind *kind = np_supernet_kind(state->net, layer);
+    size_t stride = np_state_stride(kind);
+    if (l->slab || !kind->floats)
+        return NP_OK;
+    np_team_wait(team); /* nobody takes the memory before everybody has seen that there is none */
+    if (team->rank == 0)
+        np_state_take(state, layer, NULL);
+    np_team_wait(team);
+    if (!l->slab)
+        return np_fail(err, NP_EMEM, "cannot allocate %zu bytes of weights",
+                       stride * sizeof(float));
+    np_weights_init(kernels, team, l->slab, kind, state->net->recipe->seed, layer);
+    if (state->net->moments)
+        kernels->zero(team, l->slab + stride, (size_t)state->net->moments * stride);
+    np_team_wait(team);
+    return NP_OK;
+}
+
+/* The slot of an old version: a layer keeps as many as np_state_old_count. */
+static float *old_version(const struct np_state *state, uint32_t layer, uint64_t version)
+{
+    size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
+    uint64_t count = (uint64_t)np_state_old_count(state, layer);
+    return state->layers[layer].old + version % count * stride;
+}
+
+const float *np_state_weights(const struct np_state *state, uint32_t layer, uint64_t version)
+{
+    const struct np_layer_state *l = &state->layers[layer];
+    if (version == l->updates)
+        return l->slab;
+    assert(version < l->updates &&
+           l->updates - version <= (uint64_t)np_state_old_count(state, layer));
+    return old_version(state, layer, version);
+}
+
+bool np_state_update(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
+                     uint32_t layer, const float *g, float lr, float *agreed, uint64_t *fingerprint)
+{
+    struct np_layer_state *l = &state->layers[layer];
+    const struct np_kind *kind = np_supernet_kind(state->net, layer);
+    size_t stride = np_state_stride(kind);
+    struct np_weights_update update = {.w = l->slab,
+                                       .m = state->net->moments > 0 ? l->slab + stride : NULL,
+                                       .v = state->net->moments > 1 ? l->slab + 2 * stride : NULL,
+                                       .g = g,
+                                       .kind = kind,
+                                       .layer = layer,
+                                       .updates = l->updates,
+                                       .lr = lr,
+                                       .agreed = agreed};
+    if (np_state_old_count(state, layer) > 0) {
+        struct np_share s = np_team_share(team, kind->floats, NP_ALIGN / sizeof(float));
+        memcpy(old_version(state, layer, l->updates) + s.begin, l->slab + s.begin,
+               (s.end - s.begin) * sizeof *l->slab);
+        np_team_wait(team);
+    }
+    bool finite = np_weights_update(kernels, team, state->net->recipe, &update, fingerprint);
+    if (finite && team->rank == 0)
+        l->updates++;
+    np_team_wait(team);
+    return finite;
+}

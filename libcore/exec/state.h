@@ -1,0 +1,55 @@
+/* The supernet's state: weights, moments and update counts of every layer.
+ *
+ * A layer that no step has used yet has no memory: its version 0 is a pure function of its address
+ * and is made at its first use. A shared layer read with delay D keeps the D - 1 versions before
+ * the latest as well.
+ *
+ * Shapes    slab: [w | m | v], each of kind->floats rounded up to a cache line (np_state_stride);
+ *           m and v as the optimizer has them.
+ * Errors    NP_EMEM.
+ * Ownership np_state_free releases all slabs.
+ * Threads   a layer is touched by one team at a time (its home stage); different layers freely.
+ */
+#ifndef NP_EXEC_STATE_H
+#define NP_EXEC_STATE_H
+
+#include "ops/weights.h"
+#include "space/supernet.h"
+
+struct np_layer_state {
+    float *slab;      /* NULL: never used */
+    uint64_t updates; /* = the version that slab's weights are */
+    float *old;       /* [D - 1][stride], version v in slot v % (D - 1); NULL when D is 1 */
+};
+
+struct np_state {
+    const struct np_supernet *net;
+    struct np_layer_state *layers;
+};
+
+enum np_status np_state_new(struct np_state **out, const struct np_supernet *net,
+                            struct np_error *err);
+void np_state_free(struct np_state *state);
+
+/* Floats from w to m, m to v, and between old versions. */
+size_t np_state_stride(const struct np_kind *kind);
+/* Old versions a layer keeps: D - 1 at positions with a delay, else 0. */
+int np_state_old_count(const struct np_state *state, uint32_t layer);
+
+/* Takes the layer's memory without filling it in (for a checkpoint being read). */
+enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);
+/* Makes sure that the layer has weights: called by all members of a team, returns after a wait if
+ * it made them. NP_EMEM on every member alike. */
+enum np_status np_state_ready(struct np_state *state, const struct np_kernels *kernels,
+                              struct np_team *team, uint32_t layer, struct np_error *err);
+
+/* The weights of a version: the latest, or one of the old ones kept. */
+const float *np_state_weights(const struct np_state *state, uint32_t layer, uint64_t version);
+
+/* One update of a layer from gradient slab g, by all members of a team; returns after a wait.
+ * False, nothing written, if a gradient is not finite. *fingerprint: this member's share. */
+bool np_state_update(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
+                     uint32_t layer, const float *g, float lr, float *agreed,
+                     uint64_t *fingerprint);
+
+#endif

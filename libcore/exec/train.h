@@ -1,0 +1,91 @@
+/* Training steps: what the sequential reference and the pipeline engine have in common.
+ *
+ * Both train steps first .. end-1 of a stream on a state and report each step, in step order, with
+ * the same values bit for bit.
+ *
+ * Order     the loss of a member is its grains' lane sums added in order, divided by its rows.
+ * Errors    NP_ENAN names step, subnet and layer; NP_ESTOP when hooks.stop said so, and what the
+ *           stream returned: all steps up to *next are complete; what a hook returned.
+ * Threads   hooks are called by one thread at a time, not always the same.
+ */
+#ifndef NP_EXEC_TRAIN_H
+#define NP_EXEC_TRAIN_H
+
+#include "data/corpus.h"
+#include "exec/state.h"
+#include "plan/plan.h"
+#include "sched/timeline.h"
+#include "space/sampler.h"
+
+struct np_layer_print {
+    uint32_t layer;
+    uint64_t fingerprint;
+};
+
+/* One finished step. */
+struct np_step_record {
+    uint64_t step;
+    float lr;
+    int members;
+    const float *losses;  /* [members] */
+    uint64_t fingerprint; /* of all values written in the step */
+    size_t layer_count;
+    const struct np_layer_print *layers; /* by layer number */
+};
+
+struct np_train_hooks {
+    void *context;
+    enum np_status (*step)(void *context, const struct np_step_record *record,
+                           struct np_error *err);
+    bool (*stop)(void *context); /* polled between steps; NULL: never */
+};
+
+/* What ran where and when, in nanoseconds since the log was first written to; spans is the caller's
+ * to free. */
+struct np_span_log {
+    struct np_span *spans;
+    size_t count, capacity;
+    double origin_ns;
+};
+
+struct np_train_config {
+    const struct np_supernet *net;
+    const struct np_corpus *corpus;
+    const struct np_kernels *kernels;
+    const struct np_plan *plan; /* the engine's; the reference uses its threads alone */
+    struct np_train_hooks hooks;
+    uint64_t delay_seed;       /* not 0: seeded random delays at every task and delivery (tests) */
+    struct np_span_log *spans; /* NULL, or where the engine records every task */
+};
+
+/* The busy and total time of all stages, for the bubble. May be asked for inside a hook. */
+struct np_train_times {
+    double busy_s, stage_s;
+};
+
+/* The sequential reference: the simplest program that could do it. */
+enum np_status np_train_sequential(const struct np_train_config *config, struct np_state *state,
+                                   struct np_stream *stream, uint64_t first, uint64_t end,
+                                   uint64_t *next, struct np_error *err);
+
+/* The pipeline engine. */
+struct np_engine;
+enum np_status np_engine_new(struct np_engine **out, const struct np_train_config *config,
+                             struct np_state *state, struct np_error *err);
+void np_engine_free(struct np_engine *engine);
+enum np_status np_engine_train(struct np_engine *engine, struct np_stream *stream, uint64_t first,
+                               uint64_t end, uint64_t *next, struct np_error *err);
+struct np_train_times np_engine_times(const struct np_engine *engine);
+/* Bytes of activations and gradients that were ever in flight at once. */
+uint64_t np_engine_pool_bytes(const struct np_engine *engine);
+
+/* The mean losses of `count` subnets (choices[count][blocks]) over the same `batches` evaluation
+ * batches of a corpus, without dropout; on a crew of `threads`, or as many as a team may have.
+ * NP_ESTOP when hooks.stop said so. The state is not changed, but layers that no step has used yet
+ * are made. */
+enum np_status np_evaluate(double *losses, const struct np_train_config *config,
+                           struct np_state *state, const struct np_corpus *corpus, int threads,
+                           const uint16_t *choices, size_t count, uint64_t batches,
+                           struct np_error *err);
+
+#endif

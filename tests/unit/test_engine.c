@@ -1,0 +1,361 @@
+/* The promise: every engine configuration gives the sequential reference's bits.
+ *
+ * NP_TEST_FULL=1 runs the whole hash matrix; without it, a covering subset. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "exec/train.h"
+#include "tiny.h"
+
+/* What a run leaves behind: compared byte by byte. */
+struct outcome {
+    struct np_state *state;
+    uint64_t steps;
+    uint64_t fingerprints[TINY_STEPS];
+    float losses[TINY_STEPS][TINY_MEMBERS];
+};
+
+static enum np_status on_step(void *context, const struct np_step_record *record,
+                              struct np_error *err)
+{
+    struct outcome *o = context;
+    (void)err;
+    ck_assert_uint_eq(record->step, o->steps);
+    ck_assert_uint_lt(o->steps, TINY_STEPS);
+    o->fingerprints[o->steps] = record->fingerprint;
+    memcpy(o->losses[o->steps], record->losses, (size_t)record->members * sizeof(float));
+    o->steps++;
+    return NP_OK;
+}
+
+static struct np_train_config config_of(struct tiny *f, struct outcome *o, struct np_plan *plan,
+                                        const struct tiny_shape *shape)
+{
+    tiny_plan(f, plan, shape);
+    return (struct np_train_config){.net = &f->net,
+                                    .corpus = f->corpus,
+                                    .kernels = np_kernels_get(shape->isa),
+                                    .plan = plan,
+                                    .delay_seed = shape->delay_seed,
+                                    .hooks = {o, on_step, NULL}};
+}
+
+/* Trains steps o->steps .. end-1 on o's state with a fresh engine. */
+static void train(struct tiny *f, struct outcome *o, const struct tiny_shape *shape, uint64_t end)
+{
+    struct np_plan plan;
+    struct np_train_config config = config_of(f, o, &plan, shape);
+    struct np_stream *stream;
+    struct np_engine *engine = NULL;
+    uint64_t next;
+    if (!o->state)
+        tiny_must(np_state_new(&o->state, &f->net, &f->err), &f->err);
+    stream = tiny_stream(f, o->steps);
+    if (shape->stages) {
+        tiny_must(np_engine_new(&engine, &config, o->state, &f->err), &f->err);
+        tiny_must(np_engine_train(engine, stream, o->steps, end, &next, &f->err), &f->err);
+    } else {
+        tiny_must(np_train_sequential(&config, o->state, stream, o->steps, end, &next, &f->err),
+                  &f->err);
+    }
+    ck_assert_uint_eq(next, end);
+    ck_assert_uint_eq(o->steps, end);
+    np_engine_free(engine);
+    np_stream_close(stream);
+    np_plan_clear(&plan);
+}
+
+static void assert_same(const struct tiny *f, const struct outcome *a, const struct outcome *b,
+                        const char *what)
+{
+    ck_assert_msg(memcmp(a->fingerprints, b->fingerprints, sizeof a->fingerprints) == 0,
+                  "fingerprints differ: %s", what);
+    ck_assert_msg(memcmp(a->losses, b->losses, sizeof a->losses) == 0, "losses differ: %s", what);
+    for (uint32_t layer = 0; layer < f->net.layers; layer++) {
+        const struct np_layer_state *x = &a->state->layers[layer], *y = &b->state->layers[layer];
+        const struct np_kind *kind = np_supernet_kind(&f->net, layer);
+        size_t stride = np_state_stride(kind);
+        ck_assert_msg(x->updates == y->updates, "updates of layer %u differ: %s", layer, what);
+        for (size_t part = 0; x->updates && part < 1 + (size_t)f->net.moments; part++)
+            ck_assert_msg(memcmp(x->slab + part * stride, y->slab + part * stride,
+                                 kind->floats * sizeof(float)) == 0,
+                          "layer %u differs: %s", layer, what);
+    }
+}
+
+static void compare(struct tiny *f, const struct outcome *reference, const struct tiny_shape *shape)
+{
+    struct outcome o = {.steps = 0};
+    char what[160];
+    if (!np_kernels_get(shape->isa))
+        return;
+    snprintf(what, sizeof what, "%d stages, %d micro-batches, window %d, %d threads, unit %d, %s",
+             shape->stages, shape->micro_batches, shape->window, shape->threads, shape->unit,
+             np_isa_name(shape->isa));
+    train(f, &o, shape, TINY_STEPS);
+    assert_same(f, reference, &o, what);
+    np_state_free(o.state);
+}
+
+static void reference_run(struct tiny *f, struct outcome *o)
+{
+    struct tiny_shape shape = {
+        .stages = 0, .micro_batches = 1, .window = 1, .threads = 1, .isa = NP_ISA_SCALAR};
+    memset(o, 0, sizeof *o);
+    train(f, o, &shape, TINY_STEPS);
+    ck_assert(o->losses[0][0] > 3 && o->losses[0][0] < 9);
+}
+
+static bool full(void)
+{
+    const char *value = getenv("NP_TEST_FULL");
+    return value && strcmp(value, "1") == 0;
+}
+
+/* Members of the matrix that a short run leaves out: every pair of values stays covered. */
+static bool left_out(int s, int m, int w, int t, int isa)
+{
+    return !full() && (s + 2 * m + w + t + isa) % 3 != 0;
+}
+
+/* The bits of numerics portable/1, recorded once: every machine and compiler must give them. */
+START_TEST(recorded_bits)
+{
+    struct tiny f;
+    struct outcome reference;
+    tiny_open(&f, NULL, 0);
+    reference_run(&f, &reference);
+    ck_assert_uint_eq(reference.fingerprints[0], 0x922cdd325c0b9f95u);
+    ck_assert_uint_eq(reference.fingerprints[TINY_STEPS - 1], 0x70b8ef5ba677525bu);
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+START_TEST(hash_matrix)
+{
+    const int stages[] = {1, 2, 3, 4, 8}, micro[] = {1, 2, 4}, window[] = {1, 4, 16};
+    struct tiny f;
+    struct outcome reference;
+    tiny_open(&f, NULL, 0);
+    reference_run(&f, &reference);
+    for (int s = 0; s < 5; s++)
+        for (int m = 0; m < 3; m++)
+            for (int w = 0; w < 3; w++)
+                for (int t = 0; t < 2; t++)
+                    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
+                        struct tiny_shape shape = {stages[s], micro[m],         window[w], t + 1,
+                                                   1 + s % 3, (enum np_isa)isa, 0};
+                        if (!left_out(s, m, w, t, isa))
+                            compare(&f, &reference, &shape);
+                    }
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+/* Recipes that differ in what the schedule has to respect. */
+static const char *const variants[][6] = {
+    {"shared={policy: delay, steps: 2}", NULL},
+    {"shared={policy: delay, steps: 5}", NULL},
+    {"shared={policy: frozen}", NULL},
+    {"sampler={kind: uniform, members: 3}", NULL},
+    {"sampler={kind: fair, members: 8}", NULL},
+    {"sampler={kind: uniform, members: 2}", "shared={policy: delay, steps: 3}", NULL},
+    {"sampler={kind: spread, spread: 8}", "train.clip={kind: layer, limit: 0.1}", NULL},
+    {"train.optimizer={kind: sgd, lr: 0.1, momentum: 0.9, nesterov: true}",
+     "train.schedule={kind: cosine, warmup: 3}", "train.clip={kind: value, limit: 0.01}", NULL},
+    {"train.optimizer={kind: sgd, lr: 0.1}", "train.schedule={kind: inverse_sqrt, warmup: 4}",
+     "train.grain=1", NULL},
+};
+
+START_TEST(variant)
+{
+    const char *const *sets = variants[_i];
+    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0},
+                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0},
+                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0},
+                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0},
+                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0}};
+    struct tiny f;
+    struct outcome reference;
+    size_t count = 0;
+    while (sets[count])
+        count++;
+    tiny_open(&f, sets, count);
+    reference_run(&f, &reference);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        compare(&f, &reference, &shapes[i]);
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+START_TEST(injected_delays)
+{
+    struct tiny f;
+    struct outcome reference;
+    tiny_open(&f, NULL, 0);
+    reference_run(&f, &reference);
+    for (uint64_t seed = 1; seed <= (full() ? 32u : 4u); seed++) {
+        struct tiny_shape shape = {(int)(seed % 4) + 2, 2, 4, 1, 1, NP_ISA_AVX2, seed};
+        compare(&f, &reference, &shape);
+    }
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+/* The state carries over from one engine to another, at any step. */
+START_TEST(another_engine)
+{
+    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0};
+    const struct tiny_shape after = {2, 4, 8, 1, 2, NP_ISA_AVX512, 0};
+    struct tiny f;
+    struct outcome reference, o = {.steps = 0};
+    if (!np_kernels_get(NP_ISA_AVX512))
+        return;
+    tiny_open(&f, NULL, 0);
+    reference_run(&f, &reference);
+    train(&f, &o, &before, 4);
+    train(&f, &o, &after, TINY_STEPS);
+    assert_same(&f, &reference, &o, "stopped after step 4");
+    np_state_free(o.state);
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+/* A layer that no step activates has no memory, and one left out of a step keeps its bytes. */
+START_TEST(untouched_layers)
+{
+    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0};
+    struct tiny f;
+    struct outcome o = {.steps = 0};
+    struct np_stream *stream;
+    uint16_t choices[8];
+    bool more;
+    tiny_open(&f, NULL, 0);
+    train(&f, &o, &shape, 1);
+    stream = tiny_stream(&f, 0);
+    tiny_must(np_stream_next(stream, choices, &more, &f.err), &f.err);
+    for (int p = 1; p < f.net.positions - 1; p++)
+        for (uint32_t layer = f.net.layer_first[p]; layer < f.net.layer_first[p + 1]; layer++) {
+            bool active = layer == f.net.layer_first[p] + choices[p - 1] &&
+                          np_supernet_kind(&f.net, layer)->floats;
+            ck_assert_uint_eq(o.state->layers[layer].updates, active ? 1u : 0u);
+            ck_assert_int_eq(o.state->layers[layer].slab != NULL, active);
+        }
+    np_stream_close(stream);
+    np_state_free(o.state);
+    tiny_close(&f);
+}
+END_TEST
+
+static bool stop_now(void *context)
+{
+    return ((struct outcome *)context)->steps >= 3;
+}
+
+/* Stopped on request: what has begun is finished, nothing else, and the rest gives the same bits. */
+START_TEST(stop_on_request)
+{
+    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0};
+    struct tiny f;
+    struct outcome reference, o = {.steps = 0};
+    struct np_plan plan;
+    struct np_train_config config;
+    struct np_stream *stream;
+    struct np_engine *engine;
+    uint64_t next;
+    if (!np_kernels_get(NP_ISA_AVX2))
+        return;
+    tiny_open(&f, NULL, 0);
+    reference_run(&f, &reference);
+    config = config_of(&f, &o, &plan, &shape);
+    config.hooks.stop = stop_now;
+    tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
+    stream = tiny_stream(&f, 0);
+    tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
+    enum np_status status = np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err);
+    ck_assert(status == NP_ESTOP || status == NP_OK); /* all steps may be known before the third */
+    ck_assert_uint_eq(next, o.steps);
+    ck_assert_uint_ge(next, 3);
+    np_engine_free(engine);
+    np_stream_close(stream);
+    np_plan_clear(&plan);
+    if (next < TINY_STEPS)
+        train(&f, &o, &shape, TINY_STEPS);
+    assert_same(&f, &reference, &o, "stopped on request");
+    np_state_free(o.state);
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
+/* The same step, subnet and layer are named by every engine. */
+START_TEST(not_finite)
+{
+    const char *const sets[] = {"train.optimizer.lr=1.0e6"};
+    char first[512] = "";
+    for (int stages = 0; stages <= 4; stages++) {
+        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0};
+        struct tiny f;
+        struct outcome o = {.steps = 0};
+        struct np_plan plan;
+        struct np_train_config config;
+        struct np_stream *stream;
+        struct np_engine *engine = NULL;
+        enum np_status status;
+        uint64_t next;
+        tiny_open(&f, sets, 1);
+        config = config_of(&f, &o, &plan, &shape);
+        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
+        stream = tiny_stream(&f, 0);
+        if (stages) {
+            tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
+            status = np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err);
+        } else {
+            status = np_train_sequential(&config, o.state, stream, 0, TINY_STEPS, &next, &f.err);
+        }
+        ck_assert_int_eq(status, NP_ENAN);
+        if (!stages)
+            strcpy(first, f.err.msg);
+        ck_assert_str_eq(first, f.err.msg);
+        ck_assert_ptr_nonnull(strstr(first, "is not finite"));
+        np_engine_free(engine);
+        np_stream_close(stream);
+        np_plan_clear(&plan);
+        np_state_free(o.state);
+        tiny_close(&f);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine");
+    TCase *tests = tcase_create("engine");
+    SRunner *runner;
+    int failed;
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_set_timeout(tests, 900);
+    tcase_add_test(tests, recorded_bits);
+    tcase_add_test(tests, hash_matrix);
+    tcase_add_loop_test(tests, variant, 0, (int)(sizeof variants / sizeof *variants));
+    tcase_add_test(tests, injected_delays);
+    tcase_add_test(tests, another_engine);
+    tcase_add_test(tests, untouched_layers);
+    tcase_add_test(tests, stop_on_request);
+    tcase_add_test(tests, not_finite);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,44 @@
+/* A tiny supernet with every kind of candidate, on a made-up text: for tests of whole runs.
+ *
+ * tiny_make_files and tiny_remove_files are an unchecked fixture; everything else asserts. */
+#ifndef NP_TEST_TINY_H
+#define NP_TEST_TINY_H
+
+#include "data/corpus.h"
+#include "plan/partition.h"
+#include "space/sampler.h"
+
+#define TINY_STEPS 10
+#define TINY_MEMBERS 8
+
+extern char tiny_directory[];
+extern char tiny_recipe[];
+
+struct tiny {
+    struct np_recipe recipe;
+    struct np_supernet net;
+    struct np_corpus *corpus;
+    int *candidates;
+    struct np_error err;
+};
+
+/* How a run is made; stages 0 is the sequential reference. */
+struct tiny_shape {
+    int stages, micro_batches, window, threads, unit;
+    enum np_isa isa;
+    uint64_t delay_seed;
+};
+
+void tiny_make_files(void);
+void tiny_remove_files(void);
+void tiny_must(enum np_status status, const struct np_error *err);
+void tiny_write(const char *path, const void *bytes, size_t count);
+
+/* Opens the recipe with `count` overrides. */
+void tiny_open(struct tiny *t, const char *const *sets, size_t count);
+void tiny_close(struct tiny *t);
+void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape);
+/* The recipe's stream from a step on. */
+struct np_stream *tiny_stream(struct tiny *t, uint64_t first);
+
+#endif
