@@ -1,0 +1,248 @@
+#include "run/checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+/* What this process last stored of a layer. */
+struct stored {
+    uint64_t updates;
+    struct np_digest digest;
+};
+
+struct np_checkpoints {
+    const char *run;
+    struct np_state *state;
+    struct np_digest data;
+    struct np_store store;
+    struct stored *stored; /* [layers]; updates 0: nothing */
+    float *bytes;          /* one layer's canonical bytes */
+};
+
+static size_t largest_layer(const struct np_supernet *net)
+{
+    size_t floats = 1;
+    for (int k = 0; k < net->kind_count; k++)
+        if (net->kinds[k].floats > floats)
+            floats = net->kinds[k].floats;
+    return floats;
+}
+
+enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
+                                  struct np_state *state, const struct np_digest *data,
+                                  struct np_error *err)
+{
+    struct np_checkpoints *c = NULL;
+    char *objects = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&c, 1, sizeof *c, err));
+    c->run = run;
+    c->state = state;
+    c->data = *data;
+    NP_TRY(np_manifest_objects(&objects, run, err));
+    NP_TRY(np_store_init(&c->store, objects, err));
+    NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
+    NP_TRY(np_alloc(&c->bytes, largest_layer(state->net),
+                    (1 + (size_t)state->net->moments) * sizeof *c->bytes, err));
+    *out = c;
+    c = NULL;
+out:
+    free(objects);
+    np_checkpoints_free(c);
+    return status;
+}
+
+void np_checkpoints_free(struct np_checkpoints *c)
+{
+    if (!c)
+        return;
+    np_store_clear(&c->store);
+    free(c->stored);
+    free(c->bytes);
+    free(c);
+}
+
+/* The canonical bytes of one layer: floats as they are (little-endian machines only; checked at
+ * build time), the parts packed without padding. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "checkpoints are little-endian: this machine needs a conversion here"
+#endif
+
+/* NaN differs between machines and must not enter a digest. */
+static enum np_status check_finite(const struct np_checkpoints *c, uint32_t layer, size_t count,
+                                   struct np_error *err)
+{
+    char name[NP_LAYER_NAME];
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(c->bytes[i]))
+            continue;
+        np_supernet_layer_name(c->state->net, layer, name);
+        return np_fail(err, NP_ENAN, "a weight of layer '%s' is not finite after %llu updates",
+                       name, (unsigned long long)c->state->layers[layer].updates);
+    }
+    return NP_OK;
+}
+
+static enum np_status put_layer(struct np_checkpoints *c, uint32_t layer, struct np_error *err)
+{
+    const struct np_layer_state *l = &c->state->layers[layer];
+    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
+    size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
+    enum np_status status;
+    for (size_t i = 0; i < parts; i++)
+        memcpy(c->bytes + i * kind->floats, l->slab + i * stride, kind->floats * sizeof(float));
+    NP_TRY(check_finite(c, layer, parts * kind->floats, err));
+    NP_TRY(np_store_put(&c->store, &c->stored[layer].digest, c->bytes,
+                        parts * kind->floats * sizeof(float), err));
+    c->stored[layer].updates = l->updates;
+out:
+    return status;
+}
+
+/* The name of the version `back` before the latest. */
+static void old_name(char *out, const char *name, uint64_t back)
+{
+    snprintf(out, NP_ENTRY_NAME, "%s@-%llu", name, (unsigned long long)back);
+}
+
+/* The old versions that later steps may still read. */
+static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, uint32_t layer,
+                              const char *name, struct np_error *err)
+{
+    const struct np_layer_state *l = &c->state->layers[layer];
+    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
+    uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
+    enum np_status status = NP_OK;
+    for (uint64_t back = 1; back <= keep && back <= l->updates; back++) {
+        const float *w = np_state_weights(c->state, layer, l->updates - back);
+        struct np_digest digest;
+        char old[NP_ENTRY_NAME];
+        old_name(old, name, back);
+        NP_TRY(np_store_put(&c->store, &digest, w, kind->floats * sizeof *w, err));
+        NP_TRY(np_manifest_add(m, &digest, l->updates - back, old, err));
+    }
+out:
+    return status;
+}
+
+enum np_status np_checkpoints_write(struct np_checkpoints *c, uint64_t step,
+                                    struct np_digest *digest, struct np_error *err)
+{
+    const struct np_supernet *net = c->state->net;
+    struct np_manifest m = {.recipe = net->recipe->digest, .data = c->data, .step = step};
+    enum np_status status = NP_OK;
+    for (uint32_t layer = 0; layer < net->layers; layer++) {
+        const struct np_layer_state *l = &c->state->layers[layer];
+        char name[NP_LAYER_NAME];
+        if (!l->updates)
+            continue;
+        if (c->stored[layer].updates != l->updates)
+            NP_TRY(put_layer(c, layer, err));
+        np_supernet_layer_name(net, layer, name);
+        NP_TRY(np_manifest_add(&m, &c->stored[layer].digest, l->updates, name, err));
+        NP_TRY(put_old(c, &m, layer, name, err));
+    }
+    NP_TRY(np_store_sync(&c->store, err));
+    NP_TRY(np_manifest_write(&m, c->run, digest, err));
+out:
+    np_manifest_clear(&m);
+    return status;
+}
+
+static enum np_status get_layer(struct np_checkpoints *c, const struct np_manifest_entry *entry,
+                                uint32_t layer, struct np_error *err)
+{
+    struct np_layer_state *l = &c->state->layers[layer];
+    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
+    size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
+    enum np_status status;
+    NP_TRY(np_state_take(c->state, layer, err));
+    NP_TRY(np_store_get(&c->store, &entry->digest, c->bytes, parts * kind->floats * sizeof(float),
+                        err));
+    for (size_t i = 0; i < parts; i++)
+        memcpy(l->slab + i * stride, c->bytes + i * kind->floats, kind->floats * sizeof(float));
+    l->updates = entry->updates;
+    c->stored[layer] = (struct stored){entry->updates, entry->digest};
+out:
+    return status;
+}
+
+/* Version `entry->updates` of a layer read with a delay: into its slot. */
+static enum np_status get_old(struct np_checkpoints *c, const struct np_manifest_entry *entry,
+                              uint32_t layer, struct np_error *err)
+{
+    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
+    uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
+    enum np_status status;
+    NP_TRY(np_state_take(c->state, layer, err));
+    NP_TRY(np_store_get(&c->store, &entry->digest,
+                        c->state->layers[layer].old + entry->updates % keep * np_state_stride(kind),
+                        kind->floats * sizeof(float), err));
+out:
+    return status;
+}
+
+static enum np_status get_entry(struct np_checkpoints *c, const struct np_manifest_entry *entry,
+                                const char *path, struct np_error *err)
+{
+    char name[NP_ENTRY_NAME];
+    char *at;
+    uint64_t back;
+    uint32_t layer;
+    memcpy(name, entry->name, sizeof name);
+    at = strchr(name, '@');
+    if (at)
+        *at = '\0';
+    if (np_supernet_find(c->state->net, name, &layer)) {
+        uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
+        if (!at)
+            return get_layer(c, entry, layer, err);
+        if (at[1] == '-' && np_text_parse_uint64(&back, at + 2, 1, keep))
+            return get_old(c, entry, layer, err);
+    }
+    return np_fail(err, NP_EDATA, "%s: the recipe has no layer '%s'", path,
+                   np_text_safe(entry->name).s);
+}
+
+enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64_t *step,
+                                   struct np_digest *digest, struct np_error *err)
+{
+    const struct np_recipe *recipe = c->state->net->recipe;
+    struct np_manifest m = {.count = 0};
+    uint64_t *steps = NULL;
+    char *path = NULL;
+    size_t count;
+    enum np_status status;
+    NP_TRY(np_manifest_list(&steps, &count, c->run, err));
+    *found = count > 0;
+    *step = 0;
+    if (!count)
+        goto out;
+    NP_TRY(np_manifest_path(&path, c->run, steps[count - 1], err));
+    NP_TRY(np_manifest_read(&m, path, digest, err));
+    if (!np_digest_equal(&m.recipe, &recipe->digest)) {
+        status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", path);
+        goto out;
+    }
+    if (!np_digest_equal(&m.data, &c->data)) {
+        status = np_fail(err, NP_EINPUT, "%s: the run was made with other training data", path);
+        goto out;
+    }
+    if (m.step != steps[count - 1]) {
+        status = np_fail(err, NP_EDATA, "%s:4: damaged manifest: step %llu", path,
+                         (unsigned long long)m.step);
+        goto out;
+    }
+    for (size_t i = 0; i < m.count; i++)
+        NP_TRY(get_entry(c, &m.entries[i], path, err));
+    *step = m.step;
+out:
+    np_manifest_clear(&m);
+    free(steps);
+    free(path);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* Checkpoints: the state of a supernet in a run directory, and back.
+ *
+ * Only layers that changed since the last checkpoint of this process are hashed and written;
+ * objects are content-addressed, so an unchanged layer is never stored twice. A checkpoint is
+ * complete when its manifest is renamed into place, after all its objects are durable.
+ *
+ * Errors    NP_EIO; NP_ENAN: a weight to be written is not finite; NP_EDATA: a manifest or object is
+ *           damaged; NP_EINPUT: another recipe or data.
+ * Ownership borrows the state.
+ */
+#ifndef NP_RUN_CHECKPOINT_H
+#define NP_RUN_CHECKPOINT_H
+
+#include "exec/state.h"
+#include "io/store.h"
+#include "run/manifest.h"
+
+struct np_checkpoints;
+
+enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
+                                  struct np_state *state, const struct np_digest *data,
+                                  struct np_error *err);
+void np_checkpoints_free(struct np_checkpoints *checkpoints);
+
+/* Writes the state after `step` completed steps. */
+enum np_status np_checkpoints_write(struct np_checkpoints *checkpoints, uint64_t step,
+                                    struct np_digest *digest, struct np_error *err);
+/* Fills a fresh state from the latest checkpoint of the run; *found false and step 0 if it has none
+ * yet. */
+enum np_status np_checkpoints_read(struct np_checkpoints *checkpoints, bool *found, uint64_t *step,
+                                   struct np_digest *digest, struct np_error *err);
+
+#endif

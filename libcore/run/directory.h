@@ -1,0 +1,29 @@
+/* The run directory as a whole: made at once or not at all, and held by one process at a time.
+ *
+ * Errors    NP_EINPUT: it exists (create), another process holds it (create, open), it belongs to
+ *           another recipe (check); NP_EIO.
+ * Ownership the lock ends with np_run_dir_close, or with the process however that ends.
+ */
+#ifndef NP_RUN_DIRECTORY_H
+#define NP_RUN_DIRECTORY_H
+
+#include "space/recipe.h"
+
+struct np_run_dir {
+    bool open;
+    int fd;
+};
+
+/* A new run directory that holds recipe and provenance; nothing is left of one that fails. */
+enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
+                                 const struct np_recipe *recipe, const char *provenance,
+                                 struct np_error *err);
+/* One that exists. */
+enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err);
+void np_run_dir_close(struct np_run_dir *dir);
+
+/* A run that was ended before its first checkpoint may begin again, if it has this recipe. */
+enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *recipe,
+                                       struct np_error *err);
+
+#endif

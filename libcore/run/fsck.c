@@ -1,0 +1,220 @@
+#include "run/fsck.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/file.h"
+#include "io/store.h"
+#include "run/manifest.h"
+#include "space/supernet.h"
+
+struct object {
+    struct np_digest digest;
+    uint64_t bytes;
+    bool sound;
+};
+
+struct check {
+    struct np_fsck *fsck;
+    const char *run;
+    struct np_recipe recipe;
+    struct np_supernet net;
+    bool has_recipe;
+    struct np_store store;
+    uint64_t latest;        /* step of the latest good checkpoint */
+    struct object *objects; /* [fsck->objects], sorted by digest */
+    size_t capacity;
+};
+
+static void report(struct check *c, const struct np_error *err)
+{
+    c->fsck->problems++;
+    c->fsck->problem(c->fsck->context, err->msg);
+}
+
+/* Damage is reported; the rest is forwarded. */
+static enum np_status sort_out(struct check *c, enum np_status status, const struct np_error *found,
+                               struct np_error *err)
+{
+    if (status == NP_OK || status == NP_EMEM) {
+        if (status == NP_EMEM)
+            np_fail(err, status, "%s", found->msg);
+        return status;
+    }
+    report(c, found);
+    return NP_OK;
+}
+
+static enum np_status check_recipe(struct check *c, struct np_error *err)
+{
+    struct np_buf path = {NULL, 0, 0};
+    struct np_error found;
+    enum np_status status;
+    NP_TRY(np_buf_printf(&path, err, "%s/recipe.yaml", c->run));
+    status = np_recipe_read(&c->recipe, path.text, NULL, 0, &found);
+    if (status == NP_OK)
+        status = np_supernet_init(&c->net, &c->recipe, &found);
+    c->has_recipe = status == NP_OK;
+    status = sort_out(c, status, &found, err);
+out:
+    np_buf_clear(&path);
+    return status;
+}
+
+/* Looks at one object, whether a checkpoint names it or not; they come in the order of digests. */
+static enum np_status check_object(void *context, const struct np_digest *digest,
+                                   struct np_error *err)
+{
+    struct check *c = context;
+    struct object object = {.digest = *digest};
+    struct np_error found;
+    enum np_status status;
+    NP_TRY(np_grow(&c->objects, &c->capacity, c->fsck->objects, sizeof *c->objects, err));
+    status = np_store_check(&c->store, digest, &object.bytes, &found);
+    object.sound = status == NP_OK;
+    NP_TRY(sort_out(c, status, &found, err));
+    c->objects[c->fsck->objects++] = object;
+out:
+    return status;
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    return memcmp(a, &((const struct object *)b)->digest, sizeof(struct np_digest));
+}
+
+/* The object of one line of a manifest: there, sound, and as large as the recipe's layer is. */
+static bool check_entry(struct check *c, const char *path, const struct np_manifest_entry *entry)
+{
+    const struct object *object;
+    char name[NP_ENTRY_NAME];
+    struct np_error found;
+    uint32_t layer;
+    size_t parts;
+    char *at;
+    memcpy(name, entry->name, sizeof name);
+    at = strchr(name, '@');
+    if (at)
+        *at = '\0';
+    object = c->fsck->objects
+                 ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
+                 : NULL;
+    parts = at ? 1 : 1 + (size_t)c->net.moments;
+    if (!np_supernet_find(&c->net, name, &layer))
+        np_fail(&found, NP_EDATA, "%s: the recipe has no layer '%s'", path,
+                np_text_safe(entry->name).s);
+    else if (!object)
+        np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s",
+                np_digest_hex(&entry->digest).s, entry->name, path);
+    else if (object->sound &&
+             object->bytes != parts * np_supernet_kind(&c->net, layer)->floats * sizeof(float))
+        np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s",
+                np_digest_hex(&entry->digest).s, entry->name, path);
+    else
+        return object->sound; /* else it was said when the object was looked at */
+    report(c, &found);
+    return false;
+}
+
+static enum np_status check_manifest(struct check *c, uint64_t step, struct np_error *err)
+{
+    struct np_manifest m = {.count = 0};
+    struct np_digest digest;
+    struct np_error found;
+    char *path = NULL;
+    bool good = true;
+    enum np_status status;
+    NP_TRY(np_manifest_path(&path, c->run, step, err));
+    status = np_manifest_read(&m, path, &digest, &found);
+    if (status == NP_OK && m.step != step)
+        status = np_fail(&found, NP_EDATA, "%s:4: damaged manifest: step %llu", path,
+                         (unsigned long long)m.step);
+    if (status == NP_OK && c->has_recipe && !np_digest_equal(&m.recipe, &c->recipe.digest))
+        status = np_fail(&found, NP_EDATA, "%s:2: not the digest of the run's recipe.yaml", path);
+    if (status != NP_OK) {
+        status = sort_out(c, status, &found, err);
+        goto out;
+    }
+    for (size_t i = 0; c->has_recipe && i < m.count; i++)
+        good = check_entry(c, path, &m.entries[i]) && good;
+    if (good) {
+        c->fsck->checkpoints++;
+        c->fsck->digest = digest;
+        c->latest = step;
+    }
+out:
+    np_manifest_clear(&m);
+    free(path);
+    return status;
+}
+
+/* The ledger's steps are 0, 1, 2 ... and reach the latest checkpoint. */
+static enum np_status check_ledger(struct check *c, struct np_error *err)
+{
+    struct np_buf path = {NULL, 0, 0};
+    struct np_error found;
+    char *line = NULL;
+    size_t capacity = 0;
+    uint64_t next = 0;
+    FILE *in = NULL;
+    enum np_status status;
+    NP_TRY(np_buf_printf(&path, err, "%s/ledger.tsv", c->run));
+    if (np_file_open(&in, path.text, false, &found) != NP_OK) {
+        report(c, &found);
+        goto out;
+    }
+    for (ssize_t length; (length = np_file_line(&line, &capacity, in)) >= 0; next++) {
+        uint64_t step;
+        char *tab = strchr(line, '\t');
+        if (tab)
+            *tab = '\0';
+        if (tab && line[length - 1] == '\n' && np_text_parse_uint64(&step, line, next, next))
+            continue;
+        np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: step %llu expected", path.text,
+                (unsigned long long)next + 1, (unsigned long long)next);
+        report(c, &found);
+        goto out;
+    }
+    if (next < c->latest) {
+        np_fail(&found, NP_EDATA, "%s: ends at step %llu, before the checkpoint of step %llu",
+                path.text, (unsigned long long)next, (unsigned long long)c->latest);
+        report(c, &found);
+    }
+out:
+    if (in)
+        fclose(in);
+    free(line);
+    np_buf_clear(&path);
+    return status;
+}
+
+enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_error *err)
+{
+    struct check c = {.fsck = fsck, .run = run};
+    struct np_error found;
+    uint64_t *steps = NULL;
+    char *objects = NULL;
+    size_t count;
+    enum np_status status;
+    fsck->checkpoints = fsck->objects = fsck->problems = 0;
+    NP_TRY(np_manifest_list(&steps, &count, run, err));
+    NP_TRY(check_recipe(&c, err));
+    NP_TRY(np_manifest_objects(&objects, run, err));
+    NP_TRY(np_store_init(&c.store, objects, err));
+    NP_TRY(sort_out(&c, np_store_each(&c.store, check_object, &c, &found), &found, err));
+    for (size_t i = 0; i < count; i++)
+        NP_TRY(check_manifest(&c, steps[i], err));
+    NP_TRY(check_ledger(&c, err));
+out:
+    np_store_clear(&c.store);
+    np_supernet_clear(&c.net);
+    np_recipe_clear(&c.recipe);
+    free(c.objects);
+    free(steps);
+    free(objects);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* Checking a run directory: is everything there, and is it what it says it is?
+ *
+ * The recipe must be the one that the checkpoints name; every manifest must be well formed and its
+ * layers those of the recipe; every object, also one that no checkpoint names, must unpack to its
+ * exact size and have its digest; the ledger must hold every step up to the latest checkpoint, in
+ * order.
+ *
+ * Errors    NP_EIO and NP_EMEM when the check itself could not be done; what is found damaged is
+ *           reported through the callback and counted.
+ */
+#ifndef NP_RUN_FSCK_H
+#define NP_RUN_FSCK_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "io/digest.h"
+
+struct np_fsck {
+    void (*problem)(void *context, const char *message);
+    void *context;
+    /* results */
+    size_t checkpoints, objects, problems;
+    struct np_digest digest; /* of the latest good checkpoint, if checkpoints > 0 */
+};
+
+enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+#include "run/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+
+struct np_metrics {
+    char *path;
+    FILE *stream;
+    struct timespec begun;
+};
+
+enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err)
+{
+    struct np_metrics *m = NULL;
+    struct np_buf path = {NULL, 0, 0};
+    enum np_status status;
+    NP_TRY(np_zalloc(&m, 1, sizeof *m, err));
+    NP_TRY(np_buf_printf(&path, err, "%s/metrics.jsonl", run));
+    m->path = path.text;
+    m->stream = fopen(m->path, "a");
+    if (!m->stream) {
+        status = np_fail_errno(err, "cannot open '%s'", m->path);
+        goto out;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &m->begun);
+    *out = m;
+    return NP_OK;
+out:
+    np_metrics_close(m);
+    return status;
+}
+
+static double seconds(const struct np_metrics *m)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - m->begun.tv_sec) + (double)(now.tv_nsec - m->begun.tv_nsec) * 1e-9;
+}
+
+static enum np_status check(const struct np_metrics *m, struct np_error *err)
+{
+    return ferror(m->stream) ? np_fail_errno(err, "cannot write '%s'", m->path) : NP_OK;
+}
+
+enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record *record,
+                               struct np_error *err)
+{
+    double mean = 0;
+    for (int i = 0; i < record->members; i++)
+        mean += (double)record->losses[i] / record->members;
+    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"loss\":%.6g,\"lr\":%.6g}\n",
+            (unsigned long long)record->step, seconds(m), mean, (double)record->lr);
+    return check(m, err);
+}
+
+enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, double mean,
+                               const double *losses, size_t count, struct np_error *err)
+{
+    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"valid_loss\":%.6g,\"subnets\":[",
+            (unsigned long long)step, seconds(m), mean);
+    for (size_t i = 0; i < count; i++)
+        fprintf(m->stream, isfinite(losses[i]) ? "%s%.6g" : "%snull", i ? "," : "", losses[i]);
+    fputs("]}\n", m->stream);
+    return fflush(m->stream) == 0 ? check(m, err)
+                                  : np_fail_errno(err, "cannot write '%s'", m->path);
+}
+
+void np_metrics_close(struct np_metrics *m)
+{
+    if (!m)
+        return;
+    if (m->stream)
+        fclose(m->stream);
+    free(m->path);
+    free(m);
+}

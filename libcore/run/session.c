@@ -1,0 +1,254 @@
+#include "run/session.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "run/checkpoint.h"
+#include "run/directory.h"
+#include "run/ledger.h"
+#include "run/metrics.h"
+
+struct session {
+    const struct np_session_config *config;
+    struct np_run_dir dir;
+    struct np_train_config train;
+    struct np_state *state;
+    struct np_checkpoints *checkpoints;
+    struct np_ledger *ledger;
+    struct np_metrics *metrics;
+    struct np_stream *stream;
+    struct np_engine *engine;
+    int *candidates; /* of the stream's shape */
+    uint64_t step;   /* completed */
+    uint64_t saved;  /* step of the last checkpoint, if has_saved */
+    bool has_saved;
+    struct np_digest digest;
+    struct np_error hook_err; /* why the caller's hook wants no further step */
+    enum np_status hook_status;
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static enum np_status open_stream(struct session *s, struct np_error *err)
+{
+    const struct np_recipe *recipe = s->config->net->recipe;
+    struct np_stream_shape shape = {.blocks = recipe->block_count, .members = recipe->members};
+    enum np_status status;
+    NP_TRY(np_alloc(&s->candidates, (size_t)recipe->block_count, sizeof *s->candidates, err));
+    for (int b = 0; b < recipe->block_count; b++)
+        s->candidates[b] = recipe->blocks[b].count;
+    shape.candidates = s->candidates;
+    if (s->config->subnets)
+        return np_stream_open(&s->stream, &shape, s->config->subnets, s->step, err);
+    return np_stream_draw(&s->stream, &shape, recipe->sampler, recipe->spread, recipe->seed,
+                          s->step, err);
+out:
+    return status;
+}
+
+static enum np_status on_step(void *context, const struct np_step_record *record,
+                              struct np_error *err)
+{
+    struct session *s = context;
+    const struct np_session_hooks *hooks = &s->config->hooks;
+    struct np_train_times times = {0, 0};
+    enum np_status status;
+    NP_TRY(np_ledger_write(s->ledger, record, err));
+    NP_TRY(np_metrics_step(s->metrics, record, err));
+    if (s->engine)
+        times = np_engine_times(s->engine);
+    if (hooks->step && s->hook_status == NP_OK) /* the step itself is kept whatever it says */
+        s->hook_status = hooks->step(hooks->context, record, &times, &s->hook_err);
+out:
+    return status;
+}
+
+static bool on_stop(void *context)
+{
+    const struct session *s = context;
+    const struct np_session_hooks *hooks = &s->config->hooks;
+    return s->hook_status != NP_OK || (hooks->stop && hooks->stop(hooks->context));
+}
+
+/* A bad stream leaves no directory behind, and neither do too little memory or too few threads. */
+static enum np_status begin_run(struct session *s, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    enum np_status status = open_stream(s, err);
+    if (status != NP_OK)
+        return status;
+    return np_run_dir_create(&s->dir, c->run, c->net->recipe, c->provenance, err);
+}
+
+static enum np_status continue_run(struct session *s, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    enum np_status status;
+    NP_TRY(np_run_dir_open(&s->dir, c->run, err));
+    NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
+    if (!s->has_saved)
+        NP_TRY(np_run_dir_check_recipe(c->run, c->net->recipe, err));
+    s->saved = s->step;
+    status = open_stream(s, err);
+out:
+    return status;
+}
+
+static enum np_status session_init(struct session *s, const struct np_session_config *config,
+                                   struct np_error *err)
+{
+    const struct np_digest *data = np_corpus_digest(config->train_corpus);
+    enum np_status status;
+    *s = (struct session){.config = config};
+    s->train = (struct np_train_config){.net = config->net,
+                                        .corpus = config->train_corpus,
+                                        .kernels = config->kernels,
+                                        .plan = config->plan,
+                                        .delay_seed = config->delay_seed,
+                                        .spans = config->spans,
+                                        .hooks = {s, on_step, on_stop}};
+    NP_TRY(np_state_new(&s->state, config->net, err));
+    if (config->schedule == NP_SESSION_CSP)
+        NP_TRY(np_engine_new(&s->engine, &s->train, s->state, err));
+    NP_TRY(np_checkpoints_new(&s->checkpoints, config->run, s->state, data, err));
+    NP_TRY(config->resume ? continue_run(s, err) : begin_run(s, err));
+    NP_TRY(
+        np_ledger_open(&s->ledger, config->run, s->step, config->ledger_layers, config->net, err));
+    NP_TRY(np_metrics_open(&s->metrics, config->run, err));
+out:
+    return status;
+}
+
+static void session_clear(struct session *s)
+{
+    np_engine_free(s->engine);
+    np_stream_close(s->stream);
+    np_ledger_close(s->ledger);
+    np_metrics_close(s->metrics);
+    np_checkpoints_free(s->checkpoints);
+    np_run_dir_close(&s->dir);
+    np_state_free(s->state);
+    free(s->candidates);
+}
+
+/* The mean loss of the recipe's evaluation subnets on the validation data. */
+static enum np_status evaluate(struct session *s, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    const struct np_recipe *recipe = c->net->recipe;
+    struct np_stream_shape shape = {recipe->block_count, 1, s->candidates};
+    size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
+    uint16_t *choices = NULL;
+    double *losses = NULL, mean = 0;
+    enum np_status status;
+    NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
+    NP_TRY(np_alloc(&losses, count, sizeof *losses, err));
+    for (size_t i = 0; i < count; i++)
+        np_stream_eval_subnet(&shape, recipe->seed, i, choices + i * blocks);
+    NP_TRY(np_evaluate(losses, &s->train, s->state, c->valid_corpus, c->eval_threads, choices,
+                       count, c->eval_batches, err));
+    for (size_t i = 0; i < count; i++)
+        mean += losses[i] / (double)count;
+    NP_TRY(np_metrics_eval(s->metrics, s->step, mean, losses, count, err));
+    if (c->hooks.evaluated)
+        c->hooks.evaluated(c->hooks.context, s->step, mean);
+out:
+    free(choices);
+    free(losses);
+    return status;
+}
+
+static enum np_status checkpoint(struct session *s, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    if (s->has_saved && s->saved == s->step)
+        return NP_OK;
+    NP_TRY(np_ledger_sync(s->ledger, err));
+    NP_TRY(np_checkpoints_write(s->checkpoints, s->step, &s->digest, err));
+    s->saved = s->step;
+    s->has_saved = true;
+    if (s->config->hooks.checkpointed)
+        s->config->hooks.checkpointed(s->config->hooks.context, s->step);
+out:
+    return status;
+}
+
+/* The first multiple of `every` after step, or end. */
+static uint64_t next_stop(uint64_t step, uint64_t every, uint64_t end)
+{
+    uint64_t at = every ? (step / every + 1) * every : end;
+    return at < end ? at : end;
+}
+
+static bool due(uint64_t step, uint64_t every, uint64_t end)
+{
+    return every && (step % every == 0 || step == end);
+}
+
+/* Trains to `end`, in segments between checkpoints and evaluations. A stream that ends early ends
+ * the run there. */
+static enum np_status train(struct session *s, uint64_t end, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    uint64_t every = c->net->recipe->checkpoint_every;
+    enum np_status status = NP_OK;
+    while (s->step < end) {
+        uint64_t to = next_stop(s->step, every, end), eval = next_stop(s->step, c->eval_every, end);
+        uint64_t next = s->step;
+        to = eval < to ? eval : to;
+        status = c->schedule == NP_SESSION_CSP
+                     ? np_engine_train(s->engine, s->stream, s->step, to, &next, err)
+                     : np_train_sequential(&s->train, s->state, s->stream, s->step, to, &next, err);
+        s->step = next;
+        if (status != NP_OK || next < to)
+            break;
+        if (c->valid_corpus && due(s->step, c->eval_every, end))
+            NP_TRY(evaluate(s, err));
+        if (every && s->step % every == 0)
+            NP_TRY(checkpoint(s, err));
+    }
+out:
+    return status;
+}
+
+enum np_status np_session_run(struct np_session_result *result,
+                              const struct np_session_config *config, struct np_error *err)
+{
+    uint64_t end = config->net->recipe->steps;
+    struct session s;
+    double begun = now_s();
+    enum np_status status = session_init(&s, config, err), saved;
+    *result = (struct np_session_result){.first = s.step};
+    if (status != NP_OK)
+        goto out;
+    if (config->stop_after && config->stop_after < end)
+        end = config->stop_after;
+    begun = now_s();
+    status = train(&s, end, err);
+    result->next = s.step;
+    result->seconds = now_s() - begun;
+    if (status == NP_OK || status == NP_ESTOP || status == NP_EINPUT) {
+        struct np_error why;
+        saved = checkpoint(&s, &why);
+        if (saved == NP_OK && s.hook_status != NP_OK) {
+            saved = s.hook_status;
+            why = s.hook_err;
+        }
+        if (saved != NP_OK)
+            status = np_fail(err, saved, "%s", why.msg);
+    }
+    result->digest = s.digest;
+    if (s.engine) {
+        result->times = np_engine_times(s.engine);
+        result->pool_bytes = np_engine_pool_bytes(s.engine);
+    }
+out:
+    session_clear(&s);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* A session: one call of np-train on a run directory, from its first step to its last checkpoint.
+ *
+ * The run directory is made (or, to resume, opened and checked), steps are trained by the reference
+ * or the engine in segments that end at checkpoints and evaluations, every step goes to the ledger,
+ * and the last checkpoint's digest is the digest of the run.
+ *
+ * Errors    NP_EINPUT: the directory exists, or does not fit the recipe, or the stream is bad, then
+ *           after a checkpoint of the steps before; NP_ENAN; NP_ESTOP: stopped on request after a
+ *           clean checkpoint; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
+ * Ownership borrows everything in the config.
+ * Threads   hooks are called by one thread at a time.
+ */
+#ifndef NP_RUN_SESSION_H
+#define NP_RUN_SESSION_H
+
+#include "exec/train.h"
+#include "io/digest.h"
+
+enum np_session_schedule { NP_SESSION_CSP, NP_SESSION_SEQUENTIAL };
+
+struct np_session_hooks {
+    void *context;
+    /* A step is in the ledger. */
+    enum np_status (*step)(void *context, const struct np_step_record *record,
+                           const struct np_train_times *times, struct np_error *err);
+    /* The mean validation loss after `step` completed steps. */
+    void (*evaluated)(void *context, uint64_t step, double loss);
+    void (*checkpointed)(void *context, uint64_t step);
+    bool (*stop)(void *context);
+};
+
+struct np_session_config {
+    const char *run; /* directory */
+    const struct np_supernet *net;
+    const struct np_corpus *train_corpus, *valid_corpus; /* valid: NULL when there is none */
+    const struct np_kernels *kernels;
+    const struct np_plan *plan;
+    enum np_session_schedule schedule;
+    const char *subnets; /* NULL: the recipe's sampler; a file, or "-" */
+    bool resume, ledger_layers;
+    uint64_t stop_after;                             /* steps; 0: train.steps */
+    uint64_t eval_every, eval_subnets, eval_batches; /* every 0: never */
+    int eval_threads;
+    uint64_t delay_seed;
+    struct np_span_log *spans; /* NULL: no trace */
+    const char *provenance;    /* run.json's text: written as it is, never digested */
+    struct np_session_hooks hooks;
+};
+
+struct np_session_result {
+    struct np_digest digest; /* of the last checkpoint */
+    uint64_t first, next;    /* steps trained in this session: first .. next - 1 */
+    double seconds;
+    struct np_train_times times;
+    uint64_t pool_bytes;
+};
+
+enum np_status np_session_run(struct np_session_result *result,
+                              const struct np_session_config *config, struct np_error *err);
+
+#endif

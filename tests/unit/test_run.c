@@ -1,0 +1,285 @@
+/* Run directories: sessions, checkpoints, resuming, comparing and checking. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/compare.h"
+#include "run/fsck.h"
+#include "run/session.h"
+#include "tiny.h"
+
+static const struct tiny_shape sequential = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0};
+static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0};
+static const struct tiny_shape four_stages = {4, 4, 2, 1, 2, NP_ISA_SCALAR, 0};
+
+static char *path_in(const char *run, const char *name)
+{
+    static char path[4][256];
+    static int turn;
+    char *out = path[turn++ % 4];
+    snprintf(out, sizeof path[0], "%s/%s%s%s", tiny_directory, run, name ? "/" : "",
+             name ? name : "");
+    return out;
+}
+
+/* One session on RUN in the test's directory. */
+static enum np_status session(struct tiny *t, const char *run, const struct tiny_shape *shape,
+                              uint64_t stop_after, bool resume, struct np_session_result *result)
+{
+    struct np_plan plan;
+    struct np_session_config config = {.run = path_in(run, NULL),
+                                       .net = &t->net,
+                                       .train_corpus = t->corpus,
+                                       .kernels = np_kernels_get(shape->isa),
+                                       .plan = &plan,
+                                       .schedule =
+                                           shape->stages ? NP_SESSION_CSP : NP_SESSION_SEQUENTIAL,
+                                       .resume = resume,
+                                       .ledger_layers = true,
+                                       .stop_after = stop_after,
+                                       .provenance = "{}\n"};
+    enum np_status status;
+    tiny_plan(t, &plan, shape);
+    status = np_session_run(result, &config, &t->err);
+    np_plan_clear(&plan);
+    return status;
+}
+
+static void run_whole(struct tiny *t, const char *run, const struct tiny_shape *shape,
+                      struct np_session_result *result)
+{
+    tiny_must(session(t, run, shape, 0, false, result), &t->err);
+    ck_assert_uint_eq(result->next, TINY_STEPS);
+}
+
+static struct np_comparison compare(const char *a, const char *b)
+{
+    struct np_comparison r;
+    struct np_error err;
+    tiny_must(np_compare_runs(&r, path_in(a, NULL), path_in(b, NULL), &err), &err);
+    return r;
+}
+
+static void remove_run(const char *run)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", path_in(run, NULL));
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void copy_run(const char *from, const char *to)
+{
+    char command[600];
+    snprintf(command, sizeof command, "cp -r '%s' '%s'", path_in(from, NULL), path_in(to, NULL));
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Recipes whose checkpoints hold different things. */
+static const char *const variants[][3] = {
+    {NULL},
+    {"shared={policy: delay, steps: 4}", "train.checkpoint_every=3", NULL},
+    {"shared={policy: delay, steps: 9}", NULL},
+    {"train.optimizer={kind: sgd, lr: 0.05, momentum: 0.9}", "shared={policy: frozen}", NULL},
+    {"train.optimizer={kind: sgd, lr: 0.05}", "sampler={kind: spread, spread: 4}", NULL},
+};
+
+START_TEST(stop_and_resume)
+{
+    struct tiny t;
+    struct np_session_result whole, part;
+    size_t count = 0;
+    while (variants[_i][count])
+        count++;
+    tiny_open(&t, variants[_i], count);
+    run_whole(&t, "whole", &sequential, &whole);
+    tiny_must(session(&t, "parts", &two_stages, 2, false, &part), &t.err);
+    ck_assert_uint_eq(part.next, 2);
+    tiny_must(session(&t, "parts", &four_stages, 7, true, &part), &t.err);
+    ck_assert_uint_eq(part.first, 2);
+    tiny_must(session(&t, "parts", &sequential, 0, true, &part), &t.err);
+    ck_assert(np_digest_equal(&whole.digest, &part.digest));
+    ck_assert(compare("whole", "parts").same);
+    remove_run("whole");
+    remove_run("parts");
+    tiny_close(&t);
+}
+END_TEST
+
+/* Steps after the last checkpoint are trained again; their ledger lines are not doubled. */
+START_TEST(resume_after_a_crash)
+{
+    struct tiny t;
+    struct np_session_result result;
+    FILE *ledger;
+    tiny_open(&t, NULL, 0);
+    run_whole(&t, "whole", &sequential, &result);
+    tiny_must(session(&t, "crashed", &two_stages, 5, false, &result), &t.err);
+    ledger = fopen(path_in("crashed", "ledger.tsv"), "a");
+    ck_assert_ptr_nonnull(ledger);
+    fputs("5\tnot what step 5 gives\n6\tcut off", ledger);
+    fclose(ledger);
+    tiny_must(session(&t, "crashed", &two_stages, 0, true, &result), &t.err);
+    ck_assert(compare("whole", "crashed").same);
+    remove_run("whole");
+    remove_run("crashed");
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const char *const other_seed[] = {"seed=12"};
+    struct tiny t, other;
+    struct np_session_result result;
+    tiny_open(&t, NULL, 0);
+    tiny_open(&other, other_seed, 1);
+    tiny_must(session(&t, "run", &two_stages, 1, false, &result), &t.err);
+    ck_assert_int_eq(session(&t, "run", &two_stages, 1, false, &result), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(t.err.msg, "exists"));
+    ck_assert_int_eq(session(&other, "run", &two_stages, 0, true, &result), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(other.err.msg, "another recipe"));
+    ck_assert_int_ne(session(&t, "none", &two_stages, 0, true, &result), NP_OK);
+    remove_run("run");
+    tiny_close(&other);
+    tiny_close(&t);
+}
+END_TEST
+
+static void poke(const char *path, long offset)
+{
+    FILE *f = fopen(path, "r+");
+    int byte;
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET), 0);
+    byte = fgetc(f);
+    ck_assert_int_ne(byte, EOF);
+    ck_assert_int_eq(fseek(f, -1, SEEK_CUR), 0);
+    fputc(byte ^ 1, f);
+    fclose(f);
+}
+
+static size_t problems;
+
+static void count_problem(void *context, const char *message)
+{
+    (void)context;
+    ck_assert(message[0] != '\0');
+    problems++;
+}
+
+static size_t fsck(const char *run)
+{
+    struct np_fsck check = {.problem = count_problem};
+    struct np_error err;
+    problems = 0;
+    tiny_must(np_fsck_run(&check, path_in(run, NULL), &err), &err);
+    ck_assert_uint_eq(problems, check.problems);
+    return problems;
+}
+
+/* Every single damage is found, and a damaged checkpoint is not resumed from. */
+START_TEST(damage)
+{
+    const char *const spoil[] = {"truncate -s -1 checkpoints/*6.manifest",
+                                 "truncate -s -1 ledger.tsv",
+                                 "rm $(find objects -type f | sort | head -n 1)",
+                                 "truncate -s 20 $(find objects -type f | sort | tail -n 1)",
+                                 "sed -i 's/^step 6/step 5/' checkpoints/*6.manifest",
+                                 "sed -i '5s/^./g/' checkpoints/*6.manifest",
+                                 "sed -i '6d;5{h;d};7{p;x}' checkpoints/*6.manifest",
+                                 "sed -i 's/^seed: 11/seed: 12/' recipe.yaml",
+                                 "sed -i 3d ledger.tsv"};
+    struct tiny t;
+    struct np_session_result result;
+    tiny_open(&t, NULL, 0);
+    tiny_must(session(&t, "sound", &two_stages, 6, false, &result), &t.err);
+    ck_assert_uint_eq(fsck("sound"), 0);
+    for (size_t i = 0; i < sizeof spoil / sizeof *spoil; i++) {
+        char command[600];
+        copy_run("sound", "spoilt");
+        snprintf(command, sizeof command, "cd '%s' && %s", path_in("spoilt", NULL), spoil[i]);
+        ck_assert_int_eq(system(command), 0);
+        ck_assert_msg(fsck("spoilt") > 0, "not found: %s", spoil[i]);
+        remove_run("spoilt");
+    }
+    copy_run("sound", "spoilt");
+    poke(path_in("spoilt", "checkpoints/0000000006.manifest"), 200);
+    ck_assert_int_ne(session(&t, "spoilt", &two_stages, 0, true, &result), NP_OK);
+    remove_run("spoilt");
+    remove_run("sound");
+    tiny_close(&t);
+}
+END_TEST
+
+/* Trains with one learning rate changed from a step on: a difference planted at a known place. */
+START_TEST(localise)
+{
+    const char *const warm[] = {"train.schedule={kind: constant, warmup: 0}"};
+    struct tiny t;
+    struct np_session_result result;
+    struct np_comparison r;
+    tiny_open(&t, warm, 1);
+    tiny_must(session(&t, "a", &two_stages, 4, false, &result), &t.err);
+    copy_run("a", "b");
+    tiny_must(session(&t, "a", &two_stages, 0, true, &result), &t.err);
+    t.recipe.optimizer.lr *= 2; /* not what the digest says: stands for broken hardware */
+    tiny_must(session(&t, "b", &two_stages, 0, true, &result), &t.err);
+    r = compare("a", "b");
+    ck_assert(!r.same);
+    ck_assert(r.step_differs);
+    ck_assert_uint_eq(r.step, 4);
+    ck_assert_str_eq(r.step_layer, "stem");
+    ck_assert(r.layer_differs);
+    ck_assert_str_eq(r.layer, "stem");
+    ck_assert(r.element_differs);
+    ck_assert_str_eq(r.part, "weights");
+    ck_assert(memcmp(&r.value_a, &r.value_b, sizeof(float)) != 0);
+    remove_run("a");
+    remove_run("b");
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(different_recipes)
+{
+    const char *const other_seed[] = {"seed=12"};
+    struct tiny t, other;
+    struct np_session_result result;
+    struct np_comparison r;
+    struct np_error err;
+    tiny_open(&t, NULL, 0);
+    tiny_open(&other, other_seed, 1);
+    tiny_must(session(&t, "a", &two_stages, 1, false, &result), &t.err);
+    tiny_must(session(&other, "b", &two_stages, 1, false, &result), &other.err);
+    ck_assert_int_eq(np_compare_runs(&r, path_in("a", NULL), path_in("b", NULL), &err), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "different recipes"));
+    remove_run("a");
+    remove_run("b");
+    tiny_close(&other);
+    tiny_close(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("run");
+    TCase *tests = tcase_create("run");
+    SRunner *runner;
+    int failed;
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
+    tcase_add_test(tests, resume_after_a_crash);
+    tcase_add_test(tests, refusals);
+    tcase_add_test(tests, damage);
+    tcase_add_test(tests, localise);
+    tcase_add_test(tests, different_recipes);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
