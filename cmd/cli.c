@@ -1,0 +1,276 @@
+#define _GNU_SOURCE /* program_invocation_short_name */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "io/file.h"
+#include "version.h"
+
+volatile int cli_stop_requested;
+
+enum { OPTION_LIST = 0x1000, OPTION_USAGE, OPTION_VERSION };
+
+static const struct argp_option common_options[] = {
+    {"list-options", OPTION_LIST, 0, OPTION_HIDDEN, "print the option table for completions", 0},
+    {"help", '?', 0, 0, "give this help list", -1},
+    {"usage", OPTION_USAGE, 0, 0, "give a short usage message", -1},
+    {"version", OPTION_VERSION, 0, 0, "print version, compiler, instruction sets, libraries", -1},
+    {0}};
+
+/* One line an option: --name<TAB>key or nothing<TAB>argument or nothing<TAB>description. */
+static void list_options(const struct argp *argp)
+{
+    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++) {
+        if (!o->name || o->flags & OPTION_HIDDEN)
+            continue;
+        char key[3] = {'-', (char)o->key, 0};
+        printf("--%s\t%s\t%s\t%s\n", o->name, o->key > ' ' && o->key < 127 ? key : "",
+               o->arg ? o->arg : "", o->doc ? o->doc : "");
+    }
+    for (const struct argp_child *child = argp->children; child && child->argp; child++)
+        list_options(child->argp);
+}
+
+/* Not argp's own --help, which leaves without looking whether it could be written. */
+static void help(struct argp_state *state, unsigned what)
+{
+    argp_state_help(state, stdout, what & ~(unsigned)ARGP_HELP_EXIT_OK);
+    exit(cli_finish(CLI_YES));
+}
+
+/* The tool's table is a child of the common one, so that both are one interface to argp. */
+struct parse_input {
+    const struct argp *tool;
+    void *input;
+};
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+    const struct parse_input *in = state->input;
+    (void)arg;
+    switch (key) {
+    case OPTION_LIST:
+        list_options(in->tool);
+        list_options(&(struct argp){.options = common_options});
+        exit(cli_finish(CLI_YES));
+    case '?':
+        help(state, ARGP_HELP_STD_HELP);
+        return 0;
+    case OPTION_USAGE:
+        help(state, ARGP_HELP_USAGE);
+        return 0;
+    case OPTION_VERSION:
+        version_print(stdout, program_invocation_short_name);
+        exit(cli_finish(CLI_YES));
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_root(int key, char *arg, struct argp_state *state)
+{
+    struct parse_input *in = state->input;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = in->input;
+        return 0;
+    }
+    return parse_common(key, arg, state);
+}
+
+/* The number of a closed standard stream would go to the next file that is opened, and what is said
+ * would be written into it. What opens here refuses to be used that way. */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+            exit(CLI_FAILED);
+}
+
+void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+    struct argp tool = *argp; /* the root says what it is for */
+    hold_standard_streams();
+    tool.args_doc = tool.doc = NULL;
+    struct argp_child children[] = {{&tool, 0, NULL, 0}, {0}};
+    struct argp root = {.options = common_options,
+                        .parser = parse_root,
+                        .args_doc = argp->args_doc,
+                        .doc = argp->doc,
+                        .children = children};
+    struct parse_input in = {argp, input};
+    argp_err_exit_status = CLI_FAILED;
+    /* in order: argv stays as it was given */
+    argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &in);
+}
+
+int64_t cli_int(struct argp_state *state, const char *option, const char *text, int64_t min,
+                int64_t max)
+{
+    int64_t value = min;
+    if (!np_text_parse_int64(&value, text, min, max))
+        argp_error(state, "--%s must be a whole number from %lld to %lld, not '%s'", option,
+                   (long long)min, (long long)max, np_text_safe(text).s);
+    return value;
+}
+
+uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text)
+{
+    uint64_t value = 0;
+    if (!np_text_parse_size(&value, text, 1, UINT64_MAX))
+        argp_error(state, "--%s must be a size such as 512MiB or 2GiB, not '%s'", option,
+                   np_text_safe(text).s);
+    return value;
+}
+
+int cli_word(struct argp_state *state, const char *option, const char *text,
+             const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(words[i], text) == 0)
+            return (int)i;
+    const char *near = np_text_suggest(text, words, count);
+    argp_error(state, near ? "unknown --%s '%s' (did you mean '%s'?)" : "unknown --%s '%s'", option,
+               np_text_safe(text).s, near);
+    return 0;
+}
+
+static void __attribute__((format(printf, 2, 0)))
+say(const char *kind, const char *format, va_list args)
+{
+    fprintf(stderr, "%s: %s", program_invocation_short_name, kind);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void cli_error(const struct np_error *err)
+{
+    fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err->msg);
+}
+
+void cli_warn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say("warning: ", format, args);
+    va_end(args);
+}
+
+void cli_note(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}
+
+int cli_exit_code(enum np_status status)
+{
+    switch (status) {
+    case NP_OK:
+        return CLI_YES;
+    case NP_ENO:
+    case NP_ENAN:
+        return CLI_NO;
+    case NP_ESTOP:
+        return CLI_STOPPED;
+    default:
+        return CLI_FAILED;
+    }
+}
+
+int cli_finish(int code)
+{
+    int failed = ferror(stdout);
+    if ((fclose(stdout) != 0 || failed) && code != CLI_FAILED) { /* or it was said already */
+        fprintf(stderr, "%s: error: cannot write standard output: %s\n",
+                program_invocation_short_name, strerror(errno ? errno : EIO));
+        return CLI_FAILED;
+    }
+    return code;
+}
+
+enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
+{
+    if (path && strcmp(path, "-") != 0)
+        return np_file_write(path, text, bytes, err);
+    if (fwrite(text, 1, bytes, stdout) != bytes)
+        return np_fail_errno(err, "cannot write standard output");
+    return NP_OK;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    cli_stop_requested = 1;
+}
+
+/* Data is read from mapped files: one that another process cuts short is an error like any other,
+ * and the last checkpoint stands. */
+static void on_lost_data(int number)
+{
+    static const char text[] = ": error: a data file was cut short while it was read\n";
+    const char *name = program_invocation_short_name;
+    (void)number;
+    if (write(STDERR_FILENO, name, strlen(name)) < 0 ||
+        write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(CLI_FAILED);
+    _exit(CLI_FAILED);
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction lost = {.sa_handler = on_lost_data};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigemptyset(&lost.sa_mask);
+    sigaction(SIGBUS, &lost, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+double cli_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void cli_progress_begin(struct cli_progress *progress, bool quiet)
+{
+    progress->on = !quiet && isatty(STDERR_FILENO);
+    progress->started_s = cli_now();
+    progress->shown_s = 0;
+}
+
+bool cli_progress_due(const struct cli_progress *progress)
+{
+    return progress->on && cli_now() - progress->shown_s >= 1.0 / 6;
+}
+
+void cli_progress_show(struct cli_progress *progress, const char *format, ...)
+{
+    va_list args;
+    if (!cli_progress_due(progress))
+        return;
+    progress->shown_s = cli_now();
+    fputs("\r\033[K", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fflush(stderr);
+}
+
+void cli_progress_end(struct cli_progress *progress)
+{
+    if (progress->on && progress->shown_s > 0)
+        fputs("\r\033[K", stderr);
+    progress->on = false;
+}

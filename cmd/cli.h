@@ -1,0 +1,62 @@
+/* What the tools share: option parsing, messages, exit codes, progress.
+ *
+ * Manners: stdout is data, stderr is talk; exit 0 yes, 1 the answer is no, 2 could not do it, 75
+ * stopped on request after a clean checkpoint. One argp option table per tool drives parsing,
+ * --help, --list-options (for completions) and the man-page test.
+ */
+#ifndef NP_CMD_CLI_H
+#define NP_CMD_CLI_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum { CLI_YES = 0, CLI_NO = 1, CLI_FAILED = 2, CLI_STOPPED = 75 };
+
+/* Parses argv with the tool's argp table and the options every tool has (--version,
+ * --list-options); a usage error prints what is wrong and where to read more, and exits 2. */
+void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* For option parsers: strict values; on a bad one, a usage error (exit 2). */
+int64_t cli_int(struct argp_state *state, const char *option, const char *text, int64_t min,
+                int64_t max);
+uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text);
+/* Which of the words it is. */
+int cli_word(struct argp_state *state, const char *option, const char *text,
+             const char *const *words, size_t count);
+
+/* "np-train: error: <message>" on stderr. */
+void cli_error(const struct np_error *err);
+void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The exit code of a status (NP_ENO and NP_ENAN 1, NP_ESTOP 75, others 2). */
+int cli_exit_code(enum np_status status);
+/* Flushes and closes stdout; an error (full disk, /dev/full) is reported and makes `code` 2. */
+int cli_finish(int code);
+
+/* Writes text to a path complete or not at all; "-" or NULL: stdout. */
+enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err);
+
+/* Set by SIGINT and SIGTERM after cli_catch_signals(): finish the step, save, exit 75. A second
+ * signal ends the process at once. */
+extern volatile int cli_stop_requested;
+void cli_catch_signals(void);
+
+/* Progress on stderr: only on a terminal, at most 6 times a second, erased at the end. */
+struct cli_progress {
+    bool on;
+    double shown_s, started_s;
+};
+void cli_progress_begin(struct cli_progress *progress, bool quiet);
+void cli_progress_show(struct cli_progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void cli_progress_end(struct cli_progress *progress);
+bool cli_progress_due(const struct cli_progress *progress);
+
+/* Monotonic seconds. */
+double cli_now(void);
+
+#endif

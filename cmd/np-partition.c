@@ -1,0 +1,81 @@
+/* np-partition: cut a recipe's supernet into the stages of a pipeline; the plan goes to stdout. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "plan_options.h"
+#include "space_options.h"
+
+struct options {
+    struct space_options space;
+    struct plan_options plan;
+    const char *output;
+    bool quiet, verbose;
+};
+
+static const struct argp_option table[] = {
+    {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
+    {"quiet", 'q', 0, 0, "say nothing but errors", 2},
+    {"verbose", 'v', 0, 0, "show the stages on standard error, also if it is no terminal", 2},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &options->plan;
+        state->child_inputs[1] = &options->space;
+        return 0;
+    case 'o':
+        options->output = arg;
+        return 0;
+    case 'q':
+        options->quiet = true;
+        return 0;
+    case 'v':
+        options->verbose = true;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->space.path)
+            argp_error(state, "a recipe is needed");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {
+    {&plan_options_argp, 0, "What is not given is chosen:", 1},
+    {&space_options_argp, 0, NULL, 0},
+    {0}};
+static const struct argp argp = {
+    table,    parse, "RECIPE", "Cut a supernet into pipeline stages and write the plan (YAML).",
+    children, NULL,  NULL};
+
+int main(int argc, char **argv)
+{
+    enum np_status status;
+    struct options options = {0};
+    struct np_error err;
+    struct space space = {0};
+    struct np_plan plan = {0};
+    struct np_buf text = {0};
+    cli_parse(&argp, argc, argv, &options);
+    plan_options_complete(&options.plan);
+    NP_TRY(space_open(&space, &options.space, &err));
+    NP_TRY(np_partition(&plan, &space.net, &options.plan.request, &err));
+    NP_TRY(np_plan_write(&plan, &space.net, &text, &err));
+    NP_TRY(cli_write(options.output, text.text, text.used, &err));
+    if (!options.quiet && (options.verbose || isatty(STDERR_FILENO)))
+        plan_show(&plan, &space.net);
+out:
+    if (status != NP_OK)
+        cli_error(&err);
+    np_buf_clear(&text);
+    np_plan_clear(&plan);
+    space_close(&space);
+    plan_options_clear(&options.plan);
+    return cli_finish(cli_exit_code(status));
+}

@@ -1,0 +1,172 @@
+/* np-predict-trace: run the engine's scheduler on a virtual clock and show what it would do. */
+#include <string.h>
+
+#include "cli.h"
+#include "predict.h"
+
+enum {
+    OPTION_LOOKAHEAD = 0x3000,
+    OPTION_SUBNETS,
+    OPTION_BLOCKS,
+    OPTION_CANDIDATES,
+    OPTION_SEED,
+    OPTION_STEPS,
+    OPTION_SCHEDULE,
+    OPTION_COSTS,
+    OPTION_FORMAT,
+    OPTION_FIRST,
+    OPTION_SHOW,
+    OPTION_AGAINST
+};
+
+static const struct argp_option table[] = {
+    {"plan", 'p', "FILE", 0, "a plan of np-partition; - is standard input", 3},
+    {"lookahead", OPTION_LOOKAHEAD, "N", 0, "steps known beyond the window", 3},
+    {"subnets", OPTION_SUBNETS, "FILE", 0, "take the stream of subnets from FILE; - is stdin", 3},
+    {"blocks", OPTION_BLOCKS, "N", 0, "without a recipe: choice blocks", 3},
+    {"candidates", OPTION_CANDIDATES, "N", 0, "without a recipe: candidates of a block", 3},
+    {"seed", OPTION_SEED, "N", 0, "of the drawn stream", 3},
+    {"steps", OPTION_STEPS, "N", 0, "steps to simulate (default: a file's all, drawn 200)", 3},
+    {"schedule", OPTION_SCHEDULE, "NAME", 0, "csp, sequential, gpipe, 1f1b, naspipe or all", 3},
+    {"costs", OPTION_COSTS, "unit|plan", 0, "F = B = W = 1 a block, or the plan's costs", 3},
+    {"format", OPTION_FORMAT, "NAME", 0, "summary, tsv, chrome or svg", 4},
+    {"first", OPTION_FIRST, "N", 0, "draw from step N", 4},
+    {"show", OPTION_SHOW, "N", 0, "draw N steps (default: all; svg 12)", 4},
+    {"against", OPTION_AGAINST, "RUN", 0, "compare with the trace.json of a run", 4},
+    {"output", 'o', "FILE", 0, "write to FILE instead of standard output", 4},
+    {0}};
+
+static error_t parse_space(int key, char *arg, struct argp_state *state)
+{
+    struct predict_options *options = state->input;
+    switch (key) {
+    case OPTION_SUBNETS:
+        options->subnets = arg;
+        return 0;
+    case OPTION_BLOCKS:
+        options->blocks = (int)cli_int(state, "blocks", arg, 1, NP_MAX_BLOCKS);
+        return 0;
+    case OPTION_CANDIDATES:
+        options->candidates = (int)cli_int(state, "candidates", arg, 1, NP_MAX_CHOICES);
+        return 0;
+    case OPTION_SEED:
+        options->seed = (uint64_t)cli_int(state, "seed", arg, 0, INT64_MAX);
+        options->seeded = true;
+        return 0;
+    case OPTION_STEPS:
+        options->steps = (uint64_t)cli_int(state, "steps", arg, 1, INT64_MAX);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_output(int key, char *arg, struct argp_state *state)
+{
+    static const char *const formats[] = {"summary", "tsv", "chrome", "svg"};
+    struct predict_options *options = state->input;
+    switch (key) {
+    case OPTION_FORMAT:
+        options->format = cli_word(state, "format", arg, formats, 4);
+        return 0;
+    case OPTION_FIRST:
+        options->first = (uint64_t)cli_int(state, "first", arg, 0, INT64_MAX);
+        return 0;
+    case OPTION_SHOW:
+        options->show = (uint64_t)cli_int(state, "show", arg, 1, INT64_MAX);
+        return 0;
+    case OPTION_AGAINST:
+        options->against = arg;
+        return 0;
+    case 'o':
+        options->output = arg;
+        return 0;
+    default:
+        return parse_space(key, arg, state);
+    }
+}
+
+/* What must and what must not be given together; fills in defaults that depend on others. */
+static void check(struct predict_options *options, struct argp_state *state)
+{
+    const struct np_partition_request *plan = &options->plan.request;
+    bool bare = !options->space.path;
+    if (bare && (options->blocks == 0 || options->candidates == 0))
+        argp_error(state, "give a recipe, or --blocks and --candidates");
+    if (bare && (options->plan_path || options->against || options->costs == PREDICT_PLAN_COSTS))
+        argp_error(state, "--plan, --against and --costs plan need a recipe");
+    if (!bare && (options->blocks || options->candidates))
+        argp_error(state, "--blocks and --candidates are for use without a recipe");
+    if (options->plan_path &&
+        (plan->stages || plan->micro_batches || plan->threads || plan->memory_bytes))
+        argp_error(state, "--plan decides stages, micro-batches, threads and memory");
+    if (options->schedule == PREDICT_ALL && (options->format || options->against))
+        argp_error(state, "--schedule all has a summary only");
+    if (options->schedule == PREDICT_ALL && options->subnets && !strcmp(options->subnets, "-"))
+        argp_error(state, "--schedule all reads the stream again and again: give a file");
+    if (!options->steps)
+        options->steps = options->subnets ? UINT64_MAX : 200;
+    if (!options->show)
+        options->show = options->format == PREDICT_SVG ? 12 : UINT64_MAX;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const costs[] = {"plan", "unit"};
+    struct predict_options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &options->plan;
+        state->child_inputs[1] = &options->space;
+        return 0;
+    case 'p':
+        options->plan_path = arg;
+        return 0;
+    case OPTION_LOOKAHEAD:
+        options->lookahead = (int)cli_int(state, "lookahead", arg, 1, 4096);
+        return 0;
+    case OPTION_SCHEDULE:
+        options->schedule =
+            cli_word(state, "schedule", arg, predict_schedules, PREDICT_SCHEDULES + 1);
+        return 0;
+    case OPTION_COSTS:
+        options->costs = 1 + cli_word(state, "costs", arg, costs, 2);
+        return 0;
+    case ARGP_KEY_END:
+        check(options, state);
+        return 0;
+    default:
+        return parse_output(key, arg, state);
+    }
+}
+
+static const struct argp_child children[] = {
+    {&plan_options_argp, 0, "Without --plan one is made; what is not given is chosen:", 1},
+    {&space_options_argp, 0, NULL, 0},
+    {0}};
+static const struct argp argp = {
+    table,      parse,
+    "[RECIPE]", "Run the scheduler on a virtual clock: makespan, bubble, timeline.",
+    children,   NULL,
+    NULL};
+
+int main(int argc, char **argv)
+{
+    enum np_status status;
+    struct predict_options options = {.plan.request.model = true};
+    struct np_error err;
+    struct predict_job job = {.options = &options};
+    struct np_buf text = {0};
+    cli_parse(&argp, argc, argv, &options);
+    plan_options_complete(&options.plan);
+    NP_TRY(predict_open(&job, &err));
+    NP_TRY(predict_report(&text, &job, &err));
+    NP_TRY(cli_write(options.output, text.text, text.used, &err));
+out:
+    if (status != NP_OK)
+        cli_error(&err);
+    np_buf_clear(&text);
+    predict_close(&job);
+    plan_options_clear(&options.plan);
+    return cli_finish(cli_exit_code(status));
+}

@@ -1,0 +1,184 @@
+/* np-train: trains a supernet by a recipe, at the speed of a plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "train_options.h"
+#include "train_report.h"
+
+/* Everything that one run needs, from the recipe to the data. */
+struct parts {
+    struct space space;
+    struct np_corpus *train, *valid;
+    struct np_plan plan;
+    struct np_span_log spans;
+    char *provenance;
+};
+
+static void parts_clear(struct parts *p)
+{
+    free(p->provenance);
+    free(p->spans.spans);
+    np_plan_clear(&p->plan);
+    np_corpus_close(p->valid);
+    np_corpus_close(p->train);
+    space_close(&p->space);
+}
+
+/* The plan given, or one for this machine from modelled costs. */
+static enum np_status make_plan(struct parts *p, const struct train_options *o,
+                                struct np_error *err)
+{
+    struct np_partition_request request = o->plan.request;
+    if (o->plan_file)
+        return np_plan_read(&p->plan, o->plan_file, &p->space.net, err);
+    if (o->schedule == NP_SESSION_SEQUENTIAL)
+        request.stages = request.micro_batches = request.window = 1;
+    return np_partition(&p->plan, &p->space.net, &request, err);
+}
+
+static enum np_status parts_init(struct parts *p, const struct train_options *o, int argc,
+                                 char **argv, struct np_error *err)
+{
+    enum np_status status;
+    const struct np_recipe *recipe = &p->space.recipe;
+    NP_TRY(space_open(&p->space, &o->space, err));
+    NP_TRY(make_plan(p, o, err));
+    NP_TRY(np_corpus_open(&p->train, recipe, &recipe->train_data, err));
+    if (o->eval_every && !recipe->valid_data.given) {
+        status = np_fail(err, NP_EINPUT, "--eval-every needs 'data.valid' in '%s'", o->space.path);
+        goto out;
+    }
+    if (o->eval_every)
+        NP_TRY(np_corpus_open(&p->valid, recipe, &recipe->valid_data, err));
+    NP_TRY(train_provenance(&p->provenance, &p->space.net, &p->plan, o, argc, argv, err));
+out:
+    return status;
+}
+
+/* A Chrome trace, or a drawing if the name ends in .svg. */
+static enum np_status write_trace(const struct parts *p, const struct train_options *o,
+                                  struct np_error *err)
+{
+    struct np_timeline timeline = {.spans = p->spans.spans,
+                                   .count = p->spans.count,
+                                   .stages = p->plan.stages,
+                                   .members = p->space.recipe.members,
+                                   .nanoseconds = true,
+                                   .title = "np-train: measured"};
+    struct np_buf text = {NULL, 0, 0};
+    size_t length = strlen(o->trace);
+    bool svg = length > 4 && strcmp(o->trace + length - 4, ".svg") == 0;
+    enum np_status status;
+    if (svg && timeline.count) { /* what fits on a page: a dozen steps from the middle */
+        struct np_timeline_sums sums = np_timeline_sum(&timeline);
+        uint64_t skip = sums.steps > 12 ? (sums.steps - 12) / 2 : 0;
+        timeline.count =
+            np_timeline_crop(p->spans.spans, p->spans.count, sums.first_step + skip, 12);
+    }
+    NP_TRY(svg ? np_timeline_svg(&text, &timeline, err)
+               : np_timeline_chrome(&text, &timeline, err));
+    NP_TRY(cli_write(o->trace, text.text, text.used, err));
+out:
+    np_buf_clear(&text);
+    return status;
+}
+
+static enum np_status train(struct np_session_result *result, struct parts *p,
+                            const struct train_options *o, struct np_error *err)
+{
+    struct train_report report;
+    struct np_error later;
+    struct np_session_config config = {.run = o->run,
+                                       .net = &p->space.net,
+                                       .train_corpus = p->train,
+                                       .valid_corpus = p->valid,
+                                       .kernels = o->plan.request.kernels,
+                                       .plan = &p->plan,
+                                       .schedule = o->schedule,
+                                       .subnets = o->subnets,
+                                       .resume = o->resume,
+                                       .ledger_layers = o->ledger_layers,
+                                       .stop_after = o->stop_after,
+                                       .eval_every = o->eval_every,
+                                       .eval_subnets = o->eval_subnets,
+                                       .eval_batches = o->eval_batches,
+                                       .eval_threads = p->plan.stages * p->plan.threads,
+                                       .delay_seed = o->delay_seed,
+                                       .spans = o->trace ? &p->spans : NULL,
+                                       .provenance = p->provenance};
+    enum np_status status = train_report_begin(&report, o, &p->space.recipe, err), ended;
+    if (status != NP_OK)
+        return status;
+    config.hooks = train_report_hooks(&report);
+    cli_catch_signals();
+    status = np_session_run(result, &config, err);
+    ended = train_report_end(&report, result, &later);
+    if (ended == NP_OK && o->trace && (status == NP_OK || status == NP_ESTOP))
+        ended = write_trace(p, o, &later);
+    if (ended != NP_OK && (status == NP_OK || status == NP_ESTOP)) {
+        *err = later;
+        status = ended;
+    }
+    return status;
+}
+
+/* A line in sha256sum's form, which begins with a backslash where the name has an escape. */
+static void print_digest(const char *digest, const char *name)
+{
+    static const char special[] = "\\\n\r";
+    printf("%s%s  ", strpbrk(name, special) ? "\\" : "", digest);
+    for (; *name; name++) {
+        const char *at = strchr(special, *name);
+        if (at)
+            putchar('\\');
+        putchar(at ? "\\nr"[at - special] : *name);
+    }
+    putchar('\n');
+}
+
+/* Prints the digest in sha256sum's form and compares it with the expected one. */
+static enum np_status conclude(const struct np_session_result *result,
+                               const struct train_options *o, struct np_error *err)
+{
+    struct np_digest_hex digest = np_digest_hex(&result->digest);
+    print_digest(digest.s, o->run);
+    if (o->expect && strcmp(o->expect, digest.s) != 0)
+        return np_fail(err, NP_ENO, "'%s' has digest %s, not the expected %s", o->run, digest.s,
+                       o->expect);
+    return NP_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct train_options options;
+    struct parts parts = {.train = NULL};
+    struct np_session_result result;
+    struct np_digest expected;
+    struct np_error err;
+    enum np_status status, printed;
+    train_options_parse(&options, argc, argv);
+    if (options.expect && !np_digest_parse(&expected, options.expect, strlen(options.expect))) {
+        status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
+        goto out;
+    }
+    NP_TRY(parts_init(&parts, &options, argc, argv, &err));
+    status = train(&result, &parts, &options, &err);
+    if (status == NP_OK || status == NP_ESTOP) {
+        struct np_error no;
+        printed = conclude(&result, &options, &no);
+        if (status == NP_OK && printed != NP_OK) {
+            status = printed;
+            err = no;
+        }
+    }
+out:
+    if (status == NP_ESTOP)
+        cli_note("%s; continue with --resume", err.msg);
+    else if (status != NP_OK)
+        cli_error(&err);
+    parts_clear(&parts);
+    train_options_clear(&options);
+    return cli_finish(cli_exit_code(status));
+}

@@ -1,0 +1,135 @@
+#include "plan_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli.h"
+#include "io/file.h"
+
+enum { OPTION_THREADS = 0x2000, OPTION_UNIT, OPTION_MEMORY, OPTION_PROFILE, OPTION_ISA };
+
+static const struct argp_option options[] = {
+    {"stages", 'n', "N", 0, "stages of the pipeline (default: one a processor)", 1},
+    {"micro-batches", 'M', "N", 0, "slices of a mini-batch, at grain boundaries", 1},
+    {"window", 'W', "N", 0, "steps in flight", 1},
+    {"unit", OPTION_UNIT, "N", 0, "positions that one task covers", 1},
+    {"threads", OPTION_THREADS, "N", 0, "threads of each stage", 1},
+    {"memory", OPTION_MEMORY, "SIZE", 0, "largest memory of a stage, such as 512MiB", 1},
+    {"profile-from", OPTION_PROFILE, "measure|model", 0,
+     "take costs from this machine's clock or from FLOPs", 1},
+    {"isa", OPTION_ISA, "NAME", 0, "instruction set: auto (the best here), scalar, avx2 or avx512",
+     1},
+    {0}};
+
+static void parse_isa(struct np_partition_request *request, char *arg, struct argp_state *state)
+{
+    const char *names[NP_ISA_COUNT + 1];
+    for (int i = 0; i < NP_ISA_COUNT; i++)
+        names[i] = np_isa_name((enum np_isa)i);
+    names[NP_ISA_COUNT] = "auto";
+    int isa = cli_word(state, "isa", arg, names, NP_ISA_COUNT + 1);
+    request->kernels = isa == NP_ISA_COUNT ? np_kernels_best() : np_kernels_get((enum np_isa)isa);
+    if (!request->kernels)
+        argp_error(state, "this machine lacks the instruction set '%s'", arg);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const sources[] = {"measure", "model"};
+    struct plan_options *plan = state->input;
+    struct np_partition_request *request = &plan->request;
+    switch (key) {
+    case 'n':
+        request->stages = (int)cli_int(state, "stages", arg, 1, NP_MAX_STAGES);
+        return 0;
+    case 'M':
+        request->micro_batches = (int)cli_int(state, "micro-batches", arg, 1, NP_MAX_GRAINS);
+        return 0;
+    case 'W':
+        request->window = (int)cli_int(state, "window", arg, 1, 4096);
+        return 0;
+    case OPTION_UNIT:
+        request->unit = (int)cli_int(state, "unit", arg, 1, NP_MAX_BLOCKS);
+        return 0;
+    case OPTION_THREADS:
+        request->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
+        return 0;
+    case OPTION_MEMORY:
+        request->memory_bytes = cli_bytes(state, "memory", arg);
+        return 0;
+    case OPTION_PROFILE:
+        request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;
+        return 0;
+    case OPTION_ISA:
+        parse_isa(request, arg, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp plan_options_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+/* $XDG_CACHE_HOME/naspipe or $HOME/.cache/naspipe, made if need be; NULL where neither can be. */
+static char *cache_directory(void)
+{
+    const char *home = getenv("HOME"), *base = getenv("XDG_CACHE_HOME");
+    char *parent = NULL, *directory = NULL;
+    if (base && *base == '/') {
+        if (np_strdup(&parent, base, NULL) != NP_OK)
+            return NULL;
+    } else if (!home || *home != '/' || np_file_join(&parent, home, ".cache", NULL) != NP_OK) {
+        return NULL;
+    }
+    if (np_file_ensure_dir(parent, NULL) != NP_OK ||
+        np_file_join(&directory, parent, "naspipe", NULL) != NP_OK ||
+        np_file_ensure_dir(directory, NULL) != NP_OK) {
+        free(directory);
+        directory = NULL;
+    }
+    free(parent);
+    return directory;
+}
+
+void plan_options_complete(struct plan_options *plan)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    plan->request.processors = processors > 0 ? (int)processors : 1;
+    if (!plan->request.kernels)
+        plan->request.kernels = np_kernels_best();
+    if (!plan->request.model)
+        plan->cache = cache_directory();
+    plan->request.cache = plan->cache;
+}
+
+void plan_options_clear(struct plan_options *plan)
+{
+    free(plan->cache);
+    plan->cache = NULL;
+}
+
+static double stage_ms(const struct np_plan *plan, const struct np_supernet *net, int stage)
+{
+    double ns = 0;
+    for (int p = plan->stage_first[stage]; p < plan->stage_first[stage + 1]; p++)
+        ns += np_plan_load(plan, net, p);
+    return ns * plan->micro_batches * net->recipe->members / 1e6;
+}
+
+void plan_show(const struct np_plan *plan, const struct np_supernet *net)
+{
+    fprintf(stderr, "%-6s %-10s %10s %10s\n", "stage", "positions", "busy", "memory");
+    for (int k = 0; k < plan->stages; k++)
+        fprintf(stderr, "%-6d %4d..%-4d %7.2f ms %10s\n", k, plan->stage_first[k],
+                plan->stage_first[k + 1] - 1, stage_ms(plan, net, k),
+                np_text_size(plan->stage_bytes[k]).s);
+    fprintf(stderr,
+            "%d micro-batches, window %d, unit %d, %d thread%s a stage: %.2f ms a step, %.1f %% "
+            "bubble (%s costs)\n",
+            plan->micro_batches, plan->window, plan->unit, plan->threads,
+            plan->threads == 1 ? "" : "s", plan->step_ns / 1e6, plan->bubble * 100,
+            plan->measured ? "measured" : "modelled");
+}

@@ -1,0 +1,25 @@
+/* What a user may ask of a plan: the options of np-partition, also those of the tools that make a
+ * plan when none is given. */
+#ifndef NP_CMD_PLAN_OPTIONS_H
+#define NP_CMD_PLAN_OPTIONS_H
+
+#include <argp.h>
+
+#include "plan/partition.h"
+
+struct plan_options {
+    struct np_partition_request request; /* set request.model first: the tool's default */
+    char *cache;                         /* what request.cache points to */
+};
+
+/* A child for a tool's argp. */
+extern const struct argp plan_options_argp;
+
+/* Completes the request with this machine: processors, instruction set, cache directory. */
+void plan_options_complete(struct plan_options *options);
+void plan_options_clear(struct plan_options *options);
+
+/* The plan as a table for people, on stderr. */
+void plan_show(const struct np_plan *plan, const struct np_supernet *net);
+
+#endif

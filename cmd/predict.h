@@ -1,0 +1,94 @@
+/* np-predict-trace inside: what to simulate, the simulation, and its reports. */
+#ifndef NP_CMD_PREDICT_H
+#define NP_CMD_PREDICT_H
+
+#include "base/buf.h"
+#include "plan/steps.h"
+#include "plan_options.h"
+#include "sched/sim.h"
+#include "sched/timeline.h"
+#include "space_options.h"
+
+enum { PREDICT_SUMMARY, PREDICT_TSV, PREDICT_CHROME, PREDICT_SVG };
+
+enum { PREDICT_DEFAULT_COSTS, PREDICT_PLAN_COSTS, PREDICT_UNIT_COSTS };
+
+#define PREDICT_SCHEDULES 5
+#define PREDICT_ALL PREDICT_SCHEDULES /* every schedule */
+/* Names in the order of enum np_sim_schedule, then "all". */
+extern const char *const predict_schedules[PREDICT_SCHEDULES + 1];
+
+struct predict_options {
+    struct space_options space; /* path NULL: a bare supernet of blocks x candidates */
+    struct plan_options plan;
+    const char *plan_path, *subnets, *output, *against;
+    int blocks, candidates, lookahead;
+    bool seeded;
+    uint64_t seed, steps, first, show; /* steps 0: as many as there are, or a default */
+    int schedule, costs, format;
+};
+
+/* The supernet as the scheduler sees it: from a plan, or bare. */
+struct predict_model {
+    struct np_sched_config sched;
+    bool nanoseconds;
+    int blocks;
+    /* owned */
+    int *candidates; /* [blocks] */
+    uint32_t *layer_first;
+    enum np_shared_kind *kind;
+    struct np_layer_cost *cost;
+    bool *weightless;
+    int *stage_first;
+};
+
+/* A zeroed model is empty; predict_model_clear takes any. */
+enum np_status predict_model_bare(struct predict_model *model, const struct predict_options *given,
+                                  struct np_error *err);
+enum np_status predict_model_of_plan(struct predict_model *model,
+                                     const struct predict_options *given,
+                                     const struct np_supernet *net, const struct np_plan *plan,
+                                     struct np_error *err);
+void predict_model_clear(struct predict_model *model);
+
+/* One simulated run. */
+struct predict_run {
+    const struct predict_model *model;
+    struct np_sim_report report;
+    struct np_steps steps;
+    uint64_t *last_use; /* [layers] step + 1 of the last step that used it; 0: none */
+    uint64_t step, conflicts;
+    bool keep; /* spans */
+    struct np_span *spans;
+    size_t count, capacity;
+    bool lost; /* no memory for a span */
+};
+
+/* Simulates options' stream from step `first`. */
+enum np_status predict_run(struct predict_run *run, const struct predict_model *model,
+                           const struct predict_options *given, const struct np_supernet *net,
+                           int schedule, uint64_t first, uint64_t steps, bool keep,
+                           struct np_error *err);
+void predict_run_clear(struct predict_run *run);
+
+/* Compares with what a run measured: its trace.json. */
+enum np_status predict_against(struct np_buf *out, const struct predict_model *model,
+                               const struct predict_options *given, const struct np_supernet *net,
+                               struct np_error *err);
+
+/* What one call of the tool works on. */
+struct predict_job {
+    const struct predict_options *options;
+    struct space space;
+    struct np_plan plan;
+    struct predict_model model;
+};
+
+/* Reads or makes what the options ask for; predict_close takes any job. */
+enum np_status predict_open(struct predict_job *job, struct np_error *err);
+void predict_close(struct predict_job *job);
+/* Simulates and writes the answer: summary, table of schedules, timeline or comparison. */
+enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
+                              struct np_error *err);
+
+#endif

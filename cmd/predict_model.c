@@ -1,0 +1,149 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "plan/cut.h"
+#include "predict.h"
+
+static enum np_status allocate(struct predict_model *model, int positions, uint32_t layers,
+                               int stages, int blocks, struct np_error *err)
+{
+    enum np_status status;
+    model->blocks = blocks;
+    NP_TRY(np_zalloc(&model->candidates, (size_t)blocks, sizeof *model->candidates, err));
+    NP_TRY(np_zalloc(&model->layer_first, (size_t)positions + 1, sizeof *model->layer_first, err));
+    NP_TRY(np_zalloc(&model->kind, (size_t)positions, sizeof *model->kind, err));
+    NP_TRY(np_zalloc(&model->cost, layers, sizeof *model->cost, err));
+    NP_TRY(np_zalloc(&model->weightless, layers, sizeof *model->weightless, err));
+    NP_TRY(np_zalloc(&model->stage_first, (size_t)stages + 1, sizeof *model->stage_first, err));
+out:
+    return status;
+}
+
+/* Points the scheduler's config at the model's own arrays. */
+static void attach(struct predict_model *model)
+{
+    model->sched.layer_first = model->layer_first;
+    model->sched.kind = model->kind;
+    model->sched.cost = model->cost;
+    model->sched.weightless = model->weightless;
+    model->sched.stage_first = model->stage_first;
+}
+
+/* Every layer of a choice block, identity included, takes 1 for each of F, B and W; stem and head
+ * keep their place in the order of versions and take no time. */
+static void unit_costs(struct predict_model *model, int first_block)
+{
+    for (int p = 0; p < model->sched.positions; p++) {
+        bool block = p >= first_block && p < first_block + model->blocks;
+        for (uint32_t l = model->layer_first[p]; l < model->layer_first[p + 1]; l++) {
+            model->cost[l] = block ? (struct np_layer_cost){1, 1, 1} : (struct np_layer_cost){0};
+            model->weightless[l] = block ? false : model->weightless[l];
+        }
+    }
+    model->nanoseconds = false;
+}
+
+/* An even cut, by blocks. */
+static enum np_status even_cut(struct predict_model *model, struct np_error *err)
+{
+    enum np_status status;
+    double *load = NULL;
+    bool fits;
+    NP_TRY(np_zalloc(&load, (size_t)model->sched.positions, sizeof *load, err));
+    for (int p = 0; p < model->sched.positions; p++)
+        load[p] = (double)model->cost[model->layer_first[p]].f;
+    struct np_cut cut = {
+        .positions = model->sched.positions, .stages = model->sched.stages, .load = load};
+    NP_TRY(np_cut_find(model->stage_first, &fits, &cut, err));
+out:
+    free(load);
+    return status;
+}
+
+static int or_default(int value, int fallback)
+{
+    return value ? value : fallback;
+}
+
+enum np_status predict_model_bare(struct predict_model *model, const struct predict_options *given,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    const struct np_partition_request *asked = &given->plan.request;
+    int blocks = given->blocks, stages = or_default(asked->stages, 8);
+    int micro_batches = or_default(asked->micro_batches, 8);
+    if (stages > blocks)
+        return np_fail(err, NP_EINPUT, "%d stages are too many for %d blocks", stages, blocks);
+    NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
+    for (int b = 0; b < blocks; b++) {
+        model->candidates[b] = given->candidates;
+        model->layer_first[b + 1] = (uint32_t)((b + 1) * given->candidates);
+        model->kind[b] = NP_CHOICE;
+    }
+    model->sched = (struct np_sched_config){
+        .positions = blocks,
+        .delay = 1,
+        .stages = stages,
+        .unit = or_default(asked->unit, 1),
+        .members = 1,
+        .micro_batches = micro_batches,
+        .window = or_default(asked->window, np_sched_default_window(stages, micro_batches)),
+        .lookahead = or_default(given->lookahead, 16)};
+    attach(model);
+    unit_costs(model, 0);
+    NP_TRY(even_cut(model, err));
+out:
+    return status;
+}
+
+static void copy_config(struct predict_model *model, const struct np_sched_config *from,
+                        uint32_t layers)
+{
+    size_t positions = (size_t)from->positions, stages = (size_t)from->stages;
+    memcpy(model->layer_first, from->layer_first, (positions + 1) * sizeof *model->layer_first);
+    memcpy(model->kind, from->kind, positions * sizeof *model->kind);
+    memcpy(model->cost, from->cost, layers * sizeof *model->cost);
+    memcpy(model->weightless, from->weightless, layers * sizeof *model->weightless);
+    memcpy(model->stage_first, from->stage_first, (stages + 1) * sizeof *model->stage_first);
+    model->sched = *from;
+    model->nanoseconds = true;
+    attach(model);
+}
+
+enum np_status predict_model_of_plan(struct predict_model *model,
+                                     const struct predict_options *given,
+                                     const struct np_supernet *net, const struct np_plan *plan,
+                                     struct np_error *err)
+{
+    enum np_status status;
+    struct np_sched_config config = {0};
+    const struct np_recipe *recipe = net->recipe;
+    NP_TRY(allocate(model, net->positions, net->layers, plan->stages, recipe->block_count, err));
+    NP_TRY(np_plan_sched_config(&config, plan, net, err));
+    copy_config(model, &config, net->layers);
+    for (int b = 0; b < recipe->block_count; b++)
+        model->candidates[b] = recipe->blocks[b].count;
+    model->sched.unit = or_default(given->plan.request.unit, plan->unit);
+    model->sched.window = or_default(given->plan.request.window, plan->window);
+    model->sched.lookahead = or_default(given->lookahead, plan->lookahead);
+    if (given->costs == PREDICT_UNIT_COSTS) {
+        unit_costs(model, 1);
+        if (!given->plan_path)
+            NP_TRY(even_cut(model, err));
+    }
+out:
+    np_plan_sched_clear(&config);
+    return status;
+}
+
+void predict_model_clear(struct predict_model *model)
+{
+    free(model->candidates);
+    free(model->layer_first);
+    free(model->kind);
+    free(model->cost);
+    free(model->weightless);
+    free(model->stage_first);
+    *model = (struct predict_model){0};
+}

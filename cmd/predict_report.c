@@ -1,0 +1,141 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "predict.h"
+
+static double conflict_rate(const struct predict_run *run)
+{
+    double uses = (double)run->report.steps * run->model->sched.members * run->model->blocks;
+    return uses > 0 ? (double)run->conflicts / uses : 0;
+}
+
+static enum np_status summary(struct np_buf *out, const struct predict_run *run, int schedule,
+                              struct np_error *err)
+{
+    enum np_status status;
+    const struct np_sched_config *c = &run->model->sched;
+    const struct np_sim_report *r = &run->report;
+    NP_TRY(np_buf_printf(out, err,
+                         "schedule\t%s\nsteps\t%" PRIu64 "\nmembers\t%d\nstages\t%d\n"
+                         "micro_batches\t%d\nwindow\t%d\nlookahead\t%d\nunit\t%d\n",
+                         predict_schedules[schedule], r->steps, c->members, c->stages,
+                         c->micro_batches, c->window, c->lookahead, c->unit));
+    NP_TRY(np_buf_printf(out, err,
+                         "time_unit\t%s\nmakespan\t%.0f\nsequential\t%.0f\nspeedup\t%.4f\n"
+                         "bubble\t%.4f\nconflict_rate\t%.4f\ntasks\t%" PRIu64 "\n",
+                         run->model->nanoseconds ? "ns" : "block", r->makespan, r->sequential,
+                         r->speedup, r->bubble, conflict_rate(run), r->tasks));
+    if (run->model->nanoseconds)
+        NP_TRY(np_buf_printf(out, err, "step_ms\t%.4f\n", r->makespan / (double)r->steps / 1e6));
+out:
+    return status;
+}
+
+static enum np_status table_line(struct np_buf *out, const struct predict_run *run, int schedule,
+                                 bool header, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    const struct np_sim_report *r = &run->report;
+    if (header)
+        NP_TRY(np_buf_printf(out, err, "schedule\tmakespan\tspeedup\tbubble\ttasks\n"));
+    NP_TRY(np_buf_printf(out, err, "%s\t%.0f\t%.4f\t%.4f\t%" PRIu64 "\n",
+                         predict_schedules[schedule], r->makespan, r->speedup, r->bubble,
+                         r->tasks));
+out:
+    return status;
+}
+
+static enum np_status draw(struct np_buf *out, struct predict_run *run,
+                           const struct predict_options *given, struct np_error *err)
+{
+    const struct np_sched_config *c = &run->model->sched;
+    const struct np_sim_report *r = &run->report;
+    char title[128], note[160];
+    uint64_t left = r->steps > given->first ? r->steps - given->first : 0;
+    uint64_t shown = given->show < left ? given->show : left;
+    if (shown == 0)
+        return np_fail(err, NP_EINPUT,
+                       "--first %" PRIu64 " is beyond the %" PRIu64 " steps simulated",
+                       given->first, r->steps);
+    snprintf(title, sizeof title, "%s, %d stages: %.2f times sequential, %.1f %% bubble",
+             predict_schedules[given->schedule], c->stages, r->speedup, r->bubble * 100);
+    snprintf(note, sizeof note,
+             "%d micro-batches, window %d; steps %" PRIu64 " to %" PRIu64 " of %" PRIu64,
+             c->micro_batches, c->window, given->first, given->first + shown - 1, r->steps);
+    run->count = np_timeline_crop(run->spans, run->count, given->first, shown);
+    struct np_timeline timeline = {.spans = run->spans,
+                                   .count = run->count,
+                                   .stages = c->stages,
+                                   .members = c->members,
+                                   .nanoseconds = run->model->nanoseconds,
+                                   .title = title,
+                                   .note = note};
+    if (given->format == PREDICT_TSV)
+        return np_timeline_tsv(out, &timeline, err);
+    if (given->format == PREDICT_CHROME)
+        return np_timeline_chrome(out, &timeline, err);
+    return np_timeline_svg(out, &timeline, err);
+}
+
+static enum np_status report_one(struct np_buf *out, const struct predict_job *job, int schedule,
+                                 struct np_error *err)
+{
+    enum np_status status;
+    const struct predict_options *given = job->options;
+    const struct np_supernet *net = given->space.path ? &job->space.net : NULL;
+    struct predict_run run = {0};
+    NP_TRY(predict_run(&run, &job->model, given, net, schedule, 0, given->steps,
+                       given->format != PREDICT_SUMMARY, err));
+    if (given->schedule == PREDICT_ALL)
+        NP_TRY(table_line(out, &run, schedule, schedule == 0, err));
+    else if (given->format == PREDICT_SUMMARY)
+        NP_TRY(summary(out, &run, schedule, err));
+    else
+        NP_TRY(draw(out, &run, given, err));
+out:
+    predict_run_clear(&run);
+    return status;
+}
+
+enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
+                              struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    const struct predict_options *given = job->options;
+    if (given->against)
+        return predict_against(out, &job->model, given, &job->space.net, err);
+    if (given->schedule != PREDICT_ALL)
+        return report_one(out, job, given->schedule, err);
+    for (int schedule = 0; schedule < PREDICT_SCHEDULES; schedule++)
+        NP_TRY(report_one(out, job, schedule, err));
+out:
+    return status;
+}
+
+static enum np_status open_plan(struct predict_job *job, struct np_error *err)
+{
+    enum np_status status;
+    const struct predict_options *given = job->options;
+    NP_TRY(space_open(&job->space, &given->space, err));
+    if (given->plan_path)
+        NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
+    else
+        NP_TRY(np_partition(&job->plan, &job->space.net, &given->plan.request, err));
+    NP_TRY(predict_model_of_plan(&job->model, given, &job->space.net, &job->plan, err));
+out:
+    return status;
+}
+
+enum np_status predict_open(struct predict_job *job, struct np_error *err)
+{
+    if (job->options->space.path)
+        return open_plan(job, err);
+    return predict_model_bare(&job->model, job->options, err);
+}
+
+void predict_close(struct predict_job *job)
+{
+    predict_model_clear(&job->model);
+    np_plan_clear(&job->plan);
+    space_close(&job->space);
+}

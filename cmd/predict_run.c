@@ -1,0 +1,110 @@
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "predict.h"
+
+const char *const predict_schedules[PREDICT_SCHEDULES + 1] = {"csp",  "sequential", "gpipe",
+                                                              "1f1b", "naspipe",    "all"};
+
+/* A step conflicts at a block when one of the steps that may be in flight with it uses the same
+ * layer. */
+static void count_conflicts(struct predict_run *run, const uint16_t *choices)
+{
+    const struct np_sched_config *c = &run->model->sched;
+    for (int i = 0; i < c->members; i++)
+        for (int p = 0; p < c->positions; p++) {
+            uint64_t *last = &run->last_use[c->layer_first[p] + choices[i * c->positions + p]];
+            bool block = run->model->blocks == c->positions || (p > 0 && p < c->positions - 1);
+            if (block && *last > 0 && *last <= run->step &&
+                run->step + 1 - *last < (uint64_t)c->window)
+                run->conflicts++;
+            *last = run->step + 1;
+        }
+    run->step++;
+}
+
+static bool next_step(void *context, uint16_t *choices)
+{
+    struct predict_run *run = context;
+    bool more = np_steps_next(&run->steps, choices);
+    if (more)
+        count_conflicts(run, choices);
+    return more;
+}
+
+static void on_task(void *context, const struct np_task *task, double start, double end)
+{
+    struct predict_run *run = context;
+    if (!run->keep || run->lost)
+        return;
+    if (np_grow(&run->spans, &run->capacity, run->count, sizeof *run->spans, NULL) != NP_OK)
+        run->lost = true;
+    else
+        run->spans[run->count++] = (struct np_span){*task, start, end};
+}
+
+static enum np_status open_stream(struct predict_run *run, const struct predict_options *given,
+                                  const struct np_supernet *net, uint64_t first, uint64_t steps,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    const struct predict_model *model = run->model;
+    struct np_stream_shape shape = {model->blocks, model->sched.members, model->candidates};
+    struct np_stream *stream = NULL;
+    const struct np_recipe *recipe = net ? net->recipe : NULL;
+    uint64_t seed = given->seeded || !recipe ? given->seed : recipe->seed;
+    if (given->subnets)
+        NP_TRY(np_stream_open(&stream, &shape, given->subnets, first, err));
+    else
+        NP_TRY(np_stream_draw(&stream, &shape, recipe ? recipe->sampler : NP_SAMPLER_UNIFORM,
+                              recipe ? recipe->spread : 0, seed, first, err));
+    NP_TRY(np_steps_init(&run->steps, stream, &shape, model->sched.positions, steps, err));
+out:
+    return status;
+}
+
+static enum np_status outcome(const struct predict_run *run, struct np_error *err)
+{
+    if (run->steps.status != NP_OK)
+        return np_fail(err, run->steps.status, "%s", run->steps.err.msg);
+    if (run->lost)
+        return np_fail(err, NP_EMEM, "cannot keep more than %zu spans of the timeline", run->count);
+    if (run->report.steps == 0)
+        return np_fail(err, NP_EINPUT, "the stream of subnets is empty");
+    return NP_OK;
+}
+
+enum np_status predict_run(struct predict_run *run, const struct predict_model *model,
+                           const struct predict_options *given, const struct np_supernet *net,
+                           int schedule, uint64_t first, uint64_t steps, bool keep,
+                           struct np_error *err)
+{
+    enum np_status status;
+    struct np_sim_config sim = {.sched = model->sched,
+                                .schedule = (enum np_sim_schedule)schedule,
+                                .next_step = next_step,
+                                .on_task = on_task,
+                                .context = run};
+    *run = (struct predict_run){.model = model, .keep = keep};
+    if (model->nanoseconds) {
+        sim.overhead = NP_PLAN_TASK_NS;
+        sim.transfer = NP_PLAN_TRANSFER_NS;
+    }
+    NP_TRY(np_zalloc(&run->last_use, model->layer_first[model->sched.positions],
+                     sizeof *run->last_use, err));
+    NP_TRY(open_stream(run, given, net, first, steps, err));
+    NP_TRY(np_sim_run(&run->report, &sim, err));
+    NP_TRY(outcome(run, err));
+    for (size_t i = 0; i < run->count; i++)
+        run->spans[i].task.step += first;
+out:
+    return status;
+}
+
+void predict_run_clear(struct predict_run *run)
+{
+    np_steps_clear(&run->steps);
+    free(run->last_use);
+    free(run->spans);
+    *run = (struct predict_run){0};
+}

@@ -1,0 +1,46 @@
+#include "space_options.h"
+
+static const struct argp_option options[] = {
+    {"set", 's', "KEY=VALUE", 0, "override a value of the recipe, such as train.steps=200", 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct space_options *space = state->input;
+    switch (key) {
+    case 's':
+        if (space->set_count == SPACE_MAX_SETS)
+            argp_error(state, "more than %d --set", SPACE_MAX_SETS);
+        else
+            space->set[space->set_count++] = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (space->path)
+            return ARGP_ERR_UNKNOWN;
+        space->path = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp space_options_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+enum np_status space_open(struct space *space, const struct space_options *given,
+                          struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_recipe_read(&space->recipe, given->path, given->set, given->set_count, err));
+    NP_TRY(np_supernet_init(&space->net, &space->recipe, err));
+out:
+    if (status != NP_OK)
+        space_close(space);
+    return status;
+}
+
+void space_close(struct space *space)
+{
+    np_supernet_clear(&space->net);
+    np_recipe_clear(&space->recipe);
+    *space = (struct space){0};
+}

@@ -1,0 +1,30 @@
+/* The recipe argument and --set, for every tool that reads a recipe. */
+#ifndef NP_CMD_SPACE_OPTIONS_H
+#define NP_CMD_SPACE_OPTIONS_H
+
+#include <argp.h>
+
+#include "space/supernet.h"
+
+#define SPACE_MAX_SETS 64
+
+struct space_options {
+    const char *path; /* NULL: none was given */
+    const char *set[SPACE_MAX_SETS];
+    size_t set_count;
+};
+
+/* A child for a tool's argp; takes --set and the first argument as the recipe. */
+extern const struct argp space_options_argp;
+
+struct space {
+    struct np_recipe recipe;
+    struct np_supernet net;
+};
+
+/* A zeroed space is empty; space_close takes any. The space must not move while it is open. */
+enum np_status space_open(struct space *space, const struct space_options *options,
+                          struct np_error *err);
+void space_close(struct space *space);
+
+#endif

@@ -1,0 +1,105 @@
+#include "train_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum np_status train_report_begin(struct train_report *report, const struct train_options *options,
+                                  const struct np_recipe *recipe, struct np_error *err)
+{
+    *report = (struct train_report){.options = options, .recipe = recipe};
+    report->end = recipe->steps;
+    if (options->stop_after && options->stop_after < report->end)
+        report->end = options->stop_after;
+    if (options->losses && strcmp(options->losses, "-") == 0)
+        report->losses = stdout;
+    else if (options->losses && !(report->losses = fopen(options->losses, "w")))
+        return np_fail_errno(err, "cannot open '%s'", options->losses);
+    cli_progress_begin(&report->progress, options->quiet);
+    return NP_OK;
+}
+
+/* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 | bubble 3.1 % | ETA 5:08" */
+static void show(struct train_report *r, const struct np_step_record *record,
+                 const struct np_train_times *times)
+{
+    double spent = cli_now() - r->progress.started_s, mean = 0;
+    double rate = (double)(record->step + 1 - r->first) / spent;
+    double left = (double)(r->end - record->step - 1) / rate;
+    char valid[32] = "", bubble[32] = "";
+    for (int i = 0; i < record->members; i++)
+        mean += (double)record->losses[i] / record->members;
+    if (r->has_valid)
+        snprintf(valid, sizeof valid, " | valid %.3f", r->valid);
+    if (times->stage_s > 0 && times->busy_s <= times->stage_s)
+        snprintf(bubble, sizeof bubble, " | bubble %.1f %%",
+                 100 * (1 - times->busy_s / times->stage_s));
+    cli_progress_show(&r->progress, "step %llu/%llu | %.1f steps/s | loss %.3f%s%s | ETA %d:%02d",
+                      (unsigned long long)record->step + 1, (unsigned long long)r->end, rate, mean,
+                      valid, bubble, (int)(left / 60), (int)left % 60);
+}
+
+static enum np_status on_step(void *context, const struct np_step_record *record,
+                              const struct np_train_times *times, struct np_error *err)
+{
+    struct train_report *r = context;
+    if (!r->has_first) {
+        r->first = record->step;
+        r->has_first = true;
+    }
+    if (r->losses) {
+        fprintf(r->losses, "%llu", (unsigned long long)record->step);
+        for (int i = 0; i < record->members; i++)
+            fprintf(r->losses, "\t%s", np_text_float(record->losses[i]).s);
+        fputc('\n', r->losses);
+        if (fflush(r->losses) != 0)
+            return np_fail_errno(err, "cannot write losses to '%s'",
+                                 r->losses == stdout ? "<stdout>" : r->options->losses);
+    }
+    if (cli_progress_due(&r->progress))
+        show(r, record, times);
+    return NP_OK;
+}
+
+static void on_evaluated(void *context, uint64_t step, double loss)
+{
+    struct train_report *r = context;
+    r->valid = loss;
+    r->has_valid = true;
+    if (r->options->verbose)
+        cli_note("step %llu: validation loss %.4f", (unsigned long long)step, loss);
+}
+
+static bool on_stop(void *context)
+{
+    (void)context;
+    return cli_stop_requested;
+}
+
+struct np_session_hooks train_report_hooks(struct train_report *report)
+{
+    return (struct np_session_hooks){
+        .context = report, .step = on_step, .evaluated = on_evaluated, .stop = on_stop};
+}
+
+enum np_status train_report_end(struct train_report *report, const struct np_session_result *result,
+                                struct np_error *err)
+{
+    uint64_t steps = result->next - result->first;
+    const struct np_recipe *recipe = report->recipe;
+    cli_progress_end(&report->progress);
+    if (report->options->verbose && steps) {
+        double rate = (double)steps / result->seconds;
+        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f tokens/s, %s in flight",
+                 (unsigned long long)steps, result->seconds, 1e3 / rate,
+                 rate * recipe->members * recipe->batch * recipe->length,
+                 np_text_size(result->pool_bytes).s);
+        if (result->times.stage_s > 0)
+            cli_note("bubble %.1f %%", 100 * (1 - result->times.busy_s / result->times.stage_s));
+    }
+    if (report->losses && report->losses != stdout && fclose(report->losses) != 0)
+        return np_fail_errno(err, "cannot write '%s'", report->options->losses);
+    report->losses = NULL;
+    return NP_OK;
+}
