@@ -1,0 +1,131 @@
+# What the command-line tests share: the tools' place, a fresh directory per test, a small recipe.
+export LC_ALL=C
+NP_TREE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+NP_BIN=$(cd "${NP_BIN:-$NP_TREE/build}" && pwd)
+NP_TEST_DATA=${NP_TEST_DATA:-$NP_TREE/../shared/data}
+PATH=$NP_BIN:$PATH
+
+fresh_directory() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
+}
+
+# The first line that the tool said on standard error, after its name and "error: ".
+said() {
+    [ "${lines[0]}" = "$1" ] || { printf 'said: %s\nnot:  %s\n' "${lines[0]}" "$1"; return 1; }
+}
+
+# value KEY: of a summary in $output.
+value() {
+    printf '%s\n' "$output" | awk -F '\t' -v key="$1" '$1 == key { print $2 }'
+}
+
+# lacks TEXT FILE (bats does not see a command fail behind `!`)
+lacks() {
+    if grep -qi -e "$1" "$2"; then echo "'$1' is in $2"; return 1; fi
+}
+
+# between LOW X HIGH
+between() {
+    awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(x != "" && a <= x && x <= b) }' ||
+        { echo "$2 is not in $1 .. $3"; return 1; }
+}
+
+small_recipe() {
+    seq 1 2000 > corpus.txt
+    cat > r.yaml <<'YAML'
+naspipe: recipe/1
+seed: 7
+numerics: portable/1
+data:
+  train: {kind: bytes, files: [corpus.txt]}
+space:
+  input: {kind: tokens, vocab: 256, length: 16}
+  width: 32
+  stem: {op: embedding, positions: learned}
+  blocks:
+    - repeat: 6
+      choices:
+        - {op: mha, heads: 2}
+        - {op: ffn, ratio: 2, act: gelu}
+        - {op: identity}
+  head: {op: lm}
+shared: {policy: delay, steps: 2}
+sampler: {kind: uniform, members: 1}
+train:
+  steps: 20
+  batch: 8
+  grain: 1
+  optimizer: {kind: adamw, lr: 1.0e-3}
+YAML
+}
+
+# A recipe that trains in a few milliseconds, with validation data: recipe.yaml and corpus.txt.
+tiny_recipe() {
+    seq 1 1000 > corpus.txt
+    cat > recipe.yaml <<'YAML'
+naspipe: recipe/1
+seed: 7
+data:
+  train: {kind: bytes, files: [corpus.txt], part: [0.0, 0.9]}
+  valid: {kind: bytes, files: [corpus.txt], part: [0.9, 1.0]}
+space:
+  input: {kind: tokens, vocab: 256, length: 8}
+  width: 16
+  blocks:
+    - repeat: 4
+      choices:
+        - {op: mha, heads: 2}
+        - {op: ffn, ratio: 2, dropout: 0.1}
+        - {op: conv1d, kernel: 3}
+        - {op: identity}
+train:
+  steps: 6
+  batch: 4
+YAML
+}
+
+# Every path below the current directory, to see that nothing was left behind.
+tree() {
+    find . | sort
+}
+
+# refused MESSAGE COMMAND...: exit 2, the one line of error, nothing on standard output, nothing
+# left behind.
+refused() {
+    local want=$1 before code=0 out
+    shift
+    before=$(tree)
+    out=$("$@" 2> "$BATS_TEST_TMPDIR.said") || code=$?
+    if [ "$code" -ne 2 ] || [ -n "$out" ] ||
+        [ "$(cat "$BATS_TEST_TMPDIR.said")" != "$1: error: $want" ]; then
+        printf 'exit %s\nsaid: %s\nnot:  %s: error: %s\n' "$code" \
+            "$(cat "$BATS_TEST_TMPDIR.said")" "$1" "$want"
+        return 1
+    fi
+    [ "$before" = "$(tree)" ] || { echo 'left behind:'; diff <(echo "$before") <(tree); return 1; }
+}
+
+# The digest of a run, from its latest manifest.
+digest_of() {
+    sha256sum "$(ls "$1"/checkpoints/*.manifest | tail -n 1)" | cut -c 1-64
+}
+
+# flip FILE OFFSET: one bit of one byte (a negative offset counts from the end).
+flip() {
+    local size offset=$2 byte
+    size=$(stat -c %s "$1")
+    [ "$offset" -ge 0 ] || offset=$((size + offset))
+    byte=$(od -An -tu1 -j "$offset" -N 1 "$1")
+    chmod u+w "$1"
+    # shellcheck disable=SC2059 # the octal escape is the format
+    printf "\\$(printf %03o $((byte ^ 1)))" |
+        dd of="$1" bs=1 seek="$offset" conv=notrunc status=none
+}
+
+# examples MANUAL: runs the literal blocks of its EXAMPLES, with recipe.yaml in the directory.
+examples() {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/$1" |
+        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' > examples.sh
+    [ -s examples.sh ] && bash -e -o pipefail examples.sh
+}

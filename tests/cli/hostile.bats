@@ -1,0 +1,231 @@
+# What a hostile user, a second process and a dying machine do to the tools.
+load common
+
+setup() {
+    fresh_directory
+    tiny_recipe
+}
+
+@test "killed at any moment: resumed to the same digest" {
+    set=(--set train.steps=40 --set train.checkpoint_every=3 --ledger layers)
+    np-train recipe.yaml --run whole "${set[@]}"
+    for after in 1 2 4 9 16 23; do
+        mkfifo losses
+        rm -rf killed
+        np-train recipe.yaml --run killed "${set[@]}" --losses losses > out 2> talk &
+        pid=$!
+        exec 9< losses
+        for ((i = 0; i < after; i++)); do read -r -u 9 _; done
+        kill -s KILL $pid
+        wait $pid || true
+        exec 9<&-
+        rm losses
+        np-train recipe.yaml --run killed "${set[@]}" --resume --stages 3 --stop-after $((after + 5))
+        np-train recipe.yaml --run killed "${set[@]}" --resume
+        np-verify whole killed
+        np-verify --fsck killed
+        cmp whole/layers.tsv killed/layers.tsv
+    done
+}
+
+@test "ended before its first checkpoint: begins again, with its own recipe only" {
+    np-train recipe.yaml --run whole
+    cp -r whole begun
+    rm begun/checkpoints/*
+    refused "begun/recipe.yaml: the run was made with another recipe" \
+        np-train recipe.yaml --run begun --resume --set seed=8
+    np-train recipe.yaml --run begun --resume
+    np-verify whole begun
+    cmp whole/ledger.tsv begun/ledger.tsv
+}
+
+@test "a run directory has one process at a time" {
+    mkfifo subnets
+    np-train recipe.yaml --run r --subnets - --losses losses < subnets > out 2> talk &
+    pid=$!
+    exec 9> subnets
+    printf '0 1 2 3\n' >&9
+    until [ -s losses ]; do kill -0 $pid; done
+    refused "'r' is in use by another process" np-train recipe.yaml --run r --resume
+    np-verify --fsck r || true # reading is not in its way
+    exec 9>&-
+    wait $pid
+    np-train recipe.yaml --run r --resume
+}
+
+@test "a run that cannot begin leaves no directory" {
+    (ulimit -v 2000000 && np-train --version > /dev/null 2>&1) || skip "no memory limit here"
+    ulimit -v 2000000
+    run np-train recipe.yaml --run r --set space.input.vocab=16777216 --stages 1
+    [ "$status" -eq 2 ]
+    [[ "$output" == "np-train: error: cannot allocate "* ]]
+    [ ! -e r ]
+}
+
+@test "names with control characters: one line, and nothing for the terminal" {
+    name=$'a\n\e[2Jb'
+    np-train recipe.yaml --run "$name" > out
+    [ "$(wc -l < out)" -eq 1 ]
+    [[ "$(cat out)" == \\* ]]
+    run np-train recipe.yaml --run "$name"
+    [ "$status" -eq 2 ]
+    [ "${#lines[@]}" -eq 1 ]
+    lacks $'\e' <(printf '%s' "$output")
+    printf 'damage' > "$name/ledger.tsv"
+    run np-train recipe.yaml --run "$name/none"$'\t'"/x" --resume
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a run name that is not UTF-8: JSON all the same" {
+    name=$'r\xe9'
+    np-train recipe.yaml --run "$name"
+    np-verify --json "$name" "$name" | jq -e .same
+    np-verify --json --fsck "$name" | jq -e '.run == "r\\xe9"'
+}
+
+@test "layer names of a damaged ledger are escaped" {
+    np-train recipe.yaml --run a --ledger layers
+    cp -r a b
+    sed -i '1s/\t/\t\x1b[2J/' b/layers.tsv
+    sed -i '1s/0x/1x/' b/ledger.tsv
+    run np-verify b a
+    [ "$status" -eq 1 ]
+    lacks $'\e' <(printf '%s' "$output")
+    [[ "$output" == *'\x1b[2J'* ]]
+}
+
+@test "a ledger that differs behind a NUL byte differs" {
+    np-train recipe.yaml --run a
+    cp -r a b
+    sed -i '2s/$/\x00x/' a/ledger.tsv
+    sed -i '2s/$/\x00y/' b/ledger.tsv
+    run np-verify a b
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"first step that differs: 1"* ]]
+}
+
+@test "closed standard streams: nothing is written into other files" {
+    np-train recipe.yaml --run a
+    for close in '<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+        rm -rf b
+        code=0
+        bash -c "np-train recipe.yaml --run b --losses - --stages 2 $close" > /dev/null 2>&1 || code=$?
+        echo "$close: $code"
+        [[ "$close" == *'>&-'* && "$close" != '2>&-' ]] && [ "$code" -eq 2 ] || [ "$code" -eq 0 ]
+        np-train recipe.yaml --run b --resume
+        cmp a/ledger.tsv b/ledger.tsv
+        np-verify a b
+        jq -e .tool b/run.json
+    done
+}
+
+@test "data cut short under a run: exit 2, the last checkpoint stands" {
+    cp corpus.txt corpus.whole
+    mkfifo losses
+    np-train recipe.yaml --run r --set train.steps=100000 --set train.checkpoint_every=2 \
+        --losses losses > out 2> talk &
+    pid=$!
+    exec 9< losses
+    for _ in 1 2 3 4 5; do read -r -u 9 _; done
+    : > corpus.txt
+    cat <&9 > /dev/null
+    exec 9<&-
+    code=0
+    wait $pid || code=$?
+    cat talk
+    [ "$code" -eq 2 ]
+    [ "$(cat talk)" = "np-train: error: a data file was cut short while it was read" ]
+    cp corpus.whole corpus.txt
+    np-verify --fsck r
+    np-train recipe.yaml --run r --set train.steps=100000 --set train.checkpoint_every=2 --resume \
+        --stop-after 2000 > /dev/null
+    np-verify --fsck r
+}
+
+@test "a stream that ends at once, or breaks in its first line" {
+    printf '0 1 2' > short
+    printf '0 1 2 3' > whole # no newline
+    refused "short:1: 3 indices, not 4" np-train recipe.yaml --run r --subnets short
+    np-train recipe.yaml --run r --subnets whole
+    [ "$(wc -l < r/ledger.tsv)" -eq 1 ]
+    run bash -c "np-train recipe.yaml --run s --subnets - < <(cat short)"
+    [ "$output" = "np-train: error: <stdin>:1: 3 indices, not 4" ]
+    np-verify --fsck s
+    run bash -c "np-train recipe.yaml --run t --subnets - < <(printf '0 1 2 3\n0 1 \0002 3\n')"
+    [ "$output" = "np-train: error: <stdin>:2:5: unexpected '\\x00'" ]
+    [ "$(wc -l < t/ledger.tsv)" -eq 1 ]
+}
+
+@test "a trace with a hole is refused, not simulated to its end" {
+    np-train recipe.yaml --run r --stages 2 --trace trace.json
+    sed '0,/"step":5/s/"step":5/"step":900000000000000/' trace.json > r/trace.json
+    refused "the trace of 'r' misses steps between 0 and 900000000000000" \
+        np-predict-trace recipe.yaml --stages 2 --against r
+}
+
+@test "what is asked of a plan is done, not searched for" {
+    np-partition recipe.yaml --profile-from model --set train.batch=256 --set train.grain=1 \
+        --micro-batches 256 --stages 2 > plan.yaml
+    grep -qx 'micro_batches: 256' plan.yaml
+    np-partition recipe.yaml --profile-from model --window 4096 --stages 2 > plan.yaml
+    grep -qx 'window: 4096' plan.yaml
+    np-train recipe.yaml --run a --plan plan.yaml
+    np-train recipe.yaml --run b
+    np-verify a b
+}
+
+@test "a plan with more threads than a team may have" {
+    np-partition recipe.yaml --profile-from model --stages 2 > plan.yaml
+    sed -i 's/^threads:.*/threads: 257/' plan.yaml
+    refused "plan.yaml:7:10: 'threads' must be a whole number from 1 to 256, not '257'" \
+        np-train recipe.yaml --run r --plan plan.yaml
+}
+
+@test "an evaluation can be interrupted, and uses no more threads than a team may have" {
+    mkfifo losses
+    np-train recipe.yaml --run r --stages 4 --threads 65 --eval-every 1 --eval-batches 1000000 \
+        --eval-subnets 1000000 --losses losses > out 2> talk &
+    pid=$!
+    exec 9< losses
+    read -r -u 9 _
+    kill -s TERM $pid
+    cat <&9 > /dev/null
+    exec 9<&-
+    code=0
+    wait $pid || code=$?
+    cat talk
+    [ "$code" -eq 75 ]
+    np-verify --fsck r
+    np-train recipe.yaml --run r --resume --stages 4 --threads 65 --eval-every 6 --eval-batches 1 \
+        --eval-subnets 1
+}
+
+@test "run directories with pipes, devices and endless lines in them" {
+    np-train recipe.yaml --run a --stop-after 3 --ledger layers
+    m=checkpoints/0000000003.manifest
+    for part in ledger.tsv layers.tsv $m; do
+        rm -rf b
+        cp -r a b
+        rm b/$part
+        mkfifo b/$part
+        refused "'b/$part' is not a regular file" np-train recipe.yaml --run b --resume --ledger layers
+        rm b/$part
+        ln -s /dev/zero b/$part
+        refused "'b/$part' is not a regular file" np-train recipe.yaml --run b --resume --ledger layers
+        [ $part = layers.tsv ] || np-verify --fsck b > out 2> talk || [ $? -eq 1 ]
+    done
+    rm -rf b
+    cp -r a b
+    truncate -s 40G b/ledger.tsv # a hole without a newline
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    np-train recipe.yaml --run b --resume
+    np-train recipe.yaml --run c
+    np-verify b c
+}
+
+@test "a thousand members and 64 micro-batches: planned all the same" {
+    np-partition recipe.yaml --profile-from model --set 'sampler={kind: uniform, members: 1024}' \
+        --set train.batch=64 --set train.grain=1 --stages 2 > plan.yaml
+    grep -q '^stages:$' plan.yaml
+}

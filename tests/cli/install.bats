@@ -1,0 +1,49 @@
+#!/usr/bin/env bats
+# make install puts tools, manuals, completions and examples in place; uninstall takes them away.
+
+load common
+
+setup() {
+    fresh_directory
+    build=$(basename "$NP_BIN")
+    [ "$NP_TREE/$build" = "$NP_BIN" ] || skip "the build is not a directory of the tree"
+}
+
+# The tree's makefile; -o FORCE: whatever flags the build has, nothing is built again.
+in_tree() {
+    make -s -C "$NP_TREE" BUILD="$build" -o FORCE "$@"
+}
+
+@test "install into DESTDIR, run from there, uninstall" {
+    in_tree install DESTDIR="$PWD/root" PREFIX=/usr > log
+    for tool in np-partition np-train np-predict-trace np-verify; do
+        [ -x "root/usr/bin/$tool" ]
+        [ -s "root/usr/share/man/man1/$tool.1" ]
+        [ -s "root/usr/share/bash-completion/completions/$tool" ]
+        [ -s "root/usr/share/fish/vendor_completions.d/$tool.fish" ]
+    done
+    for page in "$NP_TREE"/man/*.[157]; do
+        section=${page##*.}
+        cmp "$page" "root/usr/share/man/man$section/${page##*/}"
+    done
+    [ -s root/usr/share/zsh/site-functions/_naspipe ]
+    for recipe in "$NP_TREE"/examples/*.yaml; do
+        cmp "$recipe" "root/usr/share/naspipe/examples/${recipe##*/}"
+    done
+    # everything that was installed may be read by everyone
+    [ -z "$(find root ! -perm -444)" ]
+    tiny_recipe
+    PATH=$PWD/root/usr/bin:$PATH np-train recipe.yaml --run a --stop-after 1
+    in_tree uninstall DESTDIR="$PWD/root" PREFIX=/usr > log
+    [ -z "$(find root ! -type d)" ]
+}
+
+@test "the default is /usr/local" {
+    in_tree install DESTDIR="$PWD/root" > log
+    [ -x root/usr/local/bin/np-train ]
+    [ "$(ls root/usr)" = local ]
+    # what is there already stays
+    touch root/usr/local/bin/other root/usr/local/share/man/man1/other.1
+    in_tree uninstall DESTDIR="$PWD/root" > log
+    [ "$(find root ! -type d | wc -l)" -eq 2 ]
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# What the manuals and the README tell a reader to type is typed here.
+
+load common
+
+setup() {
+    fresh_directory
+    tiny_recipe
+    export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
+    printf '0 1 2 3\n3 2 1 0\n' > subnets.txt
+}
+
+# The sh blocks of the README.
+readme() {
+    sed -n '/^```sh$/,/^```$/{/^```/!p}' "$NP_TREE/README.md"
+}
+
+@test "np-train(1)" {
+    examples np-train.1
+    [ -s timeline.svg ]
+    [ "$(wc -l < losses.tsv)" -eq 2 ]
+}
+
+@test "np-verify(1)" {
+    examples np-verify.1
+}
+
+@test "naspipe-run(5)" {
+    examples naspipe-run.5
+}
+
+@test "naspipe(7)" {
+    examples naspipe.7
+}
+
+@test "naspipe-recipe(5): the example is a recipe" {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/naspipe-recipe.5" |
+        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' > example.yaml
+    np-partition example.yaml --profile-from model -n 2 -q > /dev/null
+}
+
+@test "naspipe-recipe(5): every key and word of a canonical recipe is in it, with its default" {
+    sed -i '/^train:/,$d' recipe.yaml
+    printf 'train:\n  steps: 6\n' >> recipe.yaml
+    np-train recipe.yaml --run a --stop-after 1
+    tr -c 'a-z0-9_/\n' ' ' < a/recipe.yaml | tr ' ' '\n' | grep -x '[a-z][a-z0-9_]*' | sort -u |
+        grep -vxE 'corpus|txt|e' > words
+    while read -r word; do
+        grep -q "\\b$word\\b" "$NP_TREE/man/naspipe-recipe.5" || { echo "no '$word'"; exit 1; }
+    done < words
+    # what the manual says is the default is the default
+    grep -q '^  batch: 16$' a/recipe.yaml
+    grep -q '^  grain: 2$' a/recipe.yaml
+    grep -q 'kind: adamw, lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-08, weight_decay: 0.01' a/recipe.yaml
+    grep -q 'schedule: {kind: constant, warmup: 0}' a/recipe.yaml
+    grep -q '^shared: {policy: delay, steps: 1}$' a/recipe.yaml
+    grep -q '^sampler: {kind: uniform, members: 1}$' a/recipe.yaml
+    grep -q 'checkpoint_every: 0' a/recipe.yaml
+}
+
+@test "naspipe-recipe(5): what does not change the digest" {
+    np-train recipe.yaml --run a
+    sed -e 's/^seed: 7/# a comment\nseed: 7/' -e 's/{op: mha, heads: 2}/{heads: 2, op: "mha"}/' \
+        -e 's/batch: 4/batch: 4\n  grain: 1/' recipe.yaml > other.yaml
+    np-train other.yaml --run b
+    cmp a/recipe.yaml b/recipe.yaml
+    np-verify a b
+    cmp <(sha256sum < a/recipe.yaml | cut -c 1-64) <(sed -n 's/^recipe //p' a/checkpoints/*)
+}
+
+@test "README: the tour" {
+    readme | grep -vE '^(make|apt-get) ' > tour.sh
+    [ "$(grep -c '^np-' tour.sh)" -ge 8 ]
+    bash -e -o pipefail tour.sh > said
+    cmp timeline.svg "$NP_TREE/examples/timeline.svg" # the picture is what the tool draws
+    grep -q '^same: 6 and 6 steps$' said
+}
+
+@test "README: its make targets are there, and it needs nothing from elsewhere" {
+    readme | sed -n 's/^make \([a-z ]*[a-z]\).*/\1/p' > targets
+    [ "$(wc -l < targets)" -ge 2 ]
+    for target in $(cat targets) bench install; do
+        grep -q "^$target:" "$NP_TREE/Makefile"
+    done
+    lacks '\.\./' "$NP_TREE/README.md"
+    grep -oE '\]\([a-z][^:)]*\)' "$NP_TREE/README.md" | tr -d '])(' > links
+    while read -r link; do [ -e "$NP_TREE/$link" ]; done < links
+    while read -r folder; do
+        grep -q "^| \`$folder\`" "$NP_TREE/README.md"
+    done < <(cd "$NP_TREE" && ls -d libcore/*)
+}
+
+@test "every manual is well formed" {
+    command -v mandoc > /dev/null || skip "no mandoc"
+    for page in "$NP_TREE"/man/*.[157]; do mandoc -Tlint -Wwarning "$page"; done
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# np-partition: plans that other tools read, and refusals that say why.
+
+load common
+
+setup() {
+    fresh_directory
+    small_recipe
+}
+
+@test "writes a plan on standard output that np-predict-trace reads" {
+    run np-partition r.yaml -n 3 --profile-from model
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "naspipe: plan/1" ]
+    [ "$(grep -c 'memory_bytes' <<< "$output")" -eq 3 ]
+    printf '%s\n' "$output" > plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml
+    [ "$status" -eq 0 ]
+    [ "$(value stages)" = 3 ]
+}
+
+@test "takes what is given" {
+    run np-partition r.yaml -n 2 -M 4 -W 3 --unit 2 --threads 2 --profile-from model
+    [ "$status" -eq 0 ]
+    [ "${lines[2]}" = "micro_batches: 4" ]
+    [ "${lines[3]}" = "window: 3" ]
+    [ "${lines[5]}" = "unit: 2" ]
+    [ "${lines[6]}" = "threads: 2" ]
+}
+
+@test "the modelled plan is the same every time" {
+    np-partition r.yaml -n 4 --profile-from model > a.yaml
+    np-partition r.yaml -n 4 --profile-from model > b.yaml
+    cmp a.yaml b.yaml
+}
+
+@test "measures once, then takes the costs from the cache" {
+    np-partition r.yaml -n 2 -M 2 -o a.yaml
+    [ -s naspipe/profile.tsv ]
+    grep -q 'from: measured' a.yaml
+    np-partition r.yaml -n 2 -M 2 -o b.yaml
+    cmp a.yaml b.yaml
+}
+
+@test "a damaged cache is passed over" {
+    mkdir naspipe
+    head -c 3000 /dev/urandom > naspipe/profile.tsv
+    run np-partition r.yaml -n 1 -M 1 -q
+    [ "$status" -eq 0 ]
+}
+
+@test "measures every instruction set of this machine" {
+    for isa in $(np-partition --version | sed -n 's/^instruction sets: //p'); do
+        run np-partition r.yaml -n 1 -M 8 --isa "$isa" -q
+        [ "$status" -eq 0 ]
+    done
+}
+
+@test "-v shows a table of the stages on standard error" {
+    np-partition r.yaml -n 2 --profile-from model -v > plan.yaml 2> table
+    grep -q '^stage ' table
+    grep -q 'modelled costs' table
+    lacks busy plan.yaml
+    np-partition r.yaml -n 2 --profile-from model -v -q > /dev/null 2> table
+    [ ! -s table ]
+}
+
+@test "a value of the recipe can be set" {
+    np-partition r.yaml -n 1 -M 4 --set train.grain=2 --profile-from model > plan.yaml
+    run np-partition r.yaml -n 1 -M 8 --set train.grain=2 --profile-from model
+    [ "$status" -eq 2 ]
+    said "np-partition: error: micro-batches must divide 4, the grains of a mini-batch (batch 8, grain 2), and 8 does not"
+}
+
+@test "exit 1 when nothing fits in memory" {
+    run np-partition r.yaml -n 2 --profile-from model --memory 64KiB
+    [ "$status" -eq 1 ]
+    [[ "${lines[0]}" == "np-partition: error: nothing fits: the largest of 2 stages needs at least "*", more than 64 KiB" ]]
+    run np-partition r.yaml -n 2 --profile-from model --memory 64MiB
+    [ "$status" -eq 0 ]
+}
+
+@test "more stages than positions" {
+    run np-partition r.yaml -n 9 --profile-from model
+    [ "$status" -eq 2 ]
+    said "np-partition: error: 9 stages are too many: 'r.yaml' has 8 positions"
+}
+
+@test "no recipe, two recipes, a missing recipe" {
+    run np-partition
+    [ "$status" -eq 2 ]
+    said "np-partition: a recipe is needed"
+    run np-partition r.yaml r.yaml
+    [ "$status" -eq 2 ]
+    run np-partition missing.yaml
+    [ "$status" -eq 2 ]
+    said "np-partition: error: cannot open 'missing.yaml': No such file or directory"
+}
+
+@test "bad values of options" {
+    run np-partition r.yaml -n 0
+    [ "$status" -eq 2 ]
+    said "np-partition: --stages must be a whole number from 1 to 1024, not '0'"
+    run np-partition r.yaml -M 2x
+    said "np-partition: --micro-batches must be a whole number from 1 to 4096, not '2x'"
+    run np-partition r.yaml --memory lots
+    [ "$status" -eq 2 ]
+    said "np-partition: --memory must be a size such as 512MiB or 2GiB, not 'lots'"
+    run np-partition r.yaml --profile-from modl
+    [ "$status" -eq 2 ]
+    said "np-partition: unknown --profile-from 'modl' (did you mean 'model'?)"
+    run np-partition r.yaml --isa sse9
+    [ "$status" -eq 2 ]
+    said "np-partition: unknown --isa 'sse9'"
+}
+
+@test "a full disk is an error" {
+    run bash -c 'np-partition r.yaml -n 2 --profile-from model > /dev/full'
+    [ "$status" -eq 2 ]
+    said "np-partition: error: cannot write standard output: No space left on device"
+}
+
+@test "an output that cannot be written leaves nothing behind" {
+    run np-partition r.yaml -n 2 --profile-from model -o none/plan.yaml
+    [ "$status" -eq 2 ]
+    [ "$(ls)" = "$(printf 'corpus.txt\nr.yaml')" ]
+}
+
+@test "the manual's examples run" {
+    mv r.yaml recipe.yaml
+    examples np-partition.1
+}
+
+@test "the manual has every option" {
+    np-partition --list-options | while IFS="$(printf '\t')" read -r name _; do
+        grep -q "Fl Fl ${name#--}\\b" "$NP_TREE/man/np-partition.1" ||
+            { echo "$name is not in the manual"; exit 1; }
+    done
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env bats
+# np-predict-trace: the speed the schedule promises, timelines in every format, comparisons.
+
+load common
+
+setup() {
+    fresh_directory
+    small_recipe
+}
+
+published() {
+    stream=$NP_TEST_DATA/published-112x24.subnets
+    [ -r "$stream" ] || skip "no $stream"
+    run np-predict-trace --subnets "$stream" --blocks 112 --candidates 24 -n 8 --steps 600 "$@"
+    [ "$status" -eq 0 ]
+}
+
+@test "published stream, 8 stages: the published rule reaches 1.1 to 1.2" {
+    published --schedule naspipe
+    between 1.1 "$(value speedup)" 1.2
+}
+
+@test "published stream, 8 stages: csp with 8 micro-batches reaches 7.0" {
+    published -M 8
+    between 7.0 "$(value speedup)" 8
+}
+
+@test "published stream, 8 stages: csp with 16 micro-batches reaches 7.9" {
+    published -M 16
+    between 7.9 "$(value speedup)" 8
+}
+
+@test "48 x 72, 16 stages: csp with 8 micro-batches reaches 15.5" {
+    run np-predict-trace --blocks 48 --candidates 72 -n 16 -M 8 --steps 600
+    [ "$status" -eq 0 ]
+    between 15.5 "$(value speedup)" 16
+}
+
+@test "a summary adds up" {
+    run np-predict-trace --blocks 12 --candidates 4 -n 3 -M 2 -W 3 --steps 10
+    [ "$status" -eq 0 ]
+    [ "$(value schedule)" = csp ]
+    [ "$(value steps)" = 10 ]
+    [ "$(value stages)" = 3 ]
+    [ "$(value micro_batches)" = 2 ]
+    [ "$(value window)" = 3 ]
+    [ "$(value time_unit)" = block ]
+    [ "$(value sequential)" = $((12 * 3 * 2 * 10)) ]
+    [ "$(value tasks)" = $((12 * 3 * 2 * 10)) ]
+    awk -v s="$(value sequential)" -v m="$(value makespan)" -v x="$(value speedup)" \
+        'BEGIN { exit !(x - s / m < 1e-4 && s / m - x < 1e-4) }'
+}
+
+@test "one stage and the sequential schedule take all the time there is" {
+    run np-predict-trace --blocks 6 --candidates 3 -n 1 --steps 20
+    [ "$(value makespan)" = "$(value sequential)" ]
+    run np-predict-trace --blocks 6 --candidates 3 -n 3 --steps 20 --schedule sequential
+    [ "$(value makespan)" = "$(value sequential)" ]
+}
+
+@test "conflicts are counted inside the window" {
+    printf '0 0\n0 1\n1 1\n' > s
+    run np-predict-trace --subnets s --blocks 2 --candidates 2 -n 2 -W 2
+    [ "$(value conflict_rate)" = 0.3333 ]
+    run np-predict-trace --subnets s --blocks 2 --candidates 2 -n 2 -W 1
+    [ "$(value conflict_rate)" = 0.0000 ]
+}
+
+@test "the stream comes from a pipe, and another seed draws another" {
+    run bash -c "printf '0 1\n1 0\n' | np-predict-trace --subnets - --blocks 2 --candidates 2 -n 2"
+    [ "$status" -eq 0 ]
+    [ "$(value steps)" = 2 ]
+    np-predict-trace --blocks 9 --candidates 5 -n 3 --steps 30 --seed 1 --format tsv > a
+    np-predict-trace --blocks 9 --candidates 5 -n 3 --steps 30 --seed 1 --format tsv > b
+    np-predict-trace --blocks 9 --candidates 5 -n 3 --steps 30 --seed 2 --format tsv > c
+    cmp a b
+    run cmp -s a c
+    [ "$status" -eq 1 ]
+}
+
+@test "a table compares all schedules" {
+    run np-predict-trace r.yaml -n 3 --schedule all
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 6 ]
+    [ "$(cut -f 1 <<< "$output" | paste -sd ' ')" = "schedule csp sequential gpipe 1f1b naspipe" ]
+}
+
+@test "a recipe's plan is made, or read, or piped" {
+    np-predict-trace r.yaml -n 3 > made
+    np-partition r.yaml -n 3 --profile-from model -q > plan.yaml
+    np-predict-trace r.yaml --plan plan.yaml > read
+    np-predict-trace r.yaml --plan - < plan.yaml > piped
+    cmp made read
+    cmp made piped
+    run np-predict-trace r.yaml --plan plan.yaml --window 2 --costs unit
+    [ "$status" -eq 0 ]
+    [ "$(value window)" = 2 ]
+    [ "$(value time_unit)" = block ]
+    [ "$(value sequential)" = $((200 * 6 * 3 * $(value micro_batches))) ]
+}
+
+@test "the predicted step time of a plan is what is predicted for its steps" {
+    np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml --steps 48
+    planned=$(sed -n 's/.*step_ms: \([0-9.]*\).*/\1/p' plan.yaml)
+    awk -v a="$(value step_ms)" -v b="$planned" 'BEGIN { d = a - b; exit !(d * d < 1e-6) }'
+}
+
+@test "tsv: no stage does two things at once, and every task is there" {
+    np-predict-trace --blocks 8 --candidates 3 -n 4 -M 2 --steps 12 --format tsv > t
+    [ "$(head -n 1 t)" = "$(printf 'stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend')" ]
+    [ "$(wc -l < t)" -eq $((1 + 8 * 3 * 2 * 12)) ]
+    tail -n +2 t | sort -t "$(printf '\t')" -k1,1n -k8,8n |
+        awk -F '\t' '$1 == stage && $8 < end { bad = 1 } { stage = $1; end = $9 } END { exit bad }'
+}
+
+@test "svg is well-formed, self-contained and named" {
+    np-predict-trace r.yaml -n 3 --format svg -o t.svg
+    grep -q 'csp, 3 stages: ' t.svg
+    lacks '<script' t.svg
+    lacks href t.svg
+    if command -v xmllint > /dev/null; then
+        xmllint --noout t.svg
+    else
+        skip "no xmllint"
+    fi
+}
+
+@test "chrome traces are JSON with every task; a piece is smaller" {
+    np-predict-trace r.yaml -n 3 --steps 20 --format chrome -o t.json
+    tasks=$(np-predict-trace r.yaml -n 3 --steps 20 | awk '$1 == "tasks" { print $2 }')
+    if ! command -v jq > /dev/null; then skip "no jq"; fi
+    [ "$(jq '[.traceEvents[] | select(.ph == "X")] | length' t.json)" = "$tasks" ]
+    np-predict-trace r.yaml -n 3 --steps 20 --format chrome --first 5 --show 3 -o u.json
+    [ "$(jq '.traceEvents | length' u.json)" -lt "$(jq '.traceEvents | length' t.json)" ]
+}
+
+@test "a prediction agrees with itself" {
+    np-partition r.yaml -n 3 --profile-from model -q > plan.yaml
+    mkdir run
+    np-predict-trace r.yaml --plan plan.yaml --steps 25 --format chrome -o run/trace.json
+    run np-predict-trace r.yaml --plan plan.yaml --against run
+    [ "$status" -eq 0 ]
+    [ "$(value steps)" = 25 ]
+    between -0.01 "$(value error_percent)" 0.01
+    [ "$(value matched_tasks)" = 1.0000 ]
+    [ "$(value order_agreement)" = 1.0000 ]
+    [ "$(value median_task_ratio)" = 1.0000 ]
+}
+
+@test "a trace of another schedule agrees less" {
+    np-partition r.yaml -n 3 -W 4 --profile-from model -q > plan.yaml
+    np-predict-trace r.yaml --plan plan.yaml --window 1 --steps 25 --format chrome -o slow.json
+    run np-predict-trace r.yaml --plan plan.yaml --against slow.json
+    [ "$status" -eq 0 ]
+    between -99 "$(value error_percent)" -1
+}
+
+refuses() {
+    local message=$1
+    shift
+    run np-predict-trace "$@"
+    [ "$status" -eq 2 ]
+    said "np-predict-trace: $message"
+}
+
+@test "options that contradict each other" {
+    refuses "give a recipe, or --blocks and --candidates"
+    refuses "give a recipe, or --blocks and --candidates" --blocks 4
+    refuses "--blocks and --candidates are for use without a recipe" r.yaml --blocks 4
+    refuses "--plan, --against and --costs plan need a recipe" --blocks 4 --candidates 2 --plan p
+    refuses "--plan decides stages, micro-batches, threads and memory" r.yaml --plan p -n 3
+    refuses "--schedule all has a summary only" r.yaml --schedule all --format svg
+    refuses "--schedule all reads the stream again and again: give a file" \
+        --blocks 4 --candidates 2 --schedule all --subnets -
+}
+
+@test "bad values of options" {
+    refuses "unknown --schedule 'csq' (did you mean 'csp'?)" r.yaml --schedule csq
+    refuses "unknown --format 'sgv' (did you mean 'svg'?)" r.yaml --format sgv
+    refuses "unknown --costs 'free'" r.yaml --costs free
+    refuses "--steps must be a whole number from 1 to 9223372036854775807, not '0'" r.yaml --steps 0
+    refuses "error: 9 stages are too many for 4 blocks" --blocks 4 --candidates 2 -n 9
+    refuses "error: --first 40 is beyond the 20 steps simulated" \
+        r.yaml -n 2 --steps 20 --first 40 --format svg
+}
+
+@test "bad files" {
+    printf '0 1\n0 7\n' > s
+    refuses "error: s:2:3: candidate 7 of block 1 is not in 0..1" \
+        --blocks 2 --candidates 2 -n 2 --subnets s
+    : > s
+    refuses "error: the stream of subnets is empty" --blocks 2 --candidates 2 -n 2 --subnets s
+    refuses "error: cannot open 'missing': No such file or directory" r.yaml --plan missing
+    np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
+    refuses "error: plan.yaml:2:9: this plan was made for recipe $(sed -n 's/recipe: \(.\{8\}\).*/\1/p' plan.yaml)..., not $(np-partition r.yaml --set seed=8 -n 2 --profile-from model -q | sed -n 's/recipe: \(.\{8\}\).*/\1/p')..." \
+        r.yaml --set seed=8 --plan plan.yaml
+    echo '{"traceEvents": []}' > t.json
+    refuses "error: t.json: no tasks in this trace" r.yaml --plan plan.yaml --against t.json
+}
+
+@test "a full disk is an error" {
+    run bash -c 'np-predict-trace r.yaml -n 2 > /dev/full'
+    [ "$status" -eq 2 ]
+    said "np-predict-trace: error: cannot write standard output: No space left on device"
+}
+
+@test "the manual's examples run" {
+    mv r.yaml recipe.yaml
+    examples np-predict-trace.1
+}
+
+@test "the manual has every option" {
+    np-predict-trace --list-options | while IFS="$(printf '\t')" read -r name _; do
+        grep -q "Fl Fl ${name#--}\\b" "$NP_TREE/man/np-predict-trace.1" ||
+            { echo "$name is not in the manual"; exit 1; }
+    done
+}

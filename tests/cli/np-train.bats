@@ -1,0 +1,277 @@
+#!/usr/bin/env bats
+# np-train: the same bits however it is run, and clean ends.
+
+load common
+
+setup() {
+    fresh_directory
+    tiny_recipe
+    export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
+}
+
+# same A B: ledger, final manifest and recipe by cmp.
+same() {
+    cmp "$1/ledger.tsv" "$2/ledger.tsv"
+    cmp "$1/recipe.yaml" "$2/recipe.yaml"
+    [ "$(digest_of "$1")" = "$(digest_of "$2")" ]
+}
+
+@test "the digest on standard output, nothing else" {
+    np-train recipe.yaml --run a > out 2> talk
+    [ "$(cat out)" = "$(digest_of a)  a" ]
+    [ ! -s talk ]
+    [ "$(wc -l < a/ledger.tsv)" -eq 6 ]
+    jq -e '.tool == "np-train" and .argv[1] == "recipe.yaml"' a/run.json
+    [ "$(wc -l < a/metrics.jsonl)" -eq 6 ]
+    jq -e -s 'length == 6 and .[5].step == 5 and .[0].loss > 5 and .[0].loss < 6.5' a/metrics.jsonl
+}
+
+@test "stages, micro-batches, windows, threads, units and pauses change nothing" {
+    np-train recipe.yaml --run a --schedule sequential
+    np-train recipe.yaml --run b --stages 2
+    np-train recipe.yaml --run c --stages 6 --micro-batches 4 --window 3 --unit 1
+    np-train recipe.yaml --run d --stages 3 --micro-batches 2 --threads 2 --window 1
+    np-train recipe.yaml --run e --stages 4 --inject-delays 5
+    for run in b c d e; do same a $run; done
+}
+
+@test "instruction sets change nothing" {
+    np-train recipe.yaml --run reference --isa scalar --schedule sequential
+    for isa in $(np-train --version | sed -n 's/^instruction sets: //p'); do
+        np-train recipe.yaml --run "$isa" --isa "$isa" --stages 2
+        same reference "$isa"
+    done
+}
+
+@test "a plan from a pipe and from a file" {
+    np-train recipe.yaml --run a
+    np-partition recipe.yaml -n 2 --profile-from model | np-train recipe.yaml --plan - --run b
+    np-partition recipe.yaml -n 3 --profile-from model -o plan.yaml
+    np-train recipe.yaml --plan plan.yaml --run c
+    same a b
+    same a c
+    jq -e '.plan.stages == 3' c/run.json
+}
+
+@test "stopped and resumed under other plans" {
+    np-train recipe.yaml --run a
+    np-train recipe.yaml --run b --stages 2 --stop-after 2 > out
+    [ "$(cat out)" = "$(digest_of b)  b" ]
+    np-train recipe.yaml --run b --resume --schedule sequential --isa scalar --stop-after 3
+    np-train recipe.yaml --run b --resume --stages 3 --micro-batches 2
+    same a b
+    # a finished run has nothing left to do
+    np-train recipe.yaml --run b --resume > out
+    [ "$(cat out)" = "$(digest_of a)  b" ]
+    same a b
+}
+
+@test "checkpoints on the way do not change the end" {
+    np-train recipe.yaml --run a
+    np-train recipe.yaml --run b --set train.checkpoint_every=2
+    cmp a/ledger.tsv b/ledger.tsv
+    [ "$(ls b/checkpoints)" = "$(printf '%010d.manifest\n' 2 4 6)" ]
+    # the recipe is another, the layers are not
+    cmp <(sed '1,4d;$d' a/checkpoints/0000000006.manifest) \
+        <(sed '1,4d;$d' b/checkpoints/0000000006.manifest)
+}
+
+@test "--expect: yes, no, and not a digest" {
+    digest=$(np-train recipe.yaml --run a | cut -c 1-64)
+    np-train recipe.yaml --run b --stages 2 --expect "$digest"
+    run np-train recipe.yaml --run c --set seed=8 --expect "$digest"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"'c' has digest "*", not the expected $digest"* ]]
+    [ -s c/checkpoints/0000000006.manifest ]
+    refused "--expect 'abc' is not 64 hex digits" np-train recipe.yaml --run d --expect abc
+}
+
+@test "--set changes the recipe and its digest" {
+    np-train recipe.yaml --run a --set train.steps=2 --set space.blocks.0.repeat=2 \
+        --set 'train.optimizer={kind: sgd, lr: 0.1}'
+    [ "$(wc -l < a/ledger.tsv)" -eq 2 ]
+    grep -q '^  steps: 2$' a/recipe.yaml
+    grep -q 'optimizer: {kind: sgd, lr: 0.1, momentum: 0.9, nesterov: false, weight_decay: 0}' a/recipe.yaml
+    refused "--set train.stesp=3: unknown key 'stesp' (did you mean 'steps'?)" \
+        np-train recipe.yaml --run b --set train.stesp=3
+    refused "--set train.steps: expected KEY=VALUE" np-train recipe.yaml --run b --set train.steps
+}
+
+@test "the recipe in a run directory is the recipe" {
+    np-train recipe.yaml --run a
+    cp corpus.txt a
+    np-train a/recipe.yaml --run b
+    same a b
+    np-train - --run c < recipe.yaml
+    same a c
+}
+
+@test "subnets from a file end the run where they end" {
+    printf '0 1 2 3\n# a comment\n\n3 2 1 0  # and another\n1 1 1 1\n' > subnets
+    np-train recipe.yaml --run a --subnets subnets --losses losses.tsv
+    [ "$(wc -l < a/ledger.tsv)" -eq 3 ]
+    [ "$(cut -f 1 losses.tsv)" = "$(seq 0 2)" ]
+    cmp <(cut -f 2 losses.tsv) <(cut -f 5 a/ledger.tsv)
+    np-train recipe.yaml --run b --subnets - --schedule sequential < subnets
+    same a b
+    np-train recipe.yaml --run c --subnets subnets --stop-after 1
+    cat subnets | np-train recipe.yaml --run c --subnets - --resume --stages 3
+    same a c
+}
+
+@test "--subnets - with --losses - answers step by step" {
+    coproc trainer { np-train recipe.yaml --run a --subnets - --losses - --stages 2; }
+    pid=$trainer_PID
+    exec 7<&"${trainer[0]}" 8>&"${trainer[1]}"
+    eval "exec ${trainer[1]}>&-"
+    for step in 0 1 2; do
+        echo "$step 0 3 1" >&8
+        read -r -t 20 got loss <&7
+        [ "$got" -eq "$step" ]
+        between 4 "$loss" 8
+    done
+    exec 8>&-
+    read -r -t 20 digest name <&7
+    [ "$name" = a ]
+    wait "$pid"
+    [ "$digest" = "$(digest_of a)" ]
+    printf '%s 0 3 1\n' 0 1 2 > subnets
+    np-train recipe.yaml --run b --subnets subnets
+    same a b
+}
+
+@test "several members a step: as many losses, the fair sampler" {
+    np-train recipe.yaml --run a --set sampler='{kind: fair}' --stages 2 --losses losses
+    np-train recipe.yaml --run b --set sampler='{kind: fair}' --schedule sequential
+    same a b
+    [ "$(awk -F '\t' '{ print NF }' losses | sort -u)" -eq 5 ]
+    [ "$(awk -F '\t' '{ print NF }' a/ledger.tsv | sort -u)" -eq 11 ]
+}
+
+@test "shared layers: frozen, and read with a delay across a resume" {
+    np-train recipe.yaml --run a --set shared='{policy: frozen}' --stages 3
+    lacks 'stem' a/checkpoints/0000000006.manifest
+    np-train recipe.yaml --run b --set shared='{policy: delay, steps: 3}' --stages 3
+    np-train recipe.yaml --run c --set shared='{policy: delay, steps: 3}' --stop-after 4
+    grep -q ' stem@-2$' c/checkpoints/0000000004.manifest
+    np-train recipe.yaml --run c --set shared='{policy: delay, steps: 3}' --resume --stages 6
+    same b c
+}
+
+@test "--trace writes a Chrome trace or a drawing" {
+    np-train recipe.yaml --run a --stages 2 --trace trace.json
+    jq -e '.traceEvents | length > 20' trace.json
+    np-train recipe.yaml --run b --stages 2 --trace trace.svg
+    head -c 100 trace.svg | grep -q '<svg'
+    tail -n 1 trace.svg | grep -q '</svg>'
+    if command -v xmllint > /dev/null; then xmllint --noout trace.svg; fi
+    same a b
+}
+
+@test "--eval-every adds validation losses to the metrics, and no bit to the run" {
+    np-train recipe.yaml --run a
+    np-train recipe.yaml --run b --eval-every 4 --eval-subnets 3 --eval-batches 2 --stages 2
+    same a b
+    [ "$(jq -c 'select(.valid_loss) | [.step, (.subnets | length)]' b/metrics.jsonl)" = \
+        "$(printf '[4,3]\n[6,3]')" ]
+    np-train recipe.yaml --run c --eval-every 4 --eval-subnets 3 --eval-batches 2 --isa scalar
+    cmp <(jq -c 'select(.valid_loss) | .subnets' b/metrics.jsonl) \
+        <(jq -c 'select(.valid_loss) | .subnets' c/metrics.jsonl)
+    sed -i '/valid:/d' recipe.yaml
+    refused "--eval-every needs 'data.valid' in 'recipe.yaml'" \
+        np-train recipe.yaml --run d --eval-every 1
+}
+
+@test "--ledger layers: a fingerprint a layer, also across a resume" {
+    np-train recipe.yaml --run a --ledger layers --stages 2
+    [ "$(cut -f 2 a/layers.tsv | grep -c '^stem$')" -eq 6 ]
+    np-train recipe.yaml --run b --ledger layers --stop-after 3
+    np-train recipe.yaml --run b --ledger layers --resume --stages 3
+    cmp a/layers.tsv b/layers.tsv
+    # a step's fingerprint is the sum of those of its layers
+    sum=0
+    while IFS=$'\t' read -r step _ print; do
+        [ "$step" -eq 2 ] && sum=$((sum + 0x$print))
+    done < a/layers.tsv
+    [ "$(printf %016x "$sum")" = "$(awk -F '\t' '$1 == 2 { print $3 }' a/ledger.tsv)" ]
+}
+
+@test "interrupted: a clean checkpoint, exit 75, resumable" {
+    for signal in INT TERM; do
+        for schedule in csp sequential; do
+            dir=$signal-$schedule
+            mkfifo "$dir.losses"
+            np-train recipe.yaml --run "$dir" --set train.steps=100000 --schedule $schedule \
+                --losses "$dir.losses" > "$dir.out" 2> "$dir.talk" &
+            pid=$!
+            exec 9< "$dir.losses"
+            read -r -u 9 _ # it is training now
+            kill -s $signal $pid
+            cat <&9 > /dev/null
+            exec 9<&-
+            code=0
+            wait $pid || code=$?
+            [ "$code" -eq 75 ]
+            grep -q '^np-train: stopped on request after step [0-9]*; continue with --resume$' "$dir.talk"
+            [ "$(cat "$dir.out")" = "$(digest_of "$dir")  $dir" ]
+            done=$(wc -l < "$dir/ledger.tsv")
+            np-train recipe.yaml --run "$dir" --set train.steps=100000 --resume --stop-after $((done + 2))
+            np-train recipe.yaml --run "$dir-whole" --set train.steps=100000 --stop-after $((done + 2))
+            same "$dir" "$dir-whole"
+        done
+    done
+}
+
+@test "a run that has done nothing yet can be resumed" {
+    : | np-train recipe.yaml --run a --subnets -
+    [ -e a/checkpoints/0000000000.manifest ]
+    [ ! -s a/ledger.tsv ]
+    np-train recipe.yaml --run a --resume --ledger layers
+    np-train recipe.yaml --run b
+    same a b
+}
+
+@test "interrupted while it waits for a pipe" {
+    mkfifo subnets
+    for schedule in csp sequential; do
+        np-train recipe.yaml --run $schedule --schedule $schedule --subnets - --losses losses \
+            < subnets > out 2> talk &
+        pid=$!
+        exec 9> subnets
+        printf '0 1 2 3\n' >&9
+        until [ -s losses ]; do kill -0 $pid; done
+        kill -s INT $pid
+        code=0
+        wait $pid || code=$?
+        exec 9>&-
+        [ "$code" -eq 75 ]
+        [ "$(wc -l < $schedule/ledger.tsv)" -eq 1 ]
+        [ "$(cut -d ' ' -f 1 out)" = "$(digest_of $schedule)" ]
+        rm losses
+    done
+}
+
+@test "progress on a terminal, erased at the end; none with -q" {
+    command -v script > /dev/null || skip "no script to make a terminal"
+    script -qec "np-train recipe.yaml --run a --stages 2" /dev/null < /dev/null > typed
+    tr '\r' '\n' < typed | grep -qE \
+        'step [0-9]+/6 \| [0-9.]+ steps/s \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA 0:00'
+    tail -n 1 typed | grep -q "$(printf '\r\033\\[K')$(digest_of a)  a"
+    script -qec "np-train recipe.yaml --run b --stages 2 -q" /dev/null < /dev/null > typed
+    [ "$(tr -d '\r' < typed)" = "$(digest_of b)  b" ]
+}
+
+@test "-v says what it came to, -q nothing" {
+    np-train recipe.yaml --run a -v --stages 2 > out 2> talk
+    grep -q '^np-train: 6 steps in .* tokens/s' talk
+    np-train recipe.yaml --run b --stop-after 2 -q > out 2> talk
+    [ ! -s talk ]
+}
+
+@test "--version names what it is made of" {
+    run np-train --version
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "np-train (naspipe) "* ]]
+    [[ "$output" == *"numerics: portable/1"* ]]
+    [[ "$output" == *"instruction sets: scalar"* ]]
+}
