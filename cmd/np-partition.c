@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
     NP_TRY(space_open(&space, &options.space, &err));
-    NP_TRY(np_partition(&plan, &space.net, &options.plan.request, &err));
+    NP_TRY(plan_make(&plan, &space.net, &options.plan, options.quiet, &err));
     NP_TRY(np_plan_write(&plan, &space.net, &text, &err));
     NP_TRY(cli_write(options.output, text.text, text.used, &err));
     if (!options.quiet && (options.verbose || isatty(STDERR_FILENO)))

@@ -30,12 +30,12 @@ static void parts_clear(struct parts *p)
 static enum np_status make_plan(struct parts *p, const struct train_options *o,
                                 struct np_error *err)
 {
-    struct np_partition_request request = o->plan.request;
+    struct plan_options plan = o->plan;
     if (o->plan_file)
         return np_plan_read(&p->plan, o->plan_file, &p->space.net, err);
     if (o->schedule == NP_SESSION_SEQUENTIAL)
-        request.stages = request.micro_batches = request.window = 1;
-    return np_partition(&p->plan, &p->space.net, &request, err);
+        plan.request.stages = plan.request.micro_batches = plan.request.window = 1;
+    return plan_make(&p->plan, &p->space.net, &plan, o->quiet, err);
 }
 
 static enum np_status parts_init(struct parts *p, const struct train_options *o, int argc,

@@ -111,6 +111,28 @@ void plan_options_clear(struct plan_options *plan)
     plan->cache = NULL;
 }
 
+static void show_progress(void *context, int micro_batches, int grains)
+{
+    struct cli_progress *progress = context;
+    progress->shown_s = 0; /* each is worth a line */
+    cli_progress_show(progress, "measuring and judging %d micro-batches (of at most %d)",
+                      micro_batches, grains);
+}
+
+enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
+                         const struct plan_options *given, bool quiet, struct np_error *err)
+{
+    struct np_partition_request request = given->request;
+    struct cli_progress progress;
+    enum np_status status;
+    request.progress = show_progress;
+    request.context = &progress;
+    cli_progress_begin(&progress, quiet);
+    status = np_partition(plan, net, &request, err);
+    cli_progress_end(&progress);
+    return status;
+}
+
 static double stage_ms(const struct np_plan *plan, const struct np_supernet *net, int stage)
 {
     double ns = 0;

@@ -3,6 +3,7 @@
 #define NP_CMD_PREDICT_H
 
 #include "base/buf.h"
+#include "cli.h"
 #include "plan/steps.h"
 #include "plan_options.h"
 #include "sched/sim.h"
@@ -62,6 +63,8 @@ struct predict_run {
     struct np_span *spans;
     size_t count, capacity;
     bool lost; /* no memory for a span */
+    struct cli_progress progress;
+    uint64_t wanted; /* steps, or UINT64_MAX: as many as the stream has */
 };
 
 /* Simulates options' stream from step `first`. */

@@ -29,6 +29,11 @@ static bool next_step(void *context, uint16_t *choices)
     bool more = np_steps_next(&run->steps, choices);
     if (more)
         count_conflicts(run, choices);
+    if (run->wanted == UINT64_MAX)
+        cli_progress_show(&run->progress, "step %llu", (unsigned long long)run->step);
+    else
+        cli_progress_show(&run->progress, "step %llu/%llu", (unsigned long long)run->step,
+                          (unsigned long long)run->wanted);
     return more;
 }
 
@@ -85,7 +90,7 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
                                 .next_step = next_step,
                                 .on_task = on_task,
                                 .context = run};
-    *run = (struct predict_run){.model = model, .keep = keep};
+    *run = (struct predict_run){.model = model, .keep = keep, .wanted = steps};
     if (model->nanoseconds) {
         sim.overhead = NP_PLAN_TASK_NS;
         sim.transfer = NP_PLAN_TRANSFER_NS;
@@ -93,7 +98,10 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
     NP_TRY(np_zalloc(&run->last_use, model->layer_first[model->sched.positions],
                      sizeof *run->last_use, err));
     NP_TRY(open_stream(run, given, net, first, steps, err));
-    NP_TRY(np_sim_run(&run->report, &sim, err));
+    cli_progress_begin(&run->progress, false);
+    status = np_sim_run(&run->report, &sim, err);
+    cli_progress_end(&run->progress);
+    NP_TRY(status);
     NP_TRY(outcome(run, err));
     for (size_t i = 0; i < run->count; i++)
         run->spans[i].task.step += first;

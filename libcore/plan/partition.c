@@ -256,6 +256,8 @@ enum np_status np_partition(struct np_plan *plan, const struct np_supernet *net,
     for (int m = 1; m <= grains; m++) {
         if (grains % m != 0 || !worth_trying(&s, m))
             continue;
+        if (request->progress)
+            request->progress(request->context, m, grains);
         NP_TRY(search_micro(&s, &micro, m, err));
         if (micro.stages && (!best.stages || micro.step_ns < best.step_ns))
             NP_TRY(copy_plan(&best, &micro, net, err));

@@ -21,6 +21,9 @@ struct np_partition_request {
     const char *cache; /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine */
+    /* Called before each number of micro-batches is measured and judged; may be NULL. */
+    void (*progress)(void *context, int micro_batches, int grains);
+    void *context;
 };
 
 /* NP_EINPUT: more stages than positions, illegal micro-batches; NP_ENO: nothing fits in memory. */
