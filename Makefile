@@ -77,7 +77,8 @@ check-unit: $(UNIT_BIN)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(UNIT_BIN)
 
 check-cli: $(BIN) completions
-	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C bats --print-output-on-failure tests/cli
+	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C TERM=$${TERM:-dumb} \
+	    bats --formatter pretty --print-output-on-failure tests/cli
 
 check: check-unit
 	+@$(MAKE) --no-print-directory check-cli
