@@ -342,6 +342,9 @@ int main(void)
     TCase *tests = tcase_create("engine");
     SRunner *runner;
     int failed;
+    for (int isa = 0; isa < NP_ISA_COUNT; isa++)
+        if (!np_kernels_get((enum np_isa)isa))
+            fprintf(stderr, "test_engine: no %s here, SKIPPED\n", np_isa_name((enum np_isa)isa));
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_set_timeout(tests, 900);
     tcase_add_test(tests, recorded_bits);
