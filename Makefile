@@ -4,6 +4,7 @@
 
 CC       ?= cc
 AR       ?= ar
+PKG_CONFIG ?= pkg-config
 CFLAGS   ?= -O3 -g
 PREFIX   ?= /usr/local
 WERROR   ?= -Werror
@@ -27,10 +28,15 @@ NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 # The numeric flags come last: no user flag may switch contraction or fast-math on.
 NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NUMERIC)
-NP_LIBS      = $(shell pkg-config --libs $(NP_PACKAGES)) -lm -pthread
+NP_LIBS      = $(shell $(PKG_CONFIG) --libs $(NP_PACKAGES)) -lm -pthread
+
+# A file name that ends in an instruction set is compiled for it, where the target has it.
+TARGET   := $(shell $(CC) -dumpmachine)
+ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 avx512) $(if $(filter aarch64%,$(TARGET)),neon)
+FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
 LIB_SRC  := $(sort $(wildcard libcore/*/*.c))
-LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(FOREIGN),$(LIB_SRC)))
 LIB      := $(BUILD)/libnaspipe.a
 CMD_SRC  := $(sort $(wildcard cmd/*.c))
 CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
@@ -47,7 +53,6 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_ISA) $(NP_CFLAGS) -c -o $@ $<
 
-# A file name that ends in an instruction set is compiled for it.
 $(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
@@ -62,7 +67,7 @@ $(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(LIB)
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(shell pkg-config --libs check)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) $(NP_NUMERIC) $(LDFLAGS)
@@ -83,6 +88,23 @@ check-cli: $(BIN) completions
 check: check-unit
 	+@$(MAKE) --no-print-directory check-cli
 
+# The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
+# runs that must equal this machine's. Needs the packages of `.ci/deps aarch64`.
+AARCH64  := BUILD=build-aarch64 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
+            PKG_CONFIG=aarch64-linux-gnu-pkg-config
+RUNNER   ?= qemu-aarch64
+EMULATED := matmul attention elementary conv dwconv kernels kernels_reference ops_forward reference \
+            weights engine team
+
+check-aarch64: $(BIN)
+	+@$(MAKE) --no-print-directory $(AARCH64) check-emulated
+	@NP_BIN=$(abspath $(BUILD)) tests/compare-machines $(RUNNER) build-aarch64
+
+check-emulated: $(BIN) $(EMULATED:%=emulated-%)
+$(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
+	@$(RUNNER) $<
+emulated-engine: export CK_RUN_CASE = recorded
+
 # Formatting, scripts, manual pages, headers that compile alone, and a library that is silent.
 lint: $(LIB)
 	@.ci/lint $(LIB)
@@ -91,19 +113,24 @@ lint: $(LIB)
 
 BENCH    := $(patsubst tests/bench/bench_%.c,%,$(wildcard tests/bench/bench_*.c))
 
-# OpenBLAS is what this benchmark compares with; nothing else needs it.
+# What single benchmarks compare with; nothing else needs OpenBLAS and oneDNN.
 $(BUILD)/tests/bench/bench_matmul: NP_BENCH_LIBS = -lopenblas
+$(BUILD)/tests/bench/bench_conv: NP_BENCH_LIBS = -lopenblas -ldnnl -lgomp
 
-$(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(LIB)
+$(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(BUILD)/tests/bench/timing.o $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_BENCH_LIBS)
 
+# make bench-ops BENCH_ARGS='RECIPE [SAMPLES [WORD]]'
+bench-ops: BENCH_ARGS ?= examples/text-small.yaml
 $(BENCH:%=bench-%): bench-%: $(BUILD)/tests/bench/bench_%
-	@OPENBLAS_NUM_THREADS=1 $<
+	@$< $(BENCH_ARGS) | tests/bench/table
 
-# All of it, one after the other: kernels, matrix products, scheduler, and a run beside PyTorch.
-bench: $(BIN) $(BENCH:%=$(BUILD)/tests/bench/bench_%)
+# All of it, one after the other. What cannot be built, for want of its library, is skipped there.
+bench: $(BIN)
+	-@$(MAKE) --no-print-directory -k bench-programs
 	@NP_BUILD=$(BUILD) tests/bench/run
+bench-programs: $(BENCH:%=$(BUILD)/tests/bench/bench_%)
 
 # --- demo, completions, installation ---------------------------------------------------------------
 
@@ -160,7 +187,8 @@ clean:
 	rm -rf build build-* dist
 
 help:
-	@echo 'all check check-unit check-cli lint bench demo deps completions install uninstall dist clean'
+	@echo 'all check check-unit check-cli check-aarch64 lint bench demo deps completions'
+	@echo 'install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours; SAN=address|undefined|thread; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
@@ -169,8 +197,9 @@ $(BUILD)/flags: | deps
 endif
 
 FORCE:
-.PHONY: all check check-unit check-cli lint bench demo completions install uninstall deps dist clean \
-        help FORCE $(BENCH:%=bench-%)
+.PHONY: all check check-unit check-cli check-aarch64 check-emulated lint bench demo completions \
+        install uninstall deps dist clean help FORCE bench-programs $(BENCH:%=bench-%) \
+        $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
-         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d)
+         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d

@@ -10,7 +10,7 @@
 /* Everything that one run needs, from the recipe to the data. */
 struct parts {
     struct space space;
-    struct np_corpus *train, *valid;
+    struct np_data *train, *valid;
     struct np_plan plan;
     struct np_span_log spans;
     char *provenance;
@@ -21,8 +21,8 @@ static void parts_clear(struct parts *p)
     free(p->provenance);
     free(p->spans.spans);
     np_plan_clear(&p->plan);
-    np_corpus_close(p->valid);
-    np_corpus_close(p->train);
+    np_data_close(p->valid);
+    np_data_close(p->train);
     space_close(&p->space);
 }
 
@@ -45,13 +45,13 @@ static enum np_status parts_init(struct parts *p, const struct train_options *o,
     const struct np_recipe *recipe = &p->space.recipe;
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(make_plan(p, o, err));
-    NP_TRY(np_corpus_open(&p->train, recipe, &recipe->train_data, err));
+    NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     if (o->eval_every && !recipe->valid_data.given) {
         status = np_fail(err, NP_EINPUT, "--eval-every needs 'data.valid' in '%s'", o->space.path);
         goto out;
     }
     if (o->eval_every)
-        NP_TRY(np_corpus_open(&p->valid, recipe, &recipe->valid_data, err));
+        NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
     NP_TRY(train_provenance(&p->provenance, &p->space.net, &p->plan, o, argc, argv, err));
 out:
     return status;
@@ -92,8 +92,8 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
     struct np_error later;
     struct np_session_config config = {.run = o->run,
                                        .net = &p->space.net,
-                                       .train_corpus = p->train,
-                                       .valid_corpus = p->valid,
+                                       .train_data = p->train,
+                                       .valid_data = p->valid,
                                        .kernels = o->plan.request.kernels,
                                        .plan = &p->plan,
                                        .schedule = o->schedule,

@@ -20,18 +20,19 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
     return NP_OK;
 }
 
-/* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 | bubble 3.1 % | ETA 5:08" */
+/* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 (31.4 %) | bubble 3.1 % | ETA 5:08" */
 static void show(struct train_report *r, const struct np_step_record *record,
                  const struct np_train_times *times)
 {
     double spent = cli_now() - r->progress.started_s, mean = 0;
     double rate = (double)(record->step + 1 - r->first) / spent;
     double left = (double)(r->end - record->step - 1) / rate;
-    char valid[32] = "", bubble[32] = "";
+    char valid[48] = "", bubble[32] = "";
     for (int i = 0; i < record->members; i++)
         mean += (double)record->losses[i] / record->members;
     if (r->has_valid)
-        snprintf(valid, sizeof valid, " | valid %.3f", r->valid);
+        snprintf(valid, sizeof valid, " | valid %.3f (%.1f %%)", r->valid.loss,
+                 100 * r->valid.accuracy);
     if (times->stage_s > 0 && times->busy_s <= times->stage_s)
         snprintf(bubble, sizeof bubble, " | bubble %.1f %%",
                  100 * (1 - times->busy_s / times->stage_s));
@@ -62,13 +63,14 @@ static enum np_status on_step(void *context, const struct np_step_record *record
     return NP_OK;
 }
 
-static void on_evaluated(void *context, uint64_t step, double loss)
+static void on_evaluated(void *context, uint64_t step, struct np_score mean)
 {
     struct train_report *r = context;
-    r->valid = loss;
+    r->valid = mean;
     r->has_valid = true;
     if (r->options->verbose)
-        cli_note("step %llu: validation loss %.4f", (unsigned long long)step, loss);
+        cli_note("step %llu: validation loss %.4f, accuracy %.2f %%", (unsigned long long)step,
+                 mean.loss, 100 * mean.accuracy);
 }
 
 static bool on_stop(void *context)
@@ -91,9 +93,11 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
     cli_progress_end(&report->progress);
     if (report->options->verbose && steps) {
         double rate = (double)steps / result->seconds;
-        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f tokens/s, %s in flight",
+        double samples = rate * recipe->members * recipe->batch;
+        bool images = recipe->input == NP_INPUT_IMAGES;
+        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f %s/s, %s in flight",
                  (unsigned long long)steps, result->seconds, 1e3 / rate,
-                 rate * recipe->members * recipe->batch * recipe->length,
+                 images ? samples : samples * recipe->length, images ? "images" : "tokens",
                  np_text_size(result->pool_bytes).s);
         if (result->times.stage_s > 0)
             cli_note("bubble %.1f %%", 100 * (1 - result->times.busy_s / result->times.stage_s));

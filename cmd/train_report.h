@@ -13,7 +13,7 @@ struct train_report {
     FILE *losses; /* NULL: not asked for */
     uint64_t first, end;
     bool has_first;
-    double valid; /* latest validation loss, if has_valid */
+    struct np_score valid; /* the latest, if has_valid */
     bool has_valid;
 };
 

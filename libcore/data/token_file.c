@@ -1,6 +1,5 @@
 #include "data/token_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -50,12 +49,12 @@ static enum np_status read_header(struct np_token_file *file, struct np_error *e
     return NP_OK;
 }
 
-enum np_status np_token_file_init(struct np_token_file *file, char *take_path,
+enum np_status np_token_file_init(struct np_token_file *file, const char *path,
                                   enum np_data_kind kind, struct np_error *err)
 {
     enum np_status status;
     memset(file, 0, sizeof *file);
-    file->path = take_path;
+    file->path = path;
     NP_TRY(np_file_map_init(&file->map, file->path, err));
     file->width = 1;
     file->first = file->map.bytes;
@@ -71,7 +70,6 @@ out:
 void np_token_file_clear(struct np_token_file *file)
 {
     np_file_map_clear(&file->map);
-    free(file->path);
     memset(file, 0, sizeof *file);
 }
 

@@ -6,18 +6,6 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "ops/op.h"
-
-/* The largest scratch that any layer's operators need for one micro-batch. */
-static size_t work_floats(const struct np_supernet *net, size_t samples)
-{
-    size_t largest = 1;
-    for (int k = 0; k < net->kind_count; k++) {
-        size_t floats = np_op_sizes(&net->kinds[k], samples).work;
-        largest = floats > largest ? floats : largest;
-    }
-    return largest;
-}
 
 static enum np_status slots_new(struct np_engine *e, struct np_error *err)
 {
@@ -43,10 +31,9 @@ out:
 
 static enum np_status stages_new(struct np_engine *e, struct np_error *err)
 {
-    const struct np_recipe *recipe = e->config.net->recipe;
     int count = e->config.plan->stages;
-    size_t scratch = np_kernels_scratch_bytes((size_t)recipe->length, (size_t)recipe->width);
-    size_t work = work_floats(e->config.net, e->samples);
+    size_t scratch = np_ops_scratch_bytes(e->config.net);
+    size_t work = np_sweep_work_floats(e->config.net, e->samples);
     enum np_status status;
     NP_TRY(np_zalloc(&e->stages, (size_t)count, sizeof *e->stages, err));
     for (int k = 0; k < count; k++) {
@@ -76,7 +63,6 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->feed, NULL);
     e->samples = (size_t)(recipe->batch / plan->micro_batches);
-    e->activation = e->samples * (size_t)recipe->length * (size_t)recipe->width;
     e->slot_count = (size_t)(plan->window + plan->lookahead);
     NP_TRY(np_plan_sched_config(&sched, plan, config->net, err));
     NP_TRY(np_sched_new(&e->sched, &sched, err));

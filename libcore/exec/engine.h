@@ -3,24 +3,16 @@
  * One scheduler, one lock: a stage asks for its next task under the lock, runs it without, reports
  * it done under the lock again. Tasks last milliseconds, so the lock is never contended for long.
  *
- * Ownership of buffers: a cell holds what one position of one (step, member, micro-batch) needs;
- * the forward pass fills in x of the next cell, the backward pass dy of the previous one, and the
- * last pass that a cell takes part in empties it.
+ * Ownership of buffers: a slot has a cell (exec/sweep.h) for every position of every (member,
+ * micro-batch); when its step is complete they are empty again.
  */
 #ifndef NP_EXEC_ENGINE_H
 #define NP_EXEC_ENGINE_H
 
 #include <pthread.h>
 
-#include "exec/crew.h"
-#include "exec/pool.h"
 #include "exec/step.h"
-#include "exec/train.h"
-
-struct np_cell {
-    struct np_buffer *x, *dy, *saved, *delta;
-    struct np_buffer *ids; /* stem and head: int32 tokens, then targets */
-};
+#include "exec/sweep.h"
 
 /* One known step. */
 struct np_slot {
@@ -49,9 +41,8 @@ struct np_engine {
     struct np_state *state;
     struct np_sched *sched;
     struct np_pool *pool;
-    size_t samples;    /* of a micro-batch */
-    size_t activation; /* floats of one micro-batch's activation */
-    uint64_t base;     /* the scheduler's step 0 */
+    size_t samples; /* of a micro-batch */
+    uint64_t base;  /* the scheduler's step 0 */
     bool begun;
     size_t slot_count;
     struct np_slot *slots;

@@ -1,118 +1,171 @@
 /* Evaluation: the forward pass alone, one subnet after another. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "exec/crew.h"
 #include "exec/step.h"
-#include "exec/work.h"
+#include "exec/sweep.h"
 
 struct eval {
     const struct np_train_config *config;
-    struct np_state *state;
-    struct np_crew *crew;
-    float *x, *y, *saved, *work, *grain_loss;
-    int32_t *tokens, *targets;
+    const struct np_supernet *net;
+    struct np_sweep sweep;
+    struct np_batch batch;
+    float *batch_slab;
+    struct np_cell *cells; /* [positions] */
+    uint16_t *choices;     /* [positions] */
+    float **stats;         /* [positions], where a candidate has a batch norm */
+    size_t *stats_floats;  /* [positions] */
+    float *grain_loss;
+    int32_t *hits;
 };
 
-static enum np_status eval_init(struct eval *e, int threads, struct np_error *err)
+/* Room for the statistics of each position's largest candidate. */
+static enum np_status stats_new(struct eval *e, struct np_error *err)
 {
-    const struct np_supernet *net = e->config->net;
-    const struct np_recipe *recipe = net->recipe;
-    size_t rows = (size_t)recipe->batch * (size_t)recipe->length;
-    size_t width = (size_t)recipe->width, saved = 1, work = 1;
+    size_t positions = (size_t)e->net->positions;
     enum np_status status;
-    for (int k = 0; k < net->kind_count; k++) {
-        struct np_op_sizes sizes = np_op_sizes(&net->kinds[k], (size_t)recipe->batch);
-        saved = sizes.saved > saved ? sizes.saved : saved;
-        work = sizes.work > work ? sizes.work : work;
+    NP_TRY(np_zalloc(&e->stats, positions, sizeof *e->stats, err));
+    NP_TRY(np_zalloc(&e->stats_floats, positions, sizeof *e->stats_floats, err));
+    for (int p = 0; p < e->net->positions; p++) {
+        for (uint32_t l = e->net->layer_first[p]; l < e->net->layer_first[p + 1]; l++) {
+            size_t floats = np_supernet_kind(e->net, l)->norm_floats;
+            if (floats > e->stats_floats[p])
+                e->stats_floats[p] = floats;
+        }
+        if (e->stats_floats[p])
+            NP_TRY(np_alloc(&e->stats[p], e->stats_floats[p], sizeof(float), err));
     }
-    NP_TRY(np_crew_new(&e->crew, threads, np_kernels_scratch_bytes((size_t)recipe->length, width),
-                       err));
-    NP_TRY(np_alloc(&e->x, rows, width * sizeof(float), err));
-    NP_TRY(np_alloc(&e->y, rows, width * sizeof(float), err));
-    NP_TRY(np_alloc(&e->saved, saved, sizeof(float), err));
-    NP_TRY(np_alloc(&e->work, work, sizeof(float), err));
-    NP_TRY(np_alloc(&e->tokens, rows, sizeof *e->tokens, err));
-    NP_TRY(np_alloc(&e->targets, rows, sizeof *e->targets, err));
-    NP_TRY(np_alloc(&e->grain_loss, (size_t)(recipe->batch / recipe->grain), sizeof(float), err));
+    e->sweep.norm_stats = e->stats;
+out:
+    return status;
+}
+
+static enum np_status eval_init(struct eval *e, const struct np_train_config *config,
+                                struct np_state *state, int threads, struct np_error *err)
+{
+    const struct np_supernet *net = config->net;
+    const struct np_recipe *recipe = net->recipe;
+    size_t samples = (size_t)recipe->batch, positions = (size_t)net->positions;
+    enum np_status status;
+    *e = (struct eval){.config = config, .net = net};
+    e->sweep =
+        (struct np_sweep){.config = config, .state = state, .samples = samples, .evaluates = true};
+    NP_TRY(np_crew_new(&e->sweep.crew, threads < NP_MAX_TEAM ? threads : NP_MAX_TEAM,
+                       np_ops_scratch_bytes(net), err));
+    NP_TRY(np_pool_new(&e->sweep.pool, err));
+    NP_TRY(np_alloc(&e->sweep.work, np_sweep_work_floats(net, samples), sizeof(float), err));
+    NP_TRY(np_alloc(&e->batch_slab, np_batch_lay(&e->batch, recipe, samples, true, true, NULL),
+                    sizeof(float), err));
+    NP_TRY(np_zalloc(&e->cells, positions, sizeof *e->cells, err));
+    NP_TRY(np_zalloc(&e->choices, positions, sizeof *e->choices, err));
+    NP_TRY(np_alloc(&e->grain_loss, samples / (size_t)recipe->grain, sizeof(float), err));
+    NP_TRY(np_alloc(&e->hits, samples * np_batch_targets(recipe), sizeof *e->hits, err));
+    NP_TRY(stats_new(e, err));
+    np_batch_lay(&e->batch, recipe, samples, true, true, e->batch_slab);
+    e->sweep.batch = &e->batch;
+    e->sweep.choices = e->choices;
+    e->sweep.cells = e->cells;
+    e->sweep.grain_loss = e->grain_loss;
+    e->sweep.hits = e->hits;
 out:
     return status;
 }
 
 static void eval_clear(struct eval *e)
 {
-    np_crew_free(e->crew);
-    free(e->x);
-    free(e->y);
-    free(e->saved);
-    free(e->work);
-    free(e->tokens);
-    free(e->targets);
+    np_crew_free(e->sweep.crew);
+    np_pool_free(e->sweep.pool);
+    free(e->sweep.work);
+    free(e->batch_slab);
+    free(e->cells);
+    free(e->choices);
+    for (int p = 0; e->stats && p < e->net->positions; p++)
+        free(e->stats[p]);
+    free(e->stats);
+    free(e->stats_floats);
     free(e->grain_loss);
+    free(e->hits);
 }
 
-/* The loss of one subnet on the batch in tokens and targets. */
-static enum np_status eval_batch(struct eval *e, float *loss, const uint16_t *blocks,
-                                 struct np_error *err)
+/* The subnet on batch `index` of `total`; what it gives is in grain_loss and hits. */
+static enum np_status run_batch(struct eval *e, const struct np_data *data, uint64_t index,
+                                uint64_t total, struct np_error *err)
 {
-    const struct np_supernet *net = e->config->net;
-    const struct np_recipe *recipe = net->recipe;
-    for (int p = 0; p < net->positions; p++) {
-        bool head = p == net->positions - 1;
-        uint32_t layer = net->layer_first[p] + (p > 0 && !head ? blocks[p - 1] : 0u);
-        struct np_work_result result;
-        struct np_work work = {.state = e->state,
-                               .version = e->state->layers[layer].updates,
-                               .forward = true,
-                               .x = p > 0 ? e->x : NULL,
-                               .y = head ? NULL : e->y,
-                               .grain_loss = head ? e->grain_loss : NULL,
-                               .call = {.kernels = e->config->kernels,
-                                        .samples = (size_t)recipe->batch,
-                                        .grain = (size_t)recipe->grain,
-                                        .layer = layer,
-                                        .tokens = e->tokens,
-                                        .targets = e->targets,
-                                        .loss = e->y,
-                                        .smoothing = (float)recipe->label_smoothing,
-                                        .saved = e->saved,
-                                        .work = e->work}};
-        if (np_supernet_kind(net, layer)->spec.op == NP_OP_IDENTITY)
-            continue;
-        enum np_status status = np_work_run(&result, e->crew, &work, err);
-        if (status != NP_OK)
-            return status;
-        float *swap = e->x;
-        e->x = e->y;
-        e->y = swap;
+    const struct np_train_hooks *hooks = &e->config->hooks;
+    enum np_status status = NP_OK;
+    bool finite = true; /* a loss that is not says it itself */
+    if (hooks->stop && hooks->stop(hooks->context))
+        return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
+    np_data_eval_batch(data, &e->batch, index, e->sweep.samples, total * e->sweep.samples);
+    for (int p = 0; p < e->net->positions; p++) {
+        NP_TRY(np_sweep_forward(&e->sweep, p, &finite, err));
+        np_cell_empty(e->sweep.pool, &e->cells[p]);
     }
-    *loss = np_step_loss(recipe, e->grain_loss);
-    return NP_OK;
+out:
+    return status;
 }
 
-enum np_status np_evaluate(double *losses, const struct np_train_config *config,
-                           struct np_state *state, const struct np_corpus *corpus, int threads,
+/* Batch norm's statistics of the subnet. */
+static enum np_status calibrate(struct eval *e, struct np_error *err)
+{
+    uint64_t batches = (uint64_t)e->net->recipe->calibration;
+    enum np_status status = NP_OK;
+    for (int p = 0; p < e->net->positions; p++)
+        if (e->stats[p])
+            memset(e->stats[p], 0, e->stats_floats[p] * sizeof(float));
+    e->sweep.norm = NP_NORM_SUM;
+    for (uint64_t b = 0; b < batches; b++)
+        NP_TRY(run_batch(e, e->config->data, b, batches, err));
+    for (int p = 0; p < e->net->positions; p++)
+        for (size_t i = 0; i < e->stats_floats[p]; i++)
+            e->stats[p][i] = e->stats[p][i] / (float)batches;
+    e->sweep.norm = NP_NORM_FIXED;
+out:
+    return status;
+}
+
+static bool has_batch_norm(const struct eval *e)
+{
+    for (int p = 0; p < e->net->positions; p++)
+        if (np_supernet_kind(e->net, np_step_layer(e->net, e->choices, p))->norm_floats)
+            return true;
+    return false;
+}
+
+static enum np_status evaluate_subnet(struct np_score *score, struct eval *e,
+                                      const struct np_data *data, uint64_t batches,
+                                      struct np_error *err)
+{
+    size_t targets = e->sweep.samples * np_batch_targets(e->net->recipe);
+    uint64_t hits = 0;
+    double loss = 0;
+    enum np_status status = NP_OK;
+    if (has_batch_norm(e))
+        NP_TRY(calibrate(e, err));
+    for (uint64_t b = 0; b < batches; b++) {
+        NP_TRY(run_batch(e, data, b, batches, err));
+        loss += (double)np_step_loss(e->net->recipe, e->grain_loss) / (double)batches;
+        for (size_t i = 0; i < targets; i++)
+            hits += (uint64_t)e->hits[i];
+    }
+    *score = (struct np_score){loss, (double)hits / (double)(targets * batches)};
+out:
+    return status;
+}
+
+enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
+                           struct np_state *state, const struct np_data *data, int threads,
                            const uint16_t *choices, size_t count, uint64_t batches,
                            struct np_error *err)
 {
-    struct eval e = {.config = config, .state = state};
-    const struct np_train_hooks *hooks = &config->hooks;
+    struct eval e;
     size_t blocks = (size_t)config->net->positions - 2;
-    size_t batch = (size_t)config->net->recipe->batch;
     enum np_status status;
-    NP_TRY(eval_init(&e, threads < NP_MAX_TEAM ? threads : NP_MAX_TEAM, err));
+    NP_TRY(eval_init(&e, config, state, threads, err));
     for (size_t i = 0; i < count; i++) {
-        losses[i] = 0;
-        for (uint64_t b = 0; b < batches; b++) {
-            float loss;
-            if (hooks->stop && hooks->stop(hooks->context)) {
-                status = np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
-                goto out;
-            }
-            np_corpus_eval_batch(corpus, e.tokens, e.targets, b, batch, batches * batch);
-            NP_TRY(eval_batch(&e, &loss, choices + i * blocks, err));
-            losses[i] += (double)loss / (double)batches;
-        }
+        memcpy(e.choices + 1, choices + i * blocks, blocks * sizeof *choices);
+        NP_TRY(evaluate_subnet(&scores[i], &e, data, batches, err));
     }
 out:
     eval_clear(&e);

@@ -2,7 +2,7 @@
  *
  * Buffers come from free lists of size classes (four to a power of two) and go back to them; memory
  * is asked of the system only when more is in flight than ever before, so a steady pipeline
- * allocates nothing. Buffers are counted: an identity layer's output is its input.
+ * allocates nothing. Buffers are counted: a value has as many holders as cells that need it.
  *
  * Units     floats; every buffer starts on a cache line. Contents are undefined.
  * Errors    NP_EMEM.
@@ -13,6 +13,7 @@
 #define NP_EXEC_POOL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,11 @@ static inline struct np_buffer *np_buffer_hold(struct np_buffer *buffer)
 {
     atomic_fetch_add_explicit(&buffer->holders, 1, memory_order_relaxed);
     return buffer;
+}
+/* True if nobody else holds the buffer: what others did with it is done and seen. */
+static inline bool np_buffer_is_sole(struct np_buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->holders, memory_order_acquire) == 1;
 }
 /* *buffer becomes NULL; NULL is accepted. */
 void np_pool_drop(struct np_pool *pool, struct np_buffer **buffer);

@@ -2,33 +2,23 @@
  * loss, backward; gradients summed over members in order; then one update of every active layer.
  * No scheduler, no micro-batches, no second step in flight: short enough to be checked by eye. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "exec/crew.h"
-#include "exec/pool.h"
 #include "exec/step.h"
-#include "exec/work.h"
-
-struct place { /* one position of the member being trained */
-    struct np_buffer *x, *saved, *dy;
-};
+#include "exec/sweep.h"
 
 struct run {
     const struct np_train_config *config;
     const struct np_supernet *net;
     const struct np_recipe *recipe;
-    struct np_state *state;
-    struct np_crew *crew;
-    struct np_pool *pool;
-    struct place *places; /* [positions + 1] */
-    struct np_buffer **g; /* [members][positions], where the member owns the layer */
+    struct np_sweep sweep; /* of the member being trained */
+    struct np_batch batch; /* of the same */
+    float *batch_slab;
+    struct np_cell *cells; /* [positions] */
+    struct np_buffer **g;  /* [members][positions], where the member owns the layer */
     uint16_t *choices, *blocks;
-    int32_t *tokens, *targets;
     float *grain_loss, *losses;
     struct np_layer_print *prints;
-    size_t activation; /* floats of one activation: batch x T x C */
-    uint64_t step;
 };
 
 static enum np_status run_init(struct run *r, const struct np_train_config *config,
@@ -36,150 +26,90 @@ static enum np_status run_init(struct run *r, const struct np_train_config *conf
 {
     const struct np_supernet *net = config->net;
     const struct np_recipe *recipe = net->recipe;
-    size_t positions = (size_t)net->positions, members = (size_t)recipe->members;
-    size_t rows = (size_t)recipe->batch * (size_t)recipe->length;
+    size_t positions = (size_t)net->positions, places = (size_t)recipe->members * positions;
+    size_t samples = (size_t)recipe->batch;
     enum np_status status;
-    *r = (struct run){.config = config, .net = net, .recipe = recipe, .state = state};
-    r->activation = rows * (size_t)recipe->width;
-    NP_TRY(np_crew_new(&r->crew, config->plan->threads,
-                       np_kernels_scratch_bytes((size_t)recipe->length, (size_t)recipe->width),
-                       err));
-    NP_TRY(np_pool_new(&r->pool, err));
-    NP_TRY(np_zalloc(&r->places, positions + 1, sizeof *r->places, err));
-    NP_TRY(np_zalloc(&r->g, members * positions, sizeof *r->g, err));
-    NP_TRY(np_zalloc(&r->choices, members * positions, sizeof *r->choices, err));
-    NP_TRY(np_zalloc(&r->blocks, members * positions, sizeof *r->blocks, err));
-    NP_TRY(np_zalloc(&r->prints, members * positions, sizeof *r->prints, err));
-    NP_TRY(np_zalloc(&r->losses, members, sizeof *r->losses, err));
-    NP_TRY(np_zalloc(&r->tokens, rows, sizeof *r->tokens, err));
-    NP_TRY(np_zalloc(&r->targets, rows, sizeof *r->targets, err));
-    NP_TRY(np_zalloc(&r->grain_loss, (size_t)(recipe->batch / recipe->grain), sizeof(float), err));
+    *r = (struct run){.config = config, .net = net, .recipe = recipe};
+    r->sweep = (struct np_sweep){.config = config, .state = state, .samples = samples};
+    NP_TRY(np_crew_new(&r->sweep.crew, config->plan->threads, np_ops_scratch_bytes(net), err));
+    NP_TRY(np_pool_new(&r->sweep.pool, err));
+    NP_TRY(np_alloc(&r->sweep.work, np_sweep_work_floats(net, samples), sizeof(float), err));
+    NP_TRY(np_alloc(&r->batch_slab, np_batch_lay(&r->batch, recipe, samples, true, true, NULL),
+                    sizeof(float), err));
+    NP_TRY(np_zalloc(&r->cells, positions, sizeof *r->cells, err));
+    NP_TRY(np_zalloc(&r->g, places, sizeof *r->g, err));
+    NP_TRY(np_zalloc(&r->choices, places, sizeof *r->choices, err));
+    NP_TRY(np_zalloc(&r->blocks, places, sizeof *r->blocks, err));
+    NP_TRY(np_zalloc(&r->prints, places, sizeof *r->prints, err));
+    NP_TRY(np_zalloc(&r->losses, (size_t)recipe->members, sizeof *r->losses, err));
+    NP_TRY(np_zalloc(&r->grain_loss, samples / (size_t)recipe->grain, sizeof(float), err));
+    np_batch_lay(&r->batch, recipe, samples, true, true, r->batch_slab);
+    r->sweep.batch = &r->batch;
+    r->sweep.cells = r->cells;
+    r->sweep.grain_loss = r->grain_loss;
 out:
     return status;
 }
 
 static void run_clear(struct run *r)
 {
-    np_crew_free(r->crew);
-    np_pool_free(r->pool);
-    free(r->places);
+    np_crew_free(r->sweep.crew);
+    np_pool_free(r->sweep.pool);
+    free(r->sweep.work);
+    free(r->batch_slab);
+    free(r->cells);
     free(r->g);
     free(r->choices);
     free(r->blocks);
     free(r->prints);
     free(r->losses);
-    free(r->tokens);
-    free(r->targets);
     free(r->grain_loss);
 }
 
-/* The work on one position that all three passes begin with. */
-static struct np_work work_at(const struct run *r, int member, int position, uint32_t layer)
-{
-    size_t rows = (size_t)r->recipe->batch * (size_t)r->recipe->length;
-    return (struct np_work){.state = r->state,
-                            .version = np_step_version(r->state, position, layer, r->step),
-                            .lr = np_recipe_lr(r->recipe, r->step),
-                            .call = {.kernels = r->config->kernels,
-                                     .samples = (size_t)r->recipe->batch,
-                                     .grain = (size_t)r->recipe->grain,
-                                     .seed = r->recipe->seed,
-                                     .step = r->step,
-                                     .member = (uint32_t)member,
-                                     .layer = layer,
-                                     .train = true,
-                                     .tokens = r->tokens,
-                                     .targets = r->targets,
-                                     .smoothing = (float)r->recipe->label_smoothing,
-                                     .scale = 1.0f / (float)rows}};
-}
-
-static enum np_status fault(const struct run *r, int member, int position, const char *what,
+static enum np_status check(const struct run *r, bool finite, int position, const char *what,
                             struct np_error *err)
 {
     struct np_step_fault f = {
-        .step = r->step, .member = member, .position = position, .what = what};
-    return np_step_fault_error(&f, r->net, r->choices, err);
+        .step = r->sweep.step, .member = r->sweep.member, .position = position, .what = what};
+    return finite ? NP_OK : np_step_fault_error(&f, r->net, r->choices, err);
 }
 
-static enum np_status forward(struct run *r, int member, struct np_error *err)
+static void choose_member(struct run *r, int member)
 {
-    const uint16_t *choices = r->choices + member * r->net->positions;
+    r->sweep.member = member;
+    r->sweep.choices = r->choices + member * r->net->positions;
+}
+
+static enum np_status forward(struct run *r, struct np_error *err)
+{
     enum np_status status = NP_OK;
     for (int p = 0; p < r->net->positions; p++) {
-        uint32_t layer = np_step_layer(r->net, choices, p);
-        const struct np_kind *kind = np_supernet_kind(r->net, layer);
-        struct np_op_sizes sizes = np_op_sizes(kind, (size_t)r->recipe->batch);
-        struct place *here = &r->places[p], *next = here + 1;
-        struct np_work work = work_at(r, member, p, layer);
-        struct np_buffer *scratch = NULL;
-        struct np_work_result result;
-        NP_TRY(np_pool_get(r->pool, &next->x, r->activation, err));
-        NP_TRY(np_pool_get(r->pool, &here->saved, sizes.saved, err));
-        NP_TRY(np_pool_get(r->pool, &scratch, sizes.work + r->activation, err));
-        work.forward = true;
-        work.x = here->x ? here->x->data : NULL;
-        work.y = next->x->data;
-        work.call.saved = here->saved->data;
-        work.call.work = scratch->data;
-        if (p == r->net->positions - 1) {
-            work.call.loss = next->x->data;
-            work.grain_loss = r->grain_loss;
-        }
-        status = np_work_run(&result, r->crew, &work, err);
-        np_pool_drop(r->pool, &scratch);
-        if (status == NP_OK && !result.finite)
-            status = fault(r, member, p, "output", err);
-        NP_TRY(status);
+        bool finite = true;
+        NP_TRY(np_sweep_forward(&r->sweep, p, &finite, err));
+        NP_TRY(check(r, finite, p, "output", err));
     }
-    r->losses[member] = np_step_loss(r->recipe, r->grain_loss);
+    r->losses[r->sweep.member] = np_step_loss(r->recipe, r->grain_loss);
 out:
     return status;
 }
 
 /* Backward-input, then backward-weight, of every position from the head to the stem. */
-static enum np_status backward(struct run *r, int member, struct np_error *err)
+static enum np_status backward(struct run *r, struct np_error *err)
 {
-    const uint16_t *choices = r->choices + member * r->net->positions;
     enum np_status status = NP_OK;
     for (int p = r->net->positions - 1; p >= 0; p--) {
-        uint32_t layer = np_step_layer(r->net, choices, p);
-        const struct np_kind *kind = np_supernet_kind(r->net, layer);
-        struct np_op_sizes sizes = np_op_sizes(kind, (size_t)r->recipe->batch);
-        struct place *here = &r->places[p];
-        struct np_work work = work_at(r, member, p, layer);
-        struct np_buffer *delta = NULL, *scratch = NULL, *dx = NULL;
-        struct np_buffer **g;
-        struct np_work_result result;
-        int owner = np_step_owner(r->net, r->choices, member, p);
-        g = &r->g[owner * r->net->positions + p];
-        NP_TRY(np_pool_get(r->pool, &delta, sizes.delta, err));
-        NP_TRY(np_pool_get(r->pool, &scratch, sizes.work, err));
-        if (p > 0)
-            NP_TRY(np_pool_get(r->pool, &dx, r->activation, err));
-        work.backward = p > 0;
-        work.weight = np_step_trains(r->net, p, layer);
-        work.accumulate = owner != member;
-        if (work.weight && !work.accumulate)
-            NP_TRY(np_pool_get(r->pool, g, kind->floats, err));
-        work.x = here->x ? here->x->data : NULL;
-        work.dy = here->dy ? here->dy->data : NULL;
-        work.dx = dx ? dx->data : NULL;
-        work.g = work.weight ? (*g)->data : NULL;
-        work.call.saved = here->saved->data;
-        work.call.delta = delta->data;
-        work.call.work = scratch->data;
-        status = np_work_run(&result, r->crew, &work, err);
-        if (status == NP_OK && !result.finite)
-            status = fault(r, member, p, "gradient", err);
-        np_pool_drop(r->pool, &delta);
-        np_pool_drop(r->pool, &scratch);
-        np_pool_drop(r->pool, &here->dy);
-        np_pool_drop(r->pool, &here->saved);
-        np_pool_drop(r->pool, &here[1].x);
-        if (p > 0)
-            r->places[p - 1].dy = dx;
-        NP_TRY(status);
+        uint32_t layer = np_step_layer(r->net, r->sweep.choices, p);
+        int member = r->sweep.member, owner = np_step_owner(r->net, r->choices, member, p);
+        struct np_buffer **g = &r->g[owner * r->net->positions + p];
+        bool finite = true;
+        NP_TRY(np_sweep_backward(&r->sweep, p, &finite, err));
+        NP_TRY(check(r, finite, p, "gradient", err));
+        if (!np_step_trains(r->net, p, layer))
+            continue;
+        if (owner == member)
+            NP_TRY(np_pool_get(r->sweep.pool, g, np_supernet_kind(r->net, layer)->floats, err));
+        NP_TRY(np_sweep_weight(&r->sweep, p, (*g)->data, owner != member, &finite, err));
+        NP_TRY(check(r, finite, p, "gradient", err));
     }
 out:
     return status;
@@ -190,23 +120,18 @@ static enum np_status update(struct run *r, struct np_step_record *record, struc
 {
     enum np_status status = NP_OK;
     for (int i = 0; i < r->recipe->members * r->net->positions; i++) {
-        int member = i / r->net->positions, p = i % r->net->positions;
-        uint32_t layer = np_step_layer(r->net, r->choices + member * r->net->positions, p);
-        struct np_work work = work_at(r, member, p, layer);
-        struct np_work_result result;
+        int p = i % r->net->positions;
+        uint64_t fingerprint;
+        bool finite = true;
         if (!r->g[i])
             continue;
-        work.update = true;
-        work.g = r->g[i]->data;
-        NP_TRY(np_work_run(&result, r->crew, &work, err));
-        np_pool_drop(r->pool, &r->g[i]);
-        if (!result.finite) {
-            status = fault(r, member, p, "update", err);
-            goto out;
-        }
-        record->fingerprint += result.fingerprint;
+        choose_member(r, i / r->net->positions);
+        NP_TRY(np_sweep_update(&r->sweep, p, r->g[i]->data, &fingerprint, &finite, err));
+        np_pool_drop(r->sweep.pool, &r->g[i]);
+        NP_TRY(check(r, finite, p, "update", err));
+        record->fingerprint += fingerprint;
         r->prints[record->layer_count++] =
-            (struct np_layer_print){.layer = layer, .fingerprint = result.fingerprint};
+            (struct np_layer_print){np_step_layer(r->net, r->sweep.choices, p), fingerprint};
     }
 out:
     return status;
@@ -214,17 +139,18 @@ out:
 
 static enum np_status train_step(struct run *r, struct np_error *err)
 {
-    struct np_step_record record = {.step = r->step,
-                                    .lr = np_recipe_lr(r->recipe, r->step),
+    struct np_step_record record = {.step = r->sweep.step,
+                                    .lr = np_recipe_lr(r->recipe, r->sweep.step),
                                     .members = r->recipe->members,
                                     .losses = r->losses,
                                     .layers = r->prints};
     enum np_status status;
     for (int member = 0; member < r->recipe->members; member++) {
-        np_corpus_batch(r->config->corpus, r->tokens, r->targets, r->recipe->seed, r->step,
-                        (uint32_t)member, 0, (size_t)r->recipe->batch);
-        NP_TRY(forward(r, member, err));
-        NP_TRY(backward(r, member, err));
+        choose_member(r, member);
+        np_data_batch(r->config->data, &r->batch, r->recipe->seed, r->sweep.step, (uint32_t)member,
+                      0, r->sweep.samples);
+        NP_TRY(forward(r, err));
+        NP_TRY(backward(r, err));
     }
     NP_TRY(update(r, &record, err));
     np_step_sort_prints(r->prints, record.layer_count);
@@ -241,10 +167,10 @@ enum np_status np_train_sequential(const struct np_train_config *config, struct 
     bool more = true;
     enum np_status status = run_init(&r, config, state, err);
     *next = first;
-    for (r.step = first; status == NP_OK && r.step < end; r.step++, *next = r.step) {
+    for (r.sweep.step = first; status == NP_OK && r.sweep.step < end; *next = ++r.sweep.step) {
         if (config->hooks.stop && config->hooks.stop(config->hooks.context)) {
             status = np_fail(err, NP_ESTOP, "stopped on request after step %llu",
-                             (unsigned long long)r.step);
+                             (unsigned long long)r.sweep.step);
             break;
         }
         NP_TRY(np_step_read(r.net, stream, r.choices, r.blocks, &more, err));

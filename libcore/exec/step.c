@@ -42,7 +42,7 @@ float np_step_loss(const struct np_recipe *recipe, const float *grain_loss)
     float sum = grain_loss[0];
     for (int i = 1; i < recipe->batch / recipe->grain; i++)
         sum = sum + grain_loss[i];
-    return sum / (float)((size_t)recipe->batch * (size_t)recipe->length);
+    return sum / (float)((size_t)recipe->batch * np_batch_targets(recipe));
 }
 
 static int by_layer(const void *a, const void *b)
@@ -64,9 +64,12 @@ bool np_step_fault_before(const struct np_step_fault *a, const struct np_step_fa
         return b->update;
     if (a->member != b->member)
         return a->member < b->member;
-    if (a->pass != b->pass)
-        return a->pass < b->pass;
-    return a->pass == NP_TASK_B ? a->position > b->position : a->position < b->position;
+    bool forward = a->pass == NP_TASK_F;
+    if (!a->update && forward != (b->pass == NP_TASK_F))
+        return forward;
+    if (a->position != b->position)
+        return a->update || forward ? a->position < b->position : a->position > b->position;
+    return a->pass < b->pass;
 }
 
 /* "3 1 0 2", cut with dots when it does not fit. */

@@ -36,7 +36,7 @@ int np_step_owner(const struct np_supernet *net, const uint16_t *choices, int me
 enum np_status np_step_read(const struct np_supernet *net, struct np_stream *stream,
                             uint16_t *choices, uint16_t *blocks, bool *more, struct np_error *err);
 
-/* A member's loss: its grains' losses added in order, divided by its rows. */
+/* A member's loss: its grains' losses added in order, divided by its targets. */
 float np_step_loss(const struct np_recipe *recipe, const float *grain_loss);
 
 /* By layer number: the order of a step record. */
@@ -47,7 +47,7 @@ struct np_step_fault {
     uint64_t step;
     bool update; /* met in an update: these come after all members' passes */
     int member;
-    enum np_task_kind pass; /* within a member: F by position, then B from the head down */
+    enum np_task_kind pass; /* within a member: F by position, then B and W from the head down */
     int position;
     const char *what; /* "output", "gradient", "update" */
 };

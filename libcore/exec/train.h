@@ -3,7 +3,7 @@
  * Both train steps first .. end-1 of a stream on a state and report each step, in step order, with
  * the same values bit for bit.
  *
- * Order     the loss of a member is its grains' lane sums added in order, divided by its rows.
+ * Order     the loss of a member is its grains' lane sums added in order, divided by its targets.
  * Errors    NP_ENAN names step, subnet and layer; NP_ESTOP when hooks.stop said so, and what the
  *           stream returned: all steps up to *next are complete; what a hook returned.
  * Threads   hooks are called by one thread at a time, not always the same.
@@ -11,7 +11,7 @@
 #ifndef NP_EXEC_TRAIN_H
 #define NP_EXEC_TRAIN_H
 
-#include "data/corpus.h"
+#include "data/data.h"
 #include "exec/state.h"
 #include "plan/plan.h"
 #include "sched/timeline.h"
@@ -50,7 +50,7 @@ struct np_span_log {
 
 struct np_train_config {
     const struct np_supernet *net;
-    const struct np_corpus *corpus;
+    const struct np_data *data; /* to train on */
     const struct np_kernels *kernels;
     const struct np_plan *plan; /* the engine's; the reference uses its threads alone */
     struct np_train_hooks hooks;
@@ -79,12 +79,18 @@ struct np_train_times np_engine_times(const struct np_engine *engine);
 /* Bytes of activations and gradients that were ever in flight at once. */
 uint64_t np_engine_pool_bytes(const struct np_engine *engine);
 
-/* The mean losses of `count` subnets (choices[count][blocks]) over the same `batches` evaluation
- * batches of a corpus, without dropout; on a crew of `threads`, or as many as a team may have.
- * NP_ESTOP when hooks.stop said so. The state is not changed, but layers that no step has used yet
- * are made. */
-enum np_status np_evaluate(double *losses, const struct np_train_config *config,
-                           struct np_state *state, const struct np_corpus *corpus, int threads,
+/* What a subnet reaches: the mean loss, and the share of targets that it finds the likeliest. */
+struct np_score {
+    double loss, accuracy;
+};
+
+/* The scores of `count` subnets (choices[count][blocks]) over the same `batches` evaluation batches
+ * of `data`, without dropout; on a crew of `threads`, or as many as a team may have. Batch norm's
+ * statistics are each subnet's own: the mean over those of recipe->calibration evaluation batches
+ * of config->data. NP_ESTOP when hooks.stop said so. The state is not changed, but layers that no
+ * step has used yet are made. */
+enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
+                           struct np_state *state, const struct np_data *data, int threads,
                            const uint16_t *choices, size_t count, uint64_t batches,
                            struct np_error *err);
 

@@ -11,13 +11,36 @@ struct job {
     struct np_error *err;
 };
 
+static bool run_call(struct job *job, const struct np_op_call *call)
+{
+    const struct np_work *w = job->work;
+    uint64_t fingerprint = 0;
+    bool finite = true;
+    switch (w->kind) {
+    case NP_WORK_FORWARD:
+        finite = np_op_forward(call, &w->forward);
+        if (w->grain_loss)
+            np_op_grain_losses(call, w->grain_loss);
+        break;
+    case NP_WORK_BACKWARD:
+        finite = np_op_backward(call, &w->backward);
+        break;
+    case NP_WORK_WEIGHT:
+        finite = np_op_weight(call, w->g, &w->backward, w->accumulate);
+        break;
+    case NP_WORK_UPDATE:
+        finite = np_state_update(w->state, call->kernels, call->team, call->layer, w->g, w->lr,
+                                 job->agreed, &fingerprint);
+        atomic_fetch_add_explicit(&job->fingerprint, fingerprint, memory_order_relaxed);
+    }
+    return finite;
+}
+
 static void run_member(struct np_team *team, void *argument)
 {
     struct job *job = argument;
     const struct np_work *w = job->work;
     struct np_op_call call = w->call;
-    bool finite = true;
-    uint64_t fingerprint = 0;
     enum np_status status =
         np_state_ready(w->state, call.kernels, team, call.layer, team->rank == 0 ? job->err : NULL);
     if (team->rank == 0)
@@ -28,21 +51,8 @@ static void run_member(struct np_team *team, void *argument)
     call.kind = np_supernet_kind(w->state->net, call.layer);
     if (call.kind->floats)
         call.w = np_state_weights(w->state, call.layer, w->version);
-    if (w->forward)
-        finite = np_op_forward(&call, w->y, w->x) && finite;
-    if (w->grain_loss)
-        np_op_grain_losses(&call, w->grain_loss);
-    if (w->backward)
-        finite = np_op_backward(&call, w->dx, w->x, w->dy) && finite;
-    if (w->weight)
-        np_op_weight(&call, w->g, w->x, w->dy, w->accumulate);
-    if (w->update)
-        finite = np_state_update(w->state, call.kernels, team, call.layer, w->g, w->lr, job->agreed,
-                                 &fingerprint) &&
-                 finite;
-    if (!finite)
+    if (!run_call(job, &call))
         atomic_store_explicit(&job->not_finite, true, memory_order_relaxed);
-    atomic_fetch_add_explicit(&job->fingerprint, fingerprint, memory_order_relaxed);
 }
 
 enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
@@ -58,4 +68,36 @@ enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
     result->finite = !atomic_load(&job.not_finite);
     result->fingerprint = atomic_load(&job.fingerprint);
     return job.status;
+}
+
+struct sum {
+    const struct np_kernels *kernels;
+    float *y;
+    const float *a, *b; /* NULL: y = +0 */
+    size_t count;
+    atomic_bool not_finite;
+};
+
+static void sum_member(struct np_team *team, void *argument)
+{
+    struct sum *s = argument;
+    if (!s->a)
+        s->kernels->zero(team, s->y, s->count);
+    else if (!s->kernels->add(team, NP_ACT_NONE, s->y, NULL, s->a, s->b, s->count))
+        atomic_store_explicit(&s->not_finite, true, memory_order_relaxed);
+}
+
+bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
+                 const float *b, size_t count)
+{
+    struct sum sum = {.kernels = kernels, .y = y, .a = a, .b = b, .count = count};
+    atomic_init(&sum.not_finite, false);
+    np_crew_run(crew, sum_member, &sum);
+    return !atomic_load(&sum.not_finite);
+}
+
+void np_work_zero(struct np_crew *crew, const struct np_kernels *kernels, float *y, size_t count)
+{
+    struct sum sum = {.kernels = kernels, .y = y, .count = count};
+    np_crew_run(crew, sum_member, &sum);
 }

@@ -1,4 +1,4 @@
-/* One piece of work on one layer: an operator call on a crew, with the layer's weights.
+/* One piece of work on a crew: an operator call with its layer's weights, or a sum of gradients.
  *
  * Errors    NP_EMEM when a layer's weights cannot be made.
  * Ownership buffers are borrowed for the call.
@@ -11,17 +11,24 @@
 #include "exec/state.h"
 #include "ops/op.h"
 
+enum np_work_kind {
+    NP_WORK_FORWARD,
+    NP_WORK_BACKWARD,
+    NP_WORK_WEIGHT, /* onto g if `accumulate` */
+    NP_WORK_UPDATE  /* from g */
+};
+
 struct np_work {
+    enum np_work_kind kind;
     struct np_op_call call; /* team, kind and w are filled in */
     struct np_state *state;
-    uint64_t version; /* of the weights, for F and B */
-    /* what is to be done, in this order */
-    bool forward, backward, weight, update;
-    float *y, *dx, *g;
-    const float *x, *dy;
-    float *grain_loss; /* F of the head */
-    bool accumulate;   /* of weight */
-    float lr;          /* of update */
+    uint64_t version; /* of the weights that F and B read */
+    struct np_op_forward forward;
+    struct np_op_backward backward; /* of W, too */
+    float *grain_loss;              /* F of the head, else NULL */
+    float *g;
+    bool accumulate;
+    float lr;
 };
 
 struct np_work_result {
@@ -31,5 +38,10 @@ struct np_work_result {
 
 enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
                            const struct np_work *work, struct np_error *err);
+
+/* y = a + b, y = +0; y may be a. False if a sum is not finite. */
+bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
+                 const float *b, size_t count);
+void np_work_zero(struct np_crew *crew, const struct np_kernels *kernels, float *y, size_t count);
 
 #endif

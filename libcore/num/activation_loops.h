@@ -1,77 +1,86 @@
-/* Kernels of num/kernels.h: activations, gated or not, with their bias, and their gradients. */
+/* Kernels of num/kernels.h: activations and their gradients, gated units. */
 #ifndef NP_NUM_ACTIVATION_LOOPS_H
 #define NP_NUM_ACTIVATION_LOOPS_H
 
-#include "num/elementary.h"
+#include "num/activation.h"
 #include "num/loops.h"
 
-/* kind is a constant wherever these are inlined: no choice is left inside a loop. */
-NP_INLINE float act(enum np_act kind, float u)
+NP_INLINE bool act_range(enum np_act kind, float *y, const float *x, struct np_share range)
 {
-    return kind == NP_ACT_RELU ? np_reluf(u) : kind == NP_ACT_GELU ? np_geluf(u) : np_swishf(u);
-}
-
-NP_INLINE float act_derivative(enum np_act kind, float u)
-{
-    return kind == NP_ACT_RELU   ? np_relu_gradf(u)
-           : kind == NP_ACT_GELU ? np_gelu_gradf(u)
-                                 : np_swish_gradf(u);
-}
-
-NP_INLINE void bias_act_rows(enum np_act kind, float *y, float *x, const float *bias,
-                             struct np_share rows, size_t cols)
-{
-    for (size_t r = rows.begin; r < rows.end; r++) {
-        float *u = x + r * cols, *out = y + r * cols;
-        NP_INDEPENDENT
-        for (size_t j = 0; j < cols; j++) {
-            float sum = u[j] + bias[j];
-            u[j] = sum;
-            out[j] = act(kind, sum);
-        }
-    }
-}
-
-static void bias_act(struct np_team *team, enum np_act kind, float *y, float *x, const float *bias,
-                     size_t rows, size_t cols)
-{
-    struct np_share share = np_team_share(team, rows, 1);
-    switch (kind) {
-    case NP_ACT_RELU:
-        bias_act_rows(NP_ACT_RELU, y, x, bias, share, cols);
-        break;
-    case NP_ACT_GELU:
-        bias_act_rows(NP_ACT_GELU, y, x, bias, share, cols);
-        break;
-    case NP_ACT_SWISH:
-        bias_act_rows(NP_ACT_SWISH, y, x, bias, share, cols);
-        break;
-    }
-}
-
-NP_INLINE void act_grad_range(enum np_act kind, float *dx, const float *u, const float *dy,
-                              struct np_share range)
-{
+    uint32_t bad = 0;
     NP_INDEPENDENT
-    for (size_t i = range.begin; i < range.end; i++)
-        dx[i] = dy[i] * act_derivative(kind, u[i]);
+    for (size_t i = range.begin; i < range.end; i++) {
+        bad |= np_not_finite(x[i]);
+        y[i] = np_act(kind, x[i]);
+    }
+    return !bad;
 }
 
-static void act_grad(struct np_team *team, enum np_act kind, float *dx, const float *u,
-                     const float *dy, size_t count)
+static bool act(struct np_team *team, enum np_act kind, float *y, const float *x, size_t count)
 {
     struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
-    switch (kind) {
-    case NP_ACT_RELU:
-        act_grad_range(NP_ACT_RELU, dx, u, dy, share);
-        break;
-    case NP_ACT_GELU:
-        act_grad_range(NP_ACT_GELU, dx, u, dy, share);
-        break;
-    case NP_ACT_SWISH:
-        act_grad_range(NP_ACT_SWISH, dx, u, dy, share);
-        break;
+    bool ok = true;
+#define CALL(constant) ok = act_range(constant, y, x, share)
+    NP_ACT_EACH(kind, CALL);
+#undef CALL
+    return ok;
+}
+
+/* base is NULL wherever based is false. */
+NP_INLINE bool act_grad_range(enum np_act kind, bool based, float *dx, const float *base,
+                              const float *u, const float *dy, struct np_share range)
+{
+    uint32_t bad = 0;
+    NP_INDEPENDENT
+    for (size_t i = range.begin; i < range.end; i++) {
+        float d = dy[i] * np_act_grad(kind, u[i]);
+        d = based ? base[i] + d : d;
+        dx[i] = d;
+        bad |= np_not_finite(d);
     }
+    return !bad;
+}
+
+static bool act_grad(struct np_team *team, enum np_act kind, float *dx, const float *base,
+                     const float *u, const float *dy, size_t count)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    bool ok = true;
+#define CALL(constant)                                                                             \
+    ok = base ? act_grad_range(constant, true, dx, base, u, dy, share)                             \
+              : act_grad_range(constant, false, dx, NULL, u, dy, share)
+    NP_ACT_EACH(kind, CALL);
+#undef CALL
+    return ok;
+}
+
+/* kept is NULL wherever keep is false. */
+NP_INLINE bool add_range(enum np_act kind, bool keep, float *y, float *kept, const float *a,
+                         const float *b, struct np_share range)
+{
+    uint32_t bad = 0;
+    NP_INDEPENDENT
+    for (size_t i = range.begin; i < range.end; i++) {
+        float sum = a[i] + b[i];
+        bad |= np_not_finite(sum);
+        if (keep)
+            kept[i] = sum;
+        y[i] = np_act(kind, sum);
+    }
+    return !bad;
+}
+
+static bool add(struct np_team *team, enum np_act kind, float *y, float *kept, const float *a,
+                const float *b, size_t count)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    bool ok = true;
+#define CALL(constant)                                                                             \
+    ok = kept && constant != NP_ACT_NONE ? add_range(constant, true, y, kept, a, b, share)         \
+                                         : add_range(constant, false, y, NULL, a, b, share)
+    NP_ACT_EACH(kind, CALL);
+#undef CALL
+    return ok;
 }
 
 static void bias_glu(struct np_team *team, float *y, float *u, const float *bias, size_t rows,

@@ -1,4 +1,4 @@
-/* Body of attention_avx2.c and attention_avx512.c.
+/* Body of attention_<isa>.c.
  *
  * A member takes whole heads. A head's operands are packed once; its rows are worked off in tiles of
  * NP_ATTN_TILE queries, in the backward in blocks of NP_KC queries, which are the chunks of the sums
@@ -42,11 +42,12 @@ struct scratch {
 static struct scratch carve(const struct np_team *team, const struct np_head *h)
 {
     struct scratch s;
-    size_t length = round_up(h->length, NP_GEMM_NR);
+    size_t longer = h->queries > h->keys ? h->queries : h->keys;
+    size_t operand = round_up(longer, NP_GEMM_NR) * round_up(h->width, NP_GEMM_NR);
     float *at = team->scratch;
-    for (size_t i = 0; i < NP_ATTENTION_PACKED; i++, at += length * round_up(h->width, NP_GEMM_NR))
+    for (size_t i = 0; i < NP_ATTENTION_PACKED; i++, at += operand)
         s.operands[i] = at;
-    s.ld = length + NP_GEMM_PAD;
+    s.ld = round_up(h->keys, NP_GEMM_NR) + NP_GEMM_PAD;
     s.p = at;
     s.dp = at + NP_KC * s.ld;
     return s;
@@ -149,40 +150,47 @@ static void fill(float *x, size_t begin, size_t end, float value)
         x[begin] = value;
 }
 
-/* Scores of query i to its probabilities. The row is padded to `end`: e is never negative, so its
- * lanes may add +0 for the keys after i. */
-static void softmax_row(float *s, float stats[2], size_t i, size_t end, float scale)
+/* Scores of a query that sees `seen` keys to its probabilities. The row is padded to `end`: e is
+ * never negative, so its lanes may add +0 for keys that are not seen. */
+static void softmax_row(float *s, float stats[2], size_t seen, size_t end, float scale)
 {
-    fill(s, i + 1, end, s[0]);
+    fill(s, seen, end, s[0]);
     stats[0] = scale_max(s, end, scale);
     exponentials(s, end, stats[0]);
-    fill(s, i + 1, end, 0);
+    fill(s, seen, end, 0);
     stats[1] = sum_row(s, end);
     probabilities(s, end, stats[1]);
+}
+
+/* The queries i.. that are worked off together end here. */
+static size_t tile_end(const struct np_head *h, size_t i)
+{
+    return np_min(i + NP_ATTN_TILE, h->queries);
 }
 
 /* Rows of scores q k (or dout v) of the tile of queries i..; key columns of whole slivers. */
 static void score_tile(float *s, size_t ld, const float *rows, size_t ld_rows,
                        const struct np_head *h, const struct packed *keys, size_t i)
 {
-    size_t end = np_tile_end(h, i);
     struct product x = {.c = s, .ldc = ld, .a = rows + i * ld_rows, .a_row = ld_rows, .a_col = 1};
-    x.m = end - i;
-    x.n = round_up(end, NR);
+    x.m = tile_end(h, i) - i;
+    x.n = round_up(np_keys_end(h, i), NR);
     x.end = h->width;
     multiply(&x, keys);
 }
 
 static void attend(const struct np_head *h, float *out, float *stats, const struct scratch *s)
 {
-    struct packed keys = pack(s->operands[0], h->k, h->ld, true, h->width, h->length);
-    struct packed values = pack(s->operands[1], h->v, h->ld, false, h->length, h->width);
-    for (size_t i = 0, end; i < h->length; i = end) {
-        end = np_tile_end(h, i);
-        score_tile(s->p, s->ld, h->q, h->ld, h, &keys, i);
+    struct packed keys = pack(s->operands[0], h->k, h->ldk, true, h->width, h->keys);
+    struct packed values = pack(s->operands[1], h->v, h->ldk, false, h->keys, h->width);
+    for (size_t i = 0, end; i < h->queries; i = end) {
+        size_t sums = np_keys_end(h, i);
+        end = tile_end(h, i);
+        score_tile(s->p, s->ld, h->q, h->ldq, h, &keys, i);
         for (size_t r = i; r < end; r++)
-            softmax_row(s->p + (r - i) * s->ld, stats + 2 * r, r, round_up(end, LANES), h->scale);
-        struct product x = {.c = out + i * h->ld_out, .ldc = h->ld_out, .m = end - i, .end = end};
+            softmax_row(s->p + (r - i) * s->ld, stats + 2 * r, np_seen(h, r), round_up(sums, LANES),
+                        h->scale);
+        struct product x = {.c = out + i * h->ld_out, .ldc = h->ld_out, .m = end - i, .end = sums};
         x.n = h->width;
         x.a = s->p;
         x.a_row = s->ld;
@@ -194,7 +202,7 @@ static void attend(const struct np_head *h, float *out, float *stats, const stru
 void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
                            const struct np_attention *at)
 {
-    struct np_share items = np_team_share(team, at->samples * at->heads, 1);
+    struct np_share items = np_team_share(team, np_head_count(at), 1);
     for (size_t item = items.begin; item < items.end; item++) {
         struct np_head h = np_head_at(at, item);
         struct scratch s = carve(team, &h);
@@ -222,18 +230,19 @@ static float dot_lanes(const float *p, const float *dp, size_t count)
     return combine_lanes(sum);
 }
 
-/* Scores of query i in p to its probabilities, dp to ds. */
-static void grad_row(float *p, float *dp, const float stats[2], size_t i, size_t end, float scale)
+/* Scores of a query in p to its probabilities, dp to ds. */
+static void grad_row(float *p, float *dp, const float stats[2], size_t seen, size_t end,
+                     float scale)
 {
-    fill(p, i + 1, end, p[0]);
+    fill(p, seen, end, p[0]);
     for (size_t j = 0; j < end; j++)
         p[j] = np_expf(p[j] * scale - stats[0]);
     probabilities(p, end, stats[1]);
-    float a = dot_lanes(p, dp, i + 1);
-    for (size_t j = 0; j <= i; j++)
+    float a = dot_lanes(p, dp, seen);
+    for (size_t j = 0; j < seen; j++)
         dp[j] = (p[j] * (dp[j] - a)) * scale;
-    fill(p, i + 1, end, 0);
-    fill(dp, i + 1, end, 0);
+    fill(p, seen, end, 0);
+    fill(dp, seen, end, 0);
 }
 
 /* The packed operands of the backward. */
@@ -248,13 +257,14 @@ static void grad_queries(const struct np_head *h, float *dq, const float *dout, 
 {
     for (size_t i = first, end; i < last; i = end) {
         float *p = s->p + (i - first) * s->ld, *dp = s->dp + (i - first) * s->ld;
-        end = np_tile_end(h, i);
-        score_tile(p, s->ld, h->q, h->ld, h, &o->keys_trans, i);
+        size_t sums = np_keys_end(h, i);
+        end = tile_end(h, i);
+        score_tile(p, s->ld, h->q, h->ldq, h, &o->keys_trans, i);
         score_tile(dp, s->ld, dout, h->ld_out, h, &o->values_trans, i);
         for (size_t r = i; r < end; r++)
-            grad_row(p + (r - i) * s->ld, dp + (r - i) * s->ld, stats + 2 * r, r,
-                     round_up(end, LANES), h->scale);
-        struct product x = {.c = dq + i * h->ld, .ldc = h->ld, .m = end - i, .end = end};
+            grad_row(p + (r - i) * s->ld, dp + (r - i) * s->ld, stats + 2 * r, np_seen(h, r),
+                     round_up(sums, LANES), h->scale);
+        struct product x = {.c = dq + i * h->ldq, .ldc = h->ldq, .m = end - i, .end = sums};
         x.n = h->width;
         x.a = dp;
         x.a_row = s->ld;
@@ -263,55 +273,57 @@ static void grad_queries(const struct np_head *h, float *dq, const float *dout, 
     }
 }
 
-/* dv (from p, dout) or dk (from ds, q): adds the chunk of queries first..last-1 to all keys before
- * it at once, and begins the sums of the keys inside it tile by tile. */
+/* dv (from p, dout) or dk (from ds, q): adds the chunk of queries first..last-1 to the sums that
+ * began before it at once, and begins the others: all in the first chunk; causal, those of the keys
+ * inside the chunk, tile by tile. */
 static void grad_keys(const struct np_head *h, float *dk, const float *p, size_t ld,
                       const struct packed *rows, size_t first, size_t last)
 {
-    struct product x = {.c = dk, .ldc = h->ld, .a = p, .a_row = 1, .a_col = ld, .m = first};
-    x.n = h->width;
+    struct product x = {.c = dk, .ldc = h->ldk, .a = p, .a_row = 1, .a_col = ld, .n = h->width};
+    x.m = h->causal ? first : h->keys;
     x.begin = first;
     x.end = last;
-    x.add = true;
-    if (first > 0)
+    x.add = first > 0;
+    if (x.m > 0)
         multiply(&x, rows);
     x.add = false;
-    for (size_t j = first; j < last; j += x.m) {
-        x.m = np_tile_end(h, j) - j;
+    for (size_t j = first; h->causal && j < last; j += x.m) {
+        x.m = tile_end(h, j) - j;
         x.begin = j;
         x.a = p + (j - first) * ld + j;
-        x.c = dk + j * h->ld;
+        x.c = dk + j * h->ldk;
         multiply(&x, rows);
     }
 }
 
-static void attend_grad(const struct np_head *h, float *dqkv, const float *dout, const float *stats,
-                        size_t width, const struct scratch *s)
+static void attend_grad(const struct np_head *h, float *dq, float *dk, float *dv, const float *dout,
+                        const float *stats, const struct scratch *s)
 {
     struct operands o = {
-        pack(s->operands[0], h->k, h->ld, true, h->width, h->length),
-        pack(s->operands[1], h->v, h->ld, true, h->width, h->length),
-        pack(s->operands[2], h->k, h->ld, false, h->length, h->width),
-        pack(s->operands[3], h->q, h->ld, false, h->length, h->width),
-        pack(s->operands[4], dout, h->ld_out, false, h->length, h->width),
+        pack(s->operands[0], h->k, h->ldk, true, h->width, h->keys),
+        pack(s->operands[1], h->v, h->ldk, true, h->width, h->keys),
+        pack(s->operands[2], h->k, h->ldk, false, h->keys, h->width),
+        pack(s->operands[3], h->q, h->ldq, false, h->queries, h->width),
+        pack(s->operands[4], dout, h->ld_out, false, h->queries, h->width),
     };
-    for (size_t first = 0, last; first < h->length; first = last) {
-        last = np_min(first + NP_KC, h->length);
-        grad_queries(h, dqkv, dout, stats, &o, s, first, last);
-        grad_keys(h, dqkv + width, s->dp, s->ld, &o.queries, first, last);
-        grad_keys(h, dqkv + 2 * width, s->p, s->ld, &o.dout, first, last);
+    for (size_t first = 0, last; first < h->queries; first = last) {
+        last = np_min(first + NP_KC, h->queries);
+        grad_queries(h, dq, dout, stats, &o, s, first, last);
+        grad_keys(h, dk, s->dp, s->ld, &o.queries, first, last);
+        grad_keys(h, dv, s->p, s->ld, &o.dout, first, last);
     }
 }
 
-void NP_SIMD(np_attention_grad)(struct np_team *team, float *dqkv, const float *dout,
-                                const float *stats, const struct np_attention *at)
+void NP_SIMD(np_attention_grad)(struct np_team *team, float *dq, float *dk, float *dv,
+                                const float *dout, const float *stats,
+                                const struct np_attention *at)
 {
-    struct np_share items = np_team_share(team, at->samples * at->heads, 1);
+    struct np_share items = np_team_share(team, np_head_count(at), 1);
     for (size_t item = items.begin; item < items.end; item++) {
         struct np_head h = np_head_at(at, item);
         struct scratch s = carve(team, &h);
-        attend_grad(&h, dqkv + h.qkv_offset, dout + h.out_offset, stats + h.stats_offset, at->width,
-                    &s);
+        attend_grad(&h, dq + h.q_offset, dk + h.k_offset, dv + h.k_offset, dout + h.out_offset,
+                    stats + h.stats_offset, &s);
     }
 }
 

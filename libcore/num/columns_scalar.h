@@ -32,19 +32,42 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
     }
 }
 
-static void colsum(struct np_team *team, float *out, const float *x, size_t rows, size_t cols,
-                   size_t grain, bool accumulate)
+/* Chunked sums over the rows of each segment: of a, of products with b, or of squares of a - mean. */
+static void col_chunked(struct np_team *team, float *out, const float *a, const float *b,
+                        const float *mean, size_t segments, size_t rows, size_t cols, size_t grain,
+                        bool accumulate)
 {
-    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
-    for (size_t c = share.begin; c < share.end; c++) {
+    struct np_share share = np_team_share(team, segments * cols, 1);
+    for (size_t i = share.begin; i < share.end; i++) {
+        size_t first = i / cols * rows * cols + i % cols;
         for (size_t begin = 0, end; begin < rows; begin = end) {
             float acc = 0.0f;
             end = np_chunk_end(begin, rows, grain);
-            for (size_t r = begin; r < end; r++)
-                acc = acc + x[r * cols + c];
-            out[c] = add_chunk(out[c], acc, begin, accumulate);
+            for (size_t r = begin; r < end; r++) {
+                float x = a[first + r * cols], d = mean ? x - mean[i] : 0.0f;
+                acc = mean ? fmaf(d, d, acc) : b ? fmaf(x, b[first + r * cols], acc) : acc + x;
+            }
+            out[i] = add_chunk(out[i], acc, begin, accumulate);
         }
     }
+}
+
+static void col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
+                    size_t cols, size_t grain, bool accumulate)
+{
+    col_chunked(team, out, x, NULL, NULL, segments, rows, cols, grain, accumulate);
+}
+
+static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
+                       size_t segments, size_t rows, size_t cols, size_t grain)
+{
+    col_chunked(team, out, x, NULL, mean, segments, rows, cols, grain, false);
+}
+
+static void col_dot(struct np_team *team, float *out, const float *a, const float *b,
+                    size_t segments, size_t rows, size_t cols, size_t grain)
+{
+    col_chunked(team, out, a, b, NULL, segments, rows, cols, grain, false);
 }
 
 static void transpose(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)

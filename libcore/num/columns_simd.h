@@ -1,23 +1,27 @@
 /* SIMD kernels of num/kernels.h: sums over rows, the transpose.
  *
- * Rows are read in the order in which they lie in memory, into one accumulator per column that
- * stays in the first-level cache; several rows at a time save loads and stores of accumulators.
+ * Rows are read a block at a time, of about a quarter of the first-level cache; in a block groups of
+ * columns are summed one after the other, their sums in registers.
  */
 #ifndef NP_NUM_COLUMNS_SIMD_H
 #define NP_NUM_COLUMNS_SIMD_H
 
-#include <math.h>
 #include <string.h>
 
-#include "num/loops.h"
-#include "num/simd.h"
+#include "num/simd_loops.h"
 
-#define COLUMN_TILE 1024
+#define COL_TILE 1024  /* columns whose sums are kept at a time */
+#define COL_BLOCK 2048 /* floats of a block of rows, at least 8 rows */
+#define COL_GROUP 8    /* vectors of columns that are summed together */
 
-static inline size_t column_tile(size_t begin, size_t end)
-{
-    return end - begin < COLUMN_TILE ? end - begin : COLUMN_TILE;
-}
+/* What is summed: a; a * b; (a - mean)^2; a and a * b; a and a * h, h = (b - mean) * rstd. */
+enum col_kind { COL_SUM, COL_DOT, COL_SQUARE, COL_BOTH, COL_NORM };
+
+/* Terms of rows that lie ld apart. mean: of columns; COL_NORM's mean and rstd: of rows. */
+struct col_terms {
+    const float *a, *b, *mean, *rstd;
+    size_t ld;
+};
 
 /* Adds the sums of the chunk that begins at index begin to the running result. */
 static void add_chunk(float *out, const float *chunk, size_t n, size_t begin, bool accumulate)
@@ -31,102 +35,164 @@ static void add_chunk(float *out, const float *chunk, size_t n, size_t begin, bo
         out[j] = out[j] + chunk[j];
 }
 
-/* acc += four rows of x. */
-static void add_rows4(float *acc, const float *x, size_t ld, size_t n)
+/* One group: columns c .. c + (vectors - 1) * NP_VW + last - 1; sum and dot are those of column c.
+ * kind and vectors are constants. */
+NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *dot,
+                         const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
-    const float *x1 = x + ld, *x2 = x1 + ld, *x3 = x2 + ld;
-    NP_INDEPENDENT
-    for (size_t j = 0; j < n; j++)
-        acc[j] = (((acc[j] + x[j]) + x1[j]) + x2[j]) + x3[j];
+    vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP];
+    const float *a = t->a + c, *b = t->b + c;
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++) {
+        size_t n = g + 1 < vectors ? NP_VW : last;
+        total[g] = v_load(sum + g * NP_VW);
+        if (kind == COL_BOTH || kind == COL_NORM)
+            product[g] = v_load(dot + g * NP_VW);
+        if (kind == COL_SQUARE)
+            mean[g] = v_load_n(t->mean + c + g * NP_VW, n);
+    }
+    for (size_t r = 0; r < rows; r++, a += t->ld, b += t->ld) {
+        NP_UNROLL
+        for (size_t g = 0; g < vectors; g++) {
+            size_t n = g + 1 < vectors ? NP_VW : last;
+            vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
+            if (kind == COL_SQUARE)
+                x = y = v_sub(x, mean[g]);
+            else if (kind != COL_SUM)
+                y = g + 1 < vectors ? v_load(b + g * NP_VW) : v_load_n(b + g * NP_VW, n);
+            if (kind == COL_NORM)
+                y = v_mul(v_sub(y, v_set1(t->mean[r])), v_set1(t->rstd[r]));
+            if (kind == COL_DOT || kind == COL_SQUARE)
+                total[g] = v_fma(x, y, total[g]);
+            else
+                total[g] = v_add(total[g], x);
+            if (kind == COL_BOTH || kind == COL_NORM)
+                product[g] = v_fma(x, y, product[g]);
+        }
+    }
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++) {
+        v_store(sum + g * NP_VW, total[g]);
+        if (kind == COL_BOTH || kind == COL_NORM)
+            v_store(dot + g * NP_VW, product[g]);
+    }
 }
 
-static void colsum(struct np_team *team, float *out, const float *x, size_t rows, size_t cols,
-                   size_t grain, bool accumulate)
+/* sum (and dot) += the terms of a block's rows, n columns from c on. Both have room for whole
+ * vectors. */
+NP_INLINE void col_block(enum col_kind kind, float *sum, float *dot, const struct col_terms *t,
+                         size_t rows, size_t c, size_t n)
 {
-    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
-    float acc[COLUMN_TILE];
-    for (size_t c = share.begin, n; c < share.end; c += n) {
-        n = column_tile(c, share.end);
-        for (size_t begin = 0, end; begin < rows; begin = end) {
-            size_t r = begin;
+    const size_t most = kind == COL_BOTH || kind == COL_NORM ? COL_GROUP / 2 : COL_GROUP;
+    size_t j = 0;
+    for (; j + most * NP_VW < n; j += most * NP_VW)
+        col_group(kind, most, sum + j, dot + j, t, rows, c + j, NP_VW);
+    for (size_t last; j < n; j += 4 * NP_VW) {
+        last = np_min(n - j - 1, 4 * NP_VW - 1) % NP_VW + 1;
+        if (n - j > 3 * NP_VW)
+            col_group(kind, 4, sum + j, dot + j, t, rows, c + j, last);
+        else if (n - j > 2 * NP_VW)
+            col_group(kind, 3, sum + j, dot + j, t, rows, c + j, last);
+        else if (n - j > NP_VW)
+            col_group(kind, 2, sum + j, dot + j, t, rows, c + j, last);
+        else
+            col_group(kind, 1, sum + j, dot + j, t, rows, c + j, last);
+    }
+}
+
+/* Chunked sums over rows: sum (and dot) of columns cols. */
+NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col_terms t,
+                          size_t rows, struct np_share cols, size_t grain, bool accumulate)
+{
+    const bool both = kind == COL_BOTH || kind == COL_NORM;
+    float part[COL_TILE], part_dot[COL_TILE];
+    for (size_t c = cols.begin, n; c < cols.end; c += n) {
+        n = np_min(COL_TILE, cols.end - c);
+        for (size_t begin = 0, end, count; begin < rows; begin = end) {
             end = np_chunk_end(begin, rows, grain);
-            memset(acc, 0, n * sizeof *acc);
-            for (; r + 4 <= end; r += 4)
-                add_rows4(acc, x + r * cols + c, cols, n);
-            for (; r < end; r++)
-                for (size_t j = 0; j < n; j++)
-                    acc[j] = acc[j] + x[r * cols + c + j];
-            add_chunk(out + c, acc, n, begin, accumulate);
+            memset(part, 0, sizeof part);
+            memset(part_dot, 0, both ? sizeof part_dot : 0);
+            for (size_t r = begin; r < end; r += count) {
+                struct col_terms block = t;
+                count = np_min(COL_BLOCK / n > 8 ? COL_BLOCK / n : 8, end - r);
+                block.a = t.a + r * t.ld;
+                block.b = t.b ? t.b + r * t.ld : block.a;
+                if (kind == COL_NORM) {
+                    block.mean = t.mean + r;
+                    block.rstd = t.rstd + r;
+                }
+                col_block(kind, part, part_dot, &block, count, c, n);
+            }
+            add_chunk(sum + c, part, n, begin, accumulate);
+            if (both)
+                add_chunk(dot + c, part_dot, n, begin, accumulate);
         }
     }
 }
 
-/* gamma += dy * h, beta += dy over one row, and over two. */
-static void norm_row(float *gamma, float *beta, const float *x, const float *dy, float mean,
-                     float rstd, size_t n)
+/* The caller's columns of one segment: in cache lines, if there are enough for all. */
+static inline struct np_share col_share(const struct np_team *team, size_t cols)
 {
-    NP_INDEPENDENT
-    for (size_t j = 0; j < n; j++) {
-        gamma[j] = fmaf(dy[j], (x[j] - mean) * rstd, gamma[j]);
-        beta[j] = beta[j] + dy[j];
+    return np_team_share(team, cols, cols < 64 * (size_t)team->size ? 4 : NP_SHARE_UNIT);
+}
+
+/* All segments: members take whole ones where there are enough, else columns of each. */
+NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out,
+                            struct col_terms t, size_t segments, size_t rows, size_t grain,
+                            bool accumulate)
+{
+    bool whole = segments >= (size_t)team->size;
+    struct np_share cols = {0, t.ld}, share = {0, segments};
+    if (whole)
+        share = np_team_share(team, segments, 1);
+    else
+        cols = col_share(team, t.ld);
+    for (size_t s = share.begin; s < share.end; s++) {
+        struct col_terms part = t;
+        part.a = t.a + s * rows * t.ld;
+        part.b = t.b ? t.b + s * rows * t.ld : NULL;
+        part.mean = t.mean ? t.mean + s * t.ld : NULL;
+        col_chunks(kind, out + s * t.ld, NULL, part, rows, cols, grain, accumulate);
     }
 }
 
-static void norm_row2(float *gamma, float *beta, const float *x, const float *dy, size_t ld,
-                      const float *mean, const float *rstd, size_t n)
+static void col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
+                    size_t cols, size_t grain, bool accumulate)
 {
-    const float *x1 = x + ld, *dy1 = dy + ld;
-    const float mean0 = mean[0], mean1 = mean[1], rstd0 = rstd[0], rstd1 = rstd[1];
-    NP_INDEPENDENT
-    for (size_t j = 0; j < n; j++) {
-        float sum = fmaf(dy[j], (x[j] - mean0) * rstd0, gamma[j]);
-        gamma[j] = fmaf(dy1[j], (x1[j] - mean1) * rstd1, sum);
-        beta[j] = (beta[j] + dy[j]) + dy1[j];
-    }
+    struct col_terms t = {.a = x, .ld = cols};
+    col_segments(COL_SUM, team, out, t, segments, rows, grain, accumulate);
+}
+
+static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
+                       size_t segments, size_t rows, size_t cols, size_t grain)
+{
+    struct col_terms t = {.a = x, .mean = mean, .ld = cols};
+    col_segments(COL_SQUARE, team, out, t, segments, rows, grain, false);
+}
+
+static void col_dot(struct np_team *team, float *out, const float *a, const float *b,
+                    size_t segments, size_t rows, size_t cols, size_t grain)
+{
+    struct col_terms t = {.a = a, .b = b, .ld = cols};
+    col_segments(COL_DOT, team, out, t, segments, rows, grain, false);
 }
 
 static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta, const float *x,
                                   const float *dy, const float *mean, const float *rstd,
                                   size_t rows, size_t cols, size_t grain, bool accumulate)
 {
-    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
-    float gamma[COLUMN_TILE], beta[COLUMN_TILE];
-    for (size_t c = share.begin, n; c < share.end; c += n) {
-        n = column_tile(c, share.end);
-        for (size_t begin = 0, end; begin < rows; begin = end) {
-            size_t r = begin, at = r * cols + c;
-            end = np_chunk_end(begin, rows, grain);
-            memset(gamma, 0, n * sizeof *gamma);
-            memset(beta, 0, n * sizeof *beta);
-            for (; r + 2 <= end; r += 2, at += 2 * cols)
-                norm_row2(gamma, beta, x + at, dy + at, cols, mean + r, rstd + r, n);
-            if (r < end)
-                norm_row(gamma, beta, x + at, dy + at, mean[r], rstd[r], n);
-            add_chunk(dgamma + c, gamma, n, begin, accumulate);
-            add_chunk(dbeta + c, beta, n, begin, accumulate);
-        }
-    }
+    struct col_terms t = {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols};
+    col_chunks(COL_NORM, dbeta, dgamma, t, rows, col_share(team, cols), grain, accumulate);
 }
 
-/* An 8 x 8 block of floats; both backends use 256-bit vectors for it. */
-static void transpose8(float *y, size_t ldy, const float *x, size_t ldx)
+/* Columns c..c+7 of rows r..r+15. */
+static void transpose_block(float *y, const float *x, size_t rows, size_t cols, size_t r, size_t c)
 {
-    __m256 a[8], b[8];
-    for (size_t i = 0; i < 8; i++)
-        a[i] = _mm256_loadu_ps(x + i * ldx);
-    for (size_t i = 0; i < 8; i += 2) {
-        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-    }
-    for (size_t i = 0; i < 8; i += 4) {
-        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
-        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
-        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
-        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        _mm256_storeu_ps(y + i * ldy, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-        _mm256_storeu_ps(y + (i + 4) * ldy, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    for (size_t part = r; part < r + 16; part += 8) {
+        const float *from[8];
+        for (size_t i = 0; i < 8; i++)
+            from[i] = x + (part + i) * cols;
+        v_transpose8(y + c * rows + part, rows, from, c);
     }
 }
 
@@ -140,10 +206,8 @@ static void transpose(struct np_team *team, float *y, const float *x, size_t row
         c1 = share.end - c0 < 64 ? share.end : c0 + 64;
         for (size_t r = 0; r < whole; r += 16) {
             size_t c = c0;
-            for (; c + 8 <= c1; c += 8) {
-                transpose8(y + c * rows + r, rows, x + r * cols + c, cols);
-                transpose8(y + c * rows + r + 8, rows, x + (r + 8) * cols + c, cols);
-            }
+            for (; c + 8 <= c1; c += 8)
+                transpose_block(y, x, rows, cols, r, c);
             for (; c < c1; c++)
                 for (size_t i = r; i < r + 16; i++)
                     y[c * rows + i] = x[i * cols + c];

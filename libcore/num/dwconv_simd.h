@@ -1,138 +1,539 @@
-/* SIMD kernels of num/kernels.h: the causal depthwise convolution. */
+/* SIMD kernels of num/kernels.h: depthwise convolutions.
+ *
+ * y and dx: a row of outputs is cut into lines, in which neighbours read neighbours: the outputs of
+ * one residue modulo the dilation (the stride, for dx). Then y and dx, of any stride and dilation,
+ * are one and the same sum, with taps and inputs in steps of one, and a block of outputs slides
+ * over a run of inputs: each input is loaded once for all outputs that read it. What lies outside
+ * is never met. dx goes from right to left, so that its taps ascend.
+ */
 #ifndef NP_NUM_DWCONV_SIMD_H
 #define NP_NUM_DWCONV_SIMD_H
 
-#include "num/loops.h"
-#include "num/simd.h"
+#include "num/columns_simd.h"
+#include "num/simd_loops.h"
+#include "num/window.h"
 
-#define CONV_ROWS 4 /* output rows that share the weights in registers */
-#define CONV_TAPS 4 /* taps whose gradients share a row of dy */
+#define DW_TAPS 7   /* that a function is made for */
+#define DW_WIDE 8   /* outputs of a block that lies inside */
+#define DW_NARROW 4 /* and of others */
 
-/* n (1..NP_VW) elements; the choice disappears where n is a constant. */
-NP_INLINE vf conv_load(const float *p, size_t n)
+struct dw_line {
+    ptrdiff_t out, out_step; /* output i (of count) is position out + i * out_step of its row */
+    ptrdiff_t in, in_step;   /* input t is position in + t * in_step of its row ... */
+    ptrdiff_t low, high;     /* ... if low <= t < high, or else outside */
+    size_t count, stride;    /* tap j of output i reads input i * stride + j */
+    size_t taps;             /* tap j is column tap + j * tap_step of the kernel */
+    size_t tap, tap_step;
+};
+
+struct dw_pair {
+    const float *in, *w; /* an input row and the row of the kernel that meets it */
+};
+
+/* What all lines of one row of outputs share. */
+struct dw_row {
+    struct dw_pair pairs[NP_KC];
+    size_t pair_count, ld, cols; /* ld: of inputs */
+    float *out;
+    const float *bias, *residual;
+    size_t ld_out, ld_residual;
+};
+
+static size_t dw_gcd(size_t a, size_t b)
 {
-    return n == NP_VW ? v_load(p) : v_load_n(p, n);
+    return b == 0 ? a : dw_gcd(b, a % b);
 }
 
-NP_INLINE void conv_store(float *p, vf v, size_t n)
+static ptrdiff_t dw_ceil_div(ptrdiff_t a, ptrdiff_t b)
 {
-    if (n == NP_VW)
-        v_store(p, v);
-    else
-        v_store_n(p, n, v);
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-/* count (1..CONV_ROWS) rows of out, n (1..NP_VW) columns: out[i] = fma over taps of
- * in[i*ld + tap*step] and w[tap*ld]. */
-NP_INLINE void conv_block(float *out, const float *in, ptrdiff_t step, const float *w, size_t ld,
-                          size_t taps, size_t count, size_t n)
+/* The r-th of `period` lines of y's rows. */
+static struct dw_line dw_line_y(const struct np_conv *v, size_t r, size_t *period)
 {
-    vf acc[CONV_ROWS];
-    for (size_t i = 0; i < count; i++)
-        acc[i] = v_zero();
-    for (size_t tap = 0; tap < taps; tap++, in += step, w += ld) {
-        vf weight = conv_load(w, n);
-        for (size_t i = 0; i < count; i++)
-            acc[i] = v_fma(conv_load(in + i * ld, n), weight, acc[i]);
+    size_t stride = (size_t)v->window.stride_width, dilation = (size_t)v->window.dilation;
+    size_t common = dw_gcd(stride, dilation);
+    struct dw_line line = {.out = (ptrdiff_t)r, .in_step = (ptrdiff_t)dilation, .tap_step = 1};
+    *period = dilation / common;
+    line.out_step = (ptrdiff_t)*period;
+    line.count = (v->out_width + *period - 1 - r) / *period;
+    line.stride = stride / common;
+    line.in = (ptrdiff_t)(stride * r) - v->window.pad_left;
+    line.low = dw_ceil_div(-line.in, line.in_step);
+    line.high = dw_ceil_div((ptrdiff_t)v->in_width - line.in, line.in_step);
+    line.taps = (size_t)v->window.kernel_width;
+    return line;
+}
+
+/* The r-th of `period` lines of dx's rows: the positions r + i * period, the last one first. */
+static struct dw_line dw_line_dx(const struct np_conv *v, size_t r, size_t *period)
+{
+    size_t stride = (size_t)v->window.stride_width, dilation = (size_t)v->window.dilation;
+    size_t common = dw_gcd(stride, dilation), kernel = (size_t)v->window.kernel_width;
+    struct dw_line line = {.stride = 1, .tap_step = stride / common};
+    ptrdiff_t reach, step = (ptrdiff_t)(dilation / common);
+    *period = stride * dilation / common;
+    line.count = (v->in_width + *period - 1 - r) / *period;
+    line.out = (ptrdiff_t)(r + *period * line.count) - (ptrdiff_t)*period;
+    line.out_step = -(ptrdiff_t)*period;
+    reach = line.out + v->window.pad_left;
+    while (line.tap < kernel && (reach - (ptrdiff_t)(line.tap * dilation)) % (ptrdiff_t)stride != 0)
+        line.tap++;
+    if (line.tap == kernel)
+        return line;
+    line.taps = (kernel - line.tap + line.tap_step - 1) / line.tap_step;
+    line.in = (reach - (ptrdiff_t)(line.tap * dilation)) / (ptrdiff_t)stride;
+    line.in_step = -step;
+    line.low = dw_ceil_div(line.in - (ptrdiff_t)v->out_width + 1, step);
+    line.high = dw_ceil_div(line.in + 1, step);
+    return line;
+}
+
+/* Neighbours in a line, at their first column: offsets and distances in floats. */
+struct dw_block {
+    const struct dw_pair *pairs, *end;
+    ptrdiff_t in, in_step; /* input q of the block ... */
+    ptrdiff_t low, high;   /* ... if low <= q < high */
+    size_t w, w_step;
+    float *out;
+    const float *bias, *residual;
+    ptrdiff_t out_step, residual_step;
+};
+
+static inline struct dw_block dw_block_of(const struct dw_row *row, const struct dw_line *line,
+                                          size_t i)
+{
+    const ptrdiff_t t = (ptrdiff_t)(i * line->stride), ld = (ptrdiff_t)row->ld;
+    const ptrdiff_t out = line->out + (ptrdiff_t)i * line->out_step;
+    struct dw_block b = {.pairs = row->pairs, .end = row->pairs + row->pair_count};
+    b.in = (line->in + t * line->in_step) * ld;
+    b.in_step = line->in_step * ld;
+    b.low = line->low - t;
+    b.high = line->high - t;
+    b.w = line->tap * row->cols;
+    b.w_step = line->tap_step * row->cols;
+    b.out = row->out + out * (ptrdiff_t)row->ld_out;
+    b.out_step = line->out_step * (ptrdiff_t)row->ld_out;
+    b.bias = row->bias;
+    b.residual = row->residual ? row->residual + out * (ptrdiff_t)row->ld_residual : NULL;
+    b.residual_step = line->out_step * (ptrdiff_t)row->ld_residual;
+    return b;
+}
+
+/* The block `outputs` further on. */
+static inline void dw_advance(struct dw_block *b, size_t outputs, size_t stride)
+{
+    b->in += (ptrdiff_t)(outputs * stride) * b->in_step;
+    b->low -= (ptrdiff_t)(outputs * stride);
+    b->high -= (ptrdiff_t)(outputs * stride);
+    b->out += (ptrdiff_t)outputs * b->out_step;
+    b->residual += b->residual ? (ptrdiff_t)outputs * b->residual_step : 0;
+}
+
+/* The sums of n columns from c on of `count` of `outputs` outputs, to where they belong. */
+NP_INLINE vf dw_finish(const struct dw_block *b, vf *acc, size_t outputs, size_t count, size_t c,
+                       size_t n, vf bad)
+{
+    if (b->bias) {
+        vf bias = v_part(b->bias + c, n);
+        NP_UNROLL
+        for (size_t o = 0; o < outputs; o++)
+            acc[o] = v_add(acc[o], bias);
     }
-    for (size_t i = 0; i < count; i++)
-        conv_store(out + i * ld, acc[i], n);
-}
-
-NP_INLINE void conv_rows(float *out, const float *in, ptrdiff_t step, const float *w, size_t cols,
-                         size_t taps, size_t count)
-{
-    size_t c = 0;
-    for (; c + NP_VW <= cols; c += NP_VW)
-        conv_block(out + c, in + c, step, w + c, cols, taps, count, NP_VW);
-    if (c < cols)
-        conv_block(out + c, in + c, step, w + c, cols, taps, count, cols - c);
-}
-
-static void dwconv(struct np_team *team, float *y, const float *x, const float *w, size_t samples,
-                   size_t length, size_t cols, size_t taps)
-{
-    struct np_share share = np_team_share(team, samples * length, 1);
-    for (size_t r = share.begin, n; r < share.end; r += n) {
-        const float *in = x + (r + r / length * (taps - 1)) * cols;
-        float *out = y + r * cols;
-        n = r % length + CONV_ROWS <= length && r + CONV_ROWS <= share.end ? CONV_ROWS : 1;
-        if (n == CONV_ROWS)
-            conv_rows(out, in, (ptrdiff_t)cols, w, cols, taps, CONV_ROWS);
-        else
-            conv_rows(out, in, (ptrdiff_t)cols, w, cols, taps, 1);
+    if (b->residual) {
+        const float *residual = b->residual + c;
+        NP_UNROLL
+        for (size_t o = 0; o < outputs; o++, residual += b->residual_step)
+            if (o < count)
+                acc[o] = v_add(v_part(residual, n), acc[o]);
     }
-}
-
-static void dwconv_grad(struct np_team *team, float *dx, const float *dy, const float *w,
-                        size_t samples, size_t length, size_t cols, size_t taps)
-{
-    struct np_share share = np_team_share(team, samples * length, 1);
-    ptrdiff_t back = -(ptrdiff_t)cols;
-    for (size_t r = share.begin, n; r < share.end; r += n) {
-        size_t t = r % length, last = t + taps - 1; /* what the first tap reads */
-        size_t left_out = last < length ? 0 : last - (length - 1);
-        const float *in = dy + (r + taps - 1 - left_out) * cols;
-        float *out = dx + r * cols;
-        n = last + CONV_ROWS <= length && r + CONV_ROWS <= share.end ? CONV_ROWS : 1;
-        if (n == CONV_ROWS)
-            conv_rows(out, in, back, w, cols, taps, CONV_ROWS);
-        else
-            conv_rows(out, in, back, w + left_out * cols, cols, taps - left_out, 1);
+    float *out = b->out + c;
+    NP_UNROLL
+    for (size_t o = 0; o < outputs; o++, out += b->out_step) {
+        if (o >= count)
+            break;
+        v_put(out, n, acc[o]);
+        bad = v_not_finite(bad, acc[o]);
     }
+    return bad;
 }
 
-/* The gradients of group (1..CONV_TAPS) taps' weights for n (1..NP_VW) columns: one chunk, its sums
- * in registers. x, dy and dw point at row 0, the first tap and column. */
-NP_INLINE void conv_chunk(float *dw, const float *x, const float *dy, struct np_share chunk,
-                          size_t length, size_t taps, size_t ld, size_t group, size_t n, bool keep)
+/* n (1..NP_VW) columns from c on of `count` of `outputs` outputs; which: bit q, whether input q of
+ * them is to be read. taps, stride and outputs are constants; where all outputs and inputs are
+ * meant, count and which are, too. */
+NP_INLINE vf dw_block_run(const struct dw_block *block, size_t c, size_t n, size_t taps,
+                          size_t stride, size_t outputs, size_t count, uint32_t which, vf bad)
 {
-    vf acc[CONV_TAPS];
-    for (size_t i = 0; i < group; i++)
-        acc[i] = v_zero();
-    for (size_t r = chunk.begin, end; r < chunk.end; r = end) {
-        size_t sample = r / length;
-        const float *in = x + (r + sample * (taps - 1)) * ld;
-        end = np_min((sample + 1) * length, chunk.end);
-        for (size_t k = r; k < end; k++, in += ld) {
-            vf up = conv_load(dy + k * ld, n);
-            for (size_t i = 0; i < group; i++)
-                acc[i] = v_fma(conv_load(in + i * ld, n), up, acc[i]);
+    const struct dw_block b = *block;
+    vf acc[DW_WIDE], weight[DW_TAPS];
+    NP_UNROLL
+    for (size_t o = 0; o < outputs; o++)
+        acc[o] = v_zero();
+    for (const struct dw_pair *p = b.pairs; p < b.end; p++) {
+        const float *in = p->in + (b.in + (ptrdiff_t)c), *w = p->w + (b.w + c);
+        NP_UNROLL
+        for (size_t j = 0; j < taps; j++, w += b.w_step)
+            weight[j] = v_part(w, n);
+        NP_UNROLL
+        for (size_t q = 0; q < (outputs - 1) * stride + taps; q++, in += b.in_step) {
+            if ((which >> q & 1) == 0)
+                continue;
+            vf x = v_part(in, n);
+            v_keep(x);
+            NP_UNROLL
+            for (size_t o = 0; o < outputs; o++)
+                if (q >= o * stride && q - o * stride < taps)
+                    acc[o] = v_fma(x, weight[q - o * stride], acc[o]);
         }
     }
-    for (size_t i = 0; i < group; i++, dw += ld)
-        conv_store(dw, keep ? v_add(conv_load(dw, n), acc[i]) : acc[i], n);
+    return dw_finish(&b, acc, outputs, count, c, n, bad);
 }
 
-NP_INLINE void conv_chunk_taps(float *dw, const float *x, const float *dy, struct np_share chunk,
-                               size_t length, size_t taps, size_t ld, size_t n, bool keep)
+/* Bits low .. high - 1 of 32. */
+static inline uint32_t dw_bits(ptrdiff_t low, ptrdiff_t high)
 {
-    size_t tap = 0;
-    for (; tap + CONV_TAPS <= taps; tap += CONV_TAPS, dw += CONV_TAPS * ld, x += CONV_TAPS * ld)
-        conv_chunk(dw, x, dy, chunk, length, taps, ld, CONV_TAPS, n, keep);
-    if (taps - tap == 3)
-        conv_chunk(dw, x, dy, chunk, length, taps, ld, 3, n, keep);
-    else if (taps - tap == 2)
-        conv_chunk(dw, x, dy, chunk, length, taps, ld, 2, n, keep);
-    else if (taps - tap == 1)
-        conv_chunk(dw, x, dy, chunk, length, taps, ld, 1, n, keep);
+    uint32_t below = high >= 32 ? ~UINT32_C(0) : high > 0 ? (UINT32_C(1) << high) - 1 : 0;
+    return low >= 32 ? 0 : low > 0 ? below >> low << low : below;
 }
 
-static void dwconv_grad_weight(struct np_team *team, float *dw, const float *x, const float *dy,
-                               size_t samples, size_t length, size_t cols, size_t taps,
-                               size_t grain, bool accumulate)
+/* Outputs begin .. end - 1 of a line. */
+NP_INLINE vf dw_line_of(const struct dw_row *row, const struct dw_line *line, size_t begin,
+                        size_t end, size_t taps, size_t stride, vf bad)
 {
-    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT), chunk;
-    size_t rows = samples * length;
-    for (chunk.begin = 0; chunk.begin < rows; chunk.begin = chunk.end) {
-        bool keep = accumulate || chunk.begin > 0;
-        size_t c = share.begin;
-        chunk.end = np_chunk_end(chunk.begin, rows, grain);
-        for (; c + NP_VW <= share.end; c += NP_VW)
-            conv_chunk_taps(dw + c, x + c, dy + c, chunk, length, taps, cols, NP_VW, keep);
-        if (c < share.end)
-            conv_chunk_taps(dw + c, x + c, dy + c, chunk, length, taps, cols, share.end - c, keep);
+    const ptrdiff_t span = (DW_WIDE - 1) * (ptrdiff_t)stride + (ptrdiff_t)taps;
+    struct dw_block b = dw_block_of(row, line, begin);
+    for (size_t i = begin, n; i < end; i += n, dw_advance(&b, n, stride)) {
+        bool wide = i + DW_WIDE <= end && b.low <= 0 && b.high >= span;
+        size_t c = 0, cols = row->cols;
+        n = wide ? DW_WIDE : np_min(DW_NARROW, end - i);
+        if (wide) {
+            for (; c + NP_VW <= cols; c += NP_VW)
+                bad = dw_block_run(&b, c, NP_VW, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0), bad);
+            if (c < cols)
+                bad = dw_block_run(&b, c, cols - c, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0),
+                                   bad);
+            continue;
+        }
+        for (uint32_t which = dw_bits(b.low, b.high); c < cols; c += NP_VW)
+            bad = dw_block_run(&b, c, np_min(NP_VW, cols - c), taps, stride, DW_NARROW, n, which,
+                               bad);
     }
+    return bad;
+}
+
+/* Any number of taps, any stride: output by output. */
+static vf dw_line_any(const struct dw_row *row, const struct dw_line *line, size_t begin,
+                      size_t end, vf bad)
+{
+    for (size_t i = begin; i < end; i++) {
+        const struct dw_block b = dw_block_of(row, line, i);
+        const ptrdiff_t t = (ptrdiff_t)(i * line->stride);
+        size_t first = line->low > t ? (size_t)(line->low - t) : 0;
+        size_t last = line->high > t ? np_min(line->taps, (size_t)(line->high - t)) : 0;
+        for (size_t c = 0; c < row->cols; c += NP_VW) {
+            size_t n = np_min(NP_VW, row->cols - c);
+            vf acc = v_zero();
+            for (size_t p = 0; p < row->pair_count; p++) {
+                for (size_t j = first; j < last; j++) {
+                    ptrdiff_t at = line->in + (t + (ptrdiff_t)j) * line->in_step;
+                    size_t tap = line->tap + j * line->tap_step;
+                    acc = v_fma(v_part(row->pairs[p].in + at * (ptrdiff_t)row->ld + c, n),
+                                v_part(row->pairs[p].w + tap * row->cols + c, n), acc);
+                }
+            }
+            bad = dw_finish(&b, &acc, 1, 1, c, n, bad);
+        }
+    }
+    return bad;
+}
+
+/* Those that have a function of their own: CALL(taps, stride). */
+#define DW_EACH(CALL)                                                                              \
+    CALL(1, 1)                                                                                     \
+    CALL(2, 1)                                                                                     \
+    CALL(3, 1) CALL(4, 1) CALL(5, 1) CALL(6, 1) CALL(7, 1) CALL(3, 2) CALL(5, 2) CALL(7, 2)
+
+#define DW_LINE(taps, stride)                                                                      \
+    static vf dw_line_##taps##_##stride(const struct dw_row *row, const struct dw_line *line,      \
+                                        size_t begin, size_t end, vf bad)                          \
+    {                                                                                              \
+        return dw_line_of(row, line, begin, end, taps, stride, bad);                               \
+    }
+DW_EACH(DW_LINE)
+
+typedef vf dw_line_run(const struct dw_row *, const struct dw_line *, size_t begin, size_t end,
+                       vf bad);
+
+static dw_line_run *dw_line_runner(const struct dw_line *line)
+{
+#define DW_CHOOSE(t, s)                                                                            \
+    if (line->taps == t && line->stride == s)                                                      \
+        return dw_line_##t##_##s;
+    DW_EACH(DW_CHOOSE)
+    return dw_line_any;
+}
+
+/* The rows of inputs that row r (of samples * height) of outputs reads. */
+static void dw_row_pairs(const struct np_conv *v, struct dw_row *row, size_t r, bool grad)
+{
+    size_t height = grad ? v->in_height : v->out_height;
+    size_t other = grad ? v->out_height : v->in_height;
+    size_t width = grad ? v->out_width : v->in_width;
+    row->pair_count = 0;
+    for (int kh = 0; kh < v->window.kernel_height; kh++) {
+        size_t h = grad ? np_output_row(v, r % height, kh) : np_input_row(v, r % height, kh);
+        if (h == NP_OUTSIDE)
+            continue;
+        row->pairs[row->pair_count].in =
+            (grad ? v->dy : v->x) + (r / height * other + h) * width * row->ld;
+        row->pairs[row->pair_count++].w =
+            v->w + (size_t)kh * (size_t)v->window.kernel_width * row->cols;
+    }
+}
+
+/* Positions `share` of the outputs, which are of one sample: line by line, and row by row. */
+static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_share share, bool grad,
+                      vf bad)
+{
+    size_t width = grad ? v->in_width : v->out_width, period = 1;
+    for (size_t k = 0; k < period && k < width; k++) {
+        struct dw_line line = grad ? dw_line_dx(v, k, &period) : dw_line_y(v, k, &period);
+        dw_line_run *run = dw_line_runner(&line);
+        for (size_t r = share.begin / width; r * width < share.end; r++) {
+            size_t first = r * width < share.begin ? share.begin - r * width : 0;
+            size_t last = np_min(width, share.end - r * width);
+            size_t begin = first > k ? (first - k + period - 1) / period : 0;
+            size_t end = last > k ? (last - k + period - 1) / period : 0;
+            dw_row_pairs(v, row, r, grad);
+            row->out = v->out + r * width * row->ld_out;
+            if (v->epilogue.residual)
+                row->residual = v->epilogue.residual + r * width * row->ld_residual;
+            bad = grad ? run(row, &line, line.count - end, line.count - begin, bad)
+                       : run(row, &line, begin, end, bad);
+        }
+    }
+    return bad;
+}
+
+static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
+{
+    size_t image = grad ? v->in_height * v->in_width : v->out_height * v->out_width;
+    struct np_share share = np_team_share(team, v->samples * image, 1), part;
+    struct dw_row row;
+    vf bad = v_zero();
+    row.cols = v->in_channels;
+    row.bias = v->epilogue.bias;
+    row.residual = NULL;
+    row.ld = grad ? v->ldy : v->ldx;
+    row.ld_out = grad ? v->ldx : v->ldy;
+    row.ld_residual = v->epilogue.ld;
+    for (part.begin = share.begin; part.begin < share.end; part.begin = part.end) {
+        part.end = np_min(share.end, (part.begin / image + 1) * image);
+        bad = dw_rows_run(v, &row, part, grad, bad);
+    }
+    return v_all_finite(bad);
+}
+
+static bool dwconv(struct np_team *team, const struct np_conv *v)
+{
+    return dw_run(team, v, false);
+}
+
+static bool dwconv_grad(struct np_team *team, const struct np_conv *v)
+{
+    return dw_run(team, v, true);
+}
+
+/* The part of a row of y whose products go into the weights' gradient at once. */
+struct dw_strip {
+    const float *in, *dy; /* the input row, the first output */
+    ptrdiff_t at, width;  /* output i's tap j meets position at + i * stride + j * dilation of it */
+    size_t count, stride, dilation, ldx, ldy;
+};
+
+#define DW_STRIP 16        /* outputs: their inputs stay close by */
+#define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
+
+/* sums[j] += the products of taps j (a constant number) with one output, n columns from c on. */
+NP_INLINE void dw_weight_one(vf *sums, const struct dw_strip *s, size_t i, size_t c, size_t n,
+                             size_t taps)
+{
+    const ptrdiff_t at = s->at + (ptrdiff_t)(i * s->stride), step = (ptrdiff_t)s->dilation;
+    vf dy = v_part(s->dy + i * s->ldy + c, n);
+    NP_UNROLL
+    for (size_t j = 0; j < taps; j++) {
+        ptrdiff_t from = at + (ptrdiff_t)j * step;
+        if (from >= 0 && from < s->width)
+            sums[j] = v_fma(v_part(s->in + (size_t)from * s->ldx + c, n), dy, sums[j]);
+    }
+}
+
+/* The same with DW_NARROW outputs from i on; without dilation, and stride is a constant. */
+NP_INLINE void dw_weight_block(vf *sums, const struct dw_strip *s, size_t i, size_t c, size_t n,
+                               size_t taps, size_t stride, bool inside)
+{
+    const ptrdiff_t at = s->at + (ptrdiff_t)(i * stride);
+    vf dy[DW_NARROW];
+    NP_UNROLL
+    for (size_t o = 0; o < DW_NARROW; o++)
+        dy[o] = v_part(s->dy + (i + o) * s->ldy + c, n);
+    NP_UNROLL
+    for (size_t q = 0; q < (DW_NARROW - 1) * stride + taps; q++) {
+        ptrdiff_t from = at + (ptrdiff_t)q;
+        if (!inside && (from < 0 || from >= s->width))
+            continue;
+        vf x = v_part(s->in + (size_t)from * s->ldx + c, n);
+        v_keep(x);
+        NP_UNROLL
+        for (size_t o = 0; o < DW_NARROW; o++)
+            if (q >= o * stride && q - o * stride < taps)
+                sums[q - o * stride] = v_fma(x, dy[o], sums[q - o * stride]);
+    }
+}
+
+/* acc [taps][ld] += the products of a strip, columns c .. c + n - 1. stride 0: any, dilation too. */
+NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_strip *s, size_t c, size_t n,
+                            size_t taps, size_t stride)
+{
+    vf sums[DW_TAPS];
+    size_t i = 0;
+    NP_UNROLL
+    for (size_t j = 0; j < taps; j++)
+        sums[j] = v_load(acc + j * ld);
+    for (; stride > 0 && i + DW_NARROW <= s->count; i += DW_NARROW) {
+        ptrdiff_t from = s->at + (ptrdiff_t)(i * stride);
+        ptrdiff_t end = from + (ptrdiff_t)((DW_NARROW - 1) * stride + taps);
+        if (n == NP_VW && from >= 0 && end <= s->width)
+            dw_weight_block(sums, s, i, c, NP_VW, taps, stride, true);
+        else
+            dw_weight_block(sums, s, i, c, n, taps, stride, false);
+    }
+    for (; i < s->count; i++)
+        dw_weight_one(sums, s, i, c, n, taps);
+    NP_UNROLL
+    for (size_t j = 0; j < taps; j++)
+        v_store(acc + j * ld, sums[j]);
+}
+
+#define DW_WEIGHT(taps, stride)                                                                    \
+    static void dw_weight_##taps##_##stride(float *acc, size_t ld, const struct dw_strip *s,       \
+                                            size_t c, size_t n)                                    \
+    {                                                                                              \
+        dw_weight_of(acc, ld, s, c, n, taps, stride);                                              \
+    }
+#define DW_EACH_ANY(CALL)                                                                          \
+    CALL(1, 0) CALL(2, 0) CALL(3, 0) CALL(4, 0) CALL(5, 0) CALL(6, 0) CALL(7, 0)
+DW_EACH(DW_WEIGHT)
+DW_EACH_ANY(DW_WEIGHT)
+
+typedef void dw_weight_run(float *acc, size_t ld, const struct dw_strip *, size_t c, size_t n);
+
+static dw_weight_run *dw_weight_runner(size_t taps, size_t stride)
+{
+#define DW_CHOOSE_WEIGHT(t, s)                                                                     \
+    if (taps == t && stride == s)                                                                  \
+        return dw_weight_##t##_##s;
+    DW_EACH(DW_CHOOSE_WEIGHT)
+    DW_EACH_ANY(DW_CHOOSE_WEIGHT)
+    return dw_weight_runner(taps, 0);
+}
+
+/* What a member computes at a time: kernel rows `kernel` of columns `cols`. */
+struct dw_part {
+    struct np_share kernel, cols;
+    float *acc; /* [kernel rows][kernel_width][ld], one chunk's */
+    size_t ld;
+};
+
+/* acc += the products of a strip that begins at output column ow, for one row of the kernel. */
+static void dw_weight_row(const struct np_conv *v, const struct dw_part *part, float *acc,
+                          struct dw_strip strip, size_t ow)
+{
+    size_t wide = (size_t)v->window.kernel_width, taps;
+    strip.at = (ptrdiff_t)(ow * strip.stride) - v->window.pad_left;
+    for (size_t kw = 0; kw < wide; kw += taps, acc += taps * part->ld) {
+        dw_weight_run *run;
+        taps = np_min(wide - kw, DW_TAPS);
+        run = dw_weight_runner(taps, strip.dilation == 1 ? strip.stride : 0);
+        for (size_t c = part->cols.begin; c < part->cols.end; c += NP_VW)
+            run(acc + (c - part->cols.begin), part->ld, &strip, c,
+                np_min(NP_VW, part->cols.end - c));
+        strip.at += (ptrdiff_t)(taps * strip.dilation);
+    }
+}
+
+static void dw_weight_chunk(const struct np_conv *v, const struct dw_part *part,
+                            struct np_share chunk)
+{
+    struct dw_strip strip = {.stride = (size_t)v->window.stride_width, .ldx = v->ldx};
+    size_t wide = (size_t)v->window.kernel_width;
+    strip.dilation = (size_t)v->window.dilation;
+    strip.width = (ptrdiff_t)v->in_width;
+    strip.ldy = v->ldy;
+    for (size_t r = chunk.begin; r < chunk.end; r += strip.count) {
+        size_t ow = r % v->out_width, oh = r / v->out_width % v->out_height;
+        size_t sample = r / v->out_width / v->out_height;
+        strip.count = np_min(np_min(DW_STRIP, v->out_width - ow), chunk.end - r);
+        strip.dy = v->dy + r * v->ldy;
+        for (size_t kh = part->kernel.begin; kh < part->kernel.end; kh++) {
+            size_t ih = np_input_row(v, oh, (int)kh);
+            if (ih == NP_OUTSIDE)
+                continue;
+            strip.in = v->x + (sample * v->in_height + ih) * v->in_width * v->ldx;
+            dw_weight_row(v, part, part->acc + (kh - part->kernel.begin) * wide * part->ld, strip,
+                          ow);
+        }
+    }
+}
+
+/* dw of a part, all chunks in order. */
+static bool dw_weight_part(const struct np_conv *v, struct dw_part *part)
+{
+    size_t image = v->out_height * v->out_width, rows = v->samples * image;
+    size_t wide = (size_t)v->window.kernel_width, cols = part->cols.end - part->cols.begin;
+    size_t taps = (part->kernel.end - part->kernel.begin) * wide;
+    float *dw = v->out + part->kernel.begin * wide * v->in_channels + part->cols.begin;
+    struct np_share chunk;
+    uint32_t bad = 0;
+    for (chunk.begin = 0; chunk.begin < rows; chunk.begin = chunk.end) {
+        chunk.end = np_chunk_end(chunk.begin, rows, v->grain * image);
+        memset(part->acc, 0, taps * part->ld * sizeof *part->acc);
+        dw_weight_chunk(v, part, chunk);
+        for (size_t tap = 0; tap < taps; tap++)
+            add_chunk(dw + tap * v->in_channels, part->acc + tap * part->ld, cols, chunk.begin,
+                      v->accumulate);
+    }
+    for (size_t tap = 0; tap < taps; tap++)
+        for (size_t c = 0; c < cols; c++)
+            bad |= np_not_finite(dw[tap * v->in_channels + c]);
+    return !bad;
+}
+
+/* Columns go to members in blocks, and the kernel's rows of one block too: there may be few. */
+static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
+{
+    _Alignas(64) float acc[DW_SUMS / sizeof(float)];
+    size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
+    size_t most = np_min(DW_SUMS / sizeof(float) / (high * wide) / NP_VW * NP_VW, 128);
+    size_t blocks = (v->in_channels + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT;
+    struct np_share share = np_team_share(team, blocks * high, 1);
+    bool finite = true;
+    for (size_t i = share.begin, n; i < share.end; i += n) {
+        struct dw_part part = {.kernel = {i % high, high}, .acc = acc};
+        size_t whole = np_min((share.end - i) / high, most / NP_SHARE_UNIT);
+        part.cols.begin = i / high * NP_SHARE_UNIT;
+        if (part.kernel.begin > 0 || whole == 0) {
+            part.kernel.end = np_min(high, part.kernel.begin + (share.end - i));
+            whole = 1;
+        }
+        n = part.kernel.begin > 0 || part.kernel.end < high ? part.kernel.end - part.kernel.begin
+                                                            : whole * high;
+        part.cols.end = np_min(part.cols.begin + whole * NP_SHARE_UNIT, v->in_channels);
+        part.ld = (part.cols.end - part.cols.begin + NP_VW - 1) / NP_VW * NP_VW;
+        finite &= dw_weight_part(v, &part);
+    }
+    return finite;
 }
 
 #endif

@@ -58,6 +58,12 @@ NP_FN bool np_is_finite(float x)
     return (np_float_bits(x) & 0x7f800000u) != 0x7f800000u;
 }
 
+/* 0 if x is finite, other bits if not: for loops that collect them with |. */
+NP_FN uint32_t np_not_finite(float x)
+{
+    return np_float_bits(x - x);
+}
+
 NP_FN float np_absf(float x)
 {
     return np_bits_float(np_float_bits(x) & 0x7fffffffu);
@@ -81,17 +87,24 @@ NP_FN float np_flushf(float x)
 #define NP_LN2_HI 0x1.62e4p-1f /* 15 bits: products with exponents are exact */
 #define NP_LN2_LO 0x1.7f7d1cp-20f
 
+#define NP_EXP2 0x1.fffffcp-2f /* exp(r) is about 1 + r + NP_EXP2 r^2 + ... */
+#define NP_EXP3 0x1.555492p-3f
+#define NP_EXP4 0x1.5558b6p-5f
+#define NP_EXP5 0x1.1239a8p-7f
+#define NP_EXP6 0x1.6a474p-10f
+#define NP_EXP_LEAST -87.33f
+#define NP_EXP_MOST 0x1.62e42ep+6f
+
 /* exp(x + tail) for -87.34 < x < 88.73 and a tail below an ulp of x; anything for other x. */
 NP_FN float np_exp_core(float x, float tail)
 {
     float t = np_fmaf(x, NP_LOG2E, NP_ROUND);
     float n = t - NP_ROUND;
     float r = np_fmaf(n, -NP_LN2_HI, x) + np_fmaf(n, -NP_LN2_LO, tail);
-    float p = 0x1.6a474p-10f;
-    p = np_fmaf(p, r, 0x1.1239a8p-7f);
-    p = np_fmaf(p, r, 0x1.5558b6p-5f);
-    p = np_fmaf(p, r, 0x1.555492p-3f);
-    p = np_fmaf(p, r, 0x1.fffffcp-2f);
+    float p = np_fmaf(NP_EXP6, r, NP_EXP5);
+    p = np_fmaf(p, r, NP_EXP4);
+    p = np_fmaf(p, r, NP_EXP3);
+    p = np_fmaf(p, r, NP_EXP2);
     p = np_fmaf(p, r, 1.0f);
     p = np_fmaf(p, r, 1.0f);
     return np_bits_float(np_float_bits(p) + (np_float_bits(t) << 23));
@@ -101,8 +114,8 @@ NP_FN float np_exp_core(float x, float tail)
 NP_FN float np_expf(float x)
 {
     float y = np_exp_core(x, 0.0f);
-    y = x < -87.33f ? 0.0f : y;
-    return x <= 0x1.62e42ep+6f ? y : x + INFINITY;
+    y = x < NP_EXP_LEAST ? 0.0f : y;
+    return x <= NP_EXP_MOST ? y : x + INFINITY;
 }
 
 /* log(x), subnormals included; -inf at either zero, NaN below, +inf at +inf.
@@ -186,9 +199,9 @@ NP_FN float np_erff(float x)
 
 NP_FN float np_tail_exp(float a)
 {
-    float h = a * a;
-    float l = np_fmaf(a, a, -h);
-    return np_exp_core(-0.5f * h, -0.5f * l);
+    float b = -0.5f * a;
+    float h = a * b;
+    return np_exp_core(h, np_fmaf(a, b, -h));
 }
 
 /* scale * mills(a), mills(a) = T(u) / (a + 3.375). With scale = a, both quotients are one and the
@@ -215,9 +228,7 @@ NP_FN float np_geluf(float x)
 {
     float a = np_absf(x);
     a = a < NP_TAIL_MAX ? a : NP_TAIL_MAX;
-    float m = np_tail_mills(a, a);
-    float e = np_tail_exp(a);
-    float y = x < 0.0f ? -(m * e) : np_fmaf(-m, e, x);
+    float y = np_fmaf(-np_tail_mills(a, a), np_tail_exp(a), x < 0.0f ? -0.0f : x);
     return x < -NP_TAIL_MAX ? 0.0f : y;
 }
 
@@ -243,6 +254,19 @@ NP_FN float np_relu_gradf(float x)
     return x > 0.0f ? 1.0f : 0.0f;
 }
 
+/* x > 0 ? (x < 6 ? x : 6) : +0; +0 for NaN. */
+NP_FN float np_relu6f(float x)
+{
+    float y = x < 6.0f ? x : 6.0f;
+    return x > 0.0f ? y : 0.0f;
+}
+
+NP_FN float np_relu6_gradf(float x)
+{
+    float y = x < 6.0f ? 1.0f : 0.0f;
+    return x > 0.0f ? y : 0.0f;
+}
+
 /* x * sigmoid(x); -0 for x < -87.33. */
 NP_FN float np_swishf(float x)
 {
@@ -253,6 +277,41 @@ NP_FN float np_swishf(float x)
 NP_FN float np_swish_gradf(float x)
 {
     return np_sigmoidf(x) * np_fmaf(x, np_sigmoidf(-x), 1.0f);
+}
+
+/* s * (1 - s) with s = sigmoid(x), 1 - s rounded. */
+NP_FN float np_sigmoid_gradf(float x)
+{
+    float s = np_sigmoidf(x);
+    return s * (1.0f - s);
+}
+
+#define NP_SIXTH 0x1.555556p-3f /* 1/6 and 1/3, rounded */
+#define NP_THIRD 0x1.555556p-2f
+
+/* relu6(x + 3) * (1/6); +0 for NaN. */
+NP_FN float np_hsigmoidf(float x)
+{
+    return np_relu6f(x + 3.0f) * NP_SIXTH;
+}
+
+/* -3 < x < 3 ? 1/6 : +0 */
+NP_FN float np_hsigmoid_gradf(float x)
+{
+    return np_absf(x) < 3.0f ? NP_SIXTH : 0.0f;
+}
+
+/* x * hsigmoid(x); -0 for x <= -3. */
+NP_FN float np_hswishf(float x)
+{
+    return x * np_hsigmoidf(x);
+}
+
+/* x <= -3: +0; x >= 3: 1; else fma(x, 1/3, 1/2) */
+NP_FN float np_hswish_gradf(float x)
+{
+    float y = x < 3.0f ? np_fmaf(x, NP_THIRD, 0.5f) : 1.0f;
+    return x > -3.0f ? y : 0.0f;
 }
 
 /* cos(2 pi (u - quarters / 4)) for u in [0,1): u = k/4 + f exactly, |f| <= 1/8. */

@@ -20,24 +20,12 @@ static void bias_add(struct np_team *team, float *y, const float *x, const float
     }
 }
 
-static bool add(struct np_team *team, float *y, const float *a, const float *b, size_t count)
-{
-    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
-    uint32_t bad = 0;
-    NP_INDEPENDENT
-    for (size_t i = share.begin; i < share.end; i++) {
-        y[i] = a[i] + b[i];
-        bad |= !np_is_finite(y[i]);
-    }
-    return !bad;
-}
-
 static bool all_finite(struct np_team *team, const float *x, size_t count)
 {
     struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
     uint32_t bad = 0;
     for (size_t i = share.begin; i < share.end; i++)
-        bad |= !np_is_finite(x[i]);
+        bad |= np_not_finite(x[i]);
     return !bad;
 }
 

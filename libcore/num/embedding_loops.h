@@ -2,6 +2,8 @@
 #ifndef NP_NUM_EMBEDDING_LOOPS_H
 #define NP_NUM_EMBEDDING_LOOPS_H
 
+#include <string.h>
+
 #include "num/loops.h"
 
 static void embed(struct np_team *team, float *y, const int32_t *tokens, const float *table,
@@ -10,12 +12,24 @@ static void embed(struct np_team *team, float *y, const int32_t *tokens, const f
     struct np_share share = np_team_share(team, samples * length, 1);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *token = table + (size_t)tokens[r] * cols;
-        const float *position = positions + r % length * cols;
         float *out = y + r * cols;
-        NP_INDEPENDENT
-        for (size_t j = 0; j < cols; j++)
-            out[j] = token[j] + position[j];
+        if (positions) {
+            const float *position = positions + r % length * cols;
+            NP_INDEPENDENT
+            for (size_t j = 0; j < cols; j++)
+                out[j] = token[j] + position[j];
+        } else {
+            memcpy(out, token, cols * sizeof *out);
+        }
     }
+}
+
+/* sum = sum + x over a share of a row */
+static void add_row(float *sum, const float *x, struct np_share cols)
+{
+    NP_INDEPENDENT
+    for (size_t j = cols.begin; j < cols.end; j++)
+        sum[j] = sum[j] + x[j];
 }
 
 /* Members take columns, so that each sees every row in order. */
@@ -25,14 +39,9 @@ static void embed_grad(struct np_team *team, float *dtable, float *dpositions,
 {
     struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
     for (size_t r = 0; r < samples * length; r++) {
-        float *token = dtable + (size_t)tokens[r] * cols;
-        float *position = dpositions + r % length * cols;
-        const float *up = dy + r * cols;
-        NP_INDEPENDENT
-        for (size_t j = share.begin; j < share.end; j++) {
-            token[j] = token[j] + up[j];
-            position[j] = position[j] + up[j];
-        }
+        add_row(dtable + (size_t)tokens[r] * cols, dy + r * cols, share);
+        if (dpositions)
+            add_row(dpositions + r % length * cols, dy + r * cols, share);
     }
 }
 

@@ -1,12 +1,12 @@
-/* The inner part of a matrix product, as the SIMD backends share it: packing and register tiles.
- * Private to num/; gemm_<isa>.c fills it, matmul_<isa>.c and attention_<isa>.c are built from it.
+/* The inner part of matrix products, as the SIMD backends share it: packing of B and register tiles.
+ * Private to num/; gemm_<isa>.c fills it, product_simd.h and attention_simd.h are built from it.
  *
  * A tile is at most np_gemm_mr x np_gemm_nr elements of C. Its sum over one chunk lives in
- * registers and is then added to C, which stays in the first cache from chunk to chunk.
+ * registers and is then added to C, which stays in the second cache from chunk to chunk.
+ * A is read where it is, through a table of pointers to its rows: one of op(A), whose elements are
+ * broadcast one after the other, or, transposed, one to every inner index of op(A).
  * Packed B is cut in slivers of np_gemm_nr columns; in a sliver, inner index p holds np_gemm_nr
- * consecutive floats. Columns past n repeat others or are zero, and are never stored.
- * Packed A is cut in tiles of balanced heights; in a tile of height h, inner index p holds h
- * floats.
+ * consecutive floats. Columns past n are zero or repeat others, and are never stored.
  */
 #ifndef NP_NUM_GEMM_H
 #define NP_NUM_GEMM_H
@@ -14,17 +14,58 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "num/isa.h"
+#include "num/kernels.h"
+
 enum {
-    NP_GEMM_MC = 192,  /* most rows of A packed at once */
-    NP_GEMM_NC = 1024, /* most columns of B packed at once by a matrix product */
-    NP_GEMM_NR = 32,   /* widest sliver of any backend */
-    NP_GEMM_PAD = 16   /* floats after a packed tile, where packing may spill */
+    NP_GEMM_DIRECT = 64,    /* for fewer rows packing B costs more than it saves */
+    NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
+    NP_GEMM_ROWS = 336,     /* most rows of C in one call of np_gemm_tiles */
+    NP_GEMM_NC = 512,       /* most columns of B packed at once by a matrix product */
+    NP_GEMM_NR = 32,        /* widest sliver of any backend */
+    NP_GEMM_PAD = 16,       /* floats between rows, so that they spread over the cache */
+    NP_GEMM_B = 640 << 10,  /* floats of packed B of a matrix product */
+    NP_GEMM_A = 96 << 10,   /* of A, where it cannot be read in place */
+    NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };
 
-/* C[m][n] += A[m][kc] B[kc][n], or C = when first; kc <= NP_KC in chunks of `step`. */
+/* Inner indices that follow each other in memory. Those before it are left out. */
+struct np_stretch {
+    size_t from;  /* the first, counted from the panel's */
+    size_t count; /* may be 0 */
+    size_t at;    /* where it is, from the pointer of each row; not used when transposed */
+    bool ends;    /* a chunk */
+};
+
+/* What happens to elements whose sum is complete. */
+struct np_finish {
+    const struct np_epilogue *epilogue;
+    float *c;          /* where row 0 of the output begins */
+    size_t ldc, col;   /* its column that is column 0 here */
+    const size_t *row; /* and its rows that are rows 0..m-1 here */
+    bool plain;        /* nothing but a bias is added, and rows are those of np_tiles.c */
+};
+
+/* C[m][n] += op(A)[m][..] B[..][n], or C = where first. */
+struct np_tiles {
+    size_t m, n;
+    const float *const *a; /* [m]; transposed: [inner indices] */
+    size_t a_at;           /* transposed: where row 0 is, from each pointer */
+    bool a_trans;
+    const struct np_stretch *stretch;
+    size_t stretches;
+    const float *b;                 /* sliver j / np_gemm_nr is at b + j / np_gemm_nr * sliver */
+    size_t b_step, sliver;          /* floats from one inner index, one sliver to the next */
+    const float *tail;              /* packed, where the last sliver is if it is narrower */
+    float *const *c;                /* [m]: rows */
+    bool first;                     /* the first chunk is stored, not added */
+    const struct np_finish *finish; /* NULL: there are more chunks to come */
+};
+
+/* The same for matrices with strides and packed B; kc <= NP_KC in chunks of `step`. */
 struct np_gemm {
     size_t m, n, kc, step;
-    const float *a; /* packed when a_row is 0, else a[i * a_row + p * a_col] */
+    const float *a; /* a[i * a_row + p * a_col], one of them being 1 */
     size_t a_row, a_col;
     const float *b; /* packed */
     size_t sliver;  /* floats from one sliver of b to the next */
@@ -35,17 +76,12 @@ struct np_gemm {
 
 #define NP_GEMM(isa)                                                                               \
     void np_gemm_run_##isa(const struct np_gemm *);                                                \
-    /* Rows of op(A) begin at row[0..m-1]; its inner indices 0..kc-1 follow each other. */         \
-    void np_gemm_pack_a_##isa(float *dst, const float *const *row, size_t m, size_t kc);           \
-    /* Inner indices of op(A) begin at line[0..kc-1]; its rows 0..m-1 follow each other. */        \
-    void np_gemm_pack_a_trans_##isa(float *dst, const float *const *line, size_t m, size_t kc);    \
+    /* False if an element that was finished is not finite. */                                     \
+    bool np_gemm_tiles_##isa(const struct np_tiles *);                                             \
     /* op(B)[p][j] = b[p * ldb + j], or b[j * ldb + p] when trans. */                              \
     void np_gemm_pack_b_##isa(float *dst, size_t sliver, const float *b, size_t ldb, bool trans,   \
                               size_t kc, size_t n);
 
-#if defined(__x86_64__)
-NP_GEMM(avx2)
-NP_GEMM(avx512)
-#endif
+NP_EACH_SIMD(NP_GEMM)
 
 #endif

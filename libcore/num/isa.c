@@ -2,7 +2,7 @@
 
 #include "num/backend.h"
 
-static const char *const names[NP_ISA_COUNT] = {"scalar", "avx2", "avx512"};
+static const char *const names[NP_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
 const struct np_kernels *np_kernels_get(enum np_isa isa)
 {
@@ -19,6 +19,9 @@ const struct np_kernels *np_kernels_get(enum np_isa isa)
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
             return &np_kernels_avx512;
         return NULL;
+#elif defined(__aarch64__)
+    case NP_ISA_NEON:
+        return &np_kernels_neon;
 #endif
     default:
         return NULL;

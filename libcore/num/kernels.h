@@ -19,6 +19,8 @@
  *         waits. Callers put np_team_wait between a kernel and another that reads its result, unless
  *         they are told that shares agree. Outputs do not alias inputs unless stated.
  *         A result of bool is the caller's share alone: the team's is the `and` over its members.
+ *         Unless stated it is false if this share wrote a value that is not finite, or put one into
+ *         an activation (which may hide it).
  * Errors  none: sizes are checked by the callers. A kernel never allocates. Where an input is not
  *         finite the outputs that depend on it are unspecified (as a rule not finite either).
  */
@@ -29,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "num/arguments.h"
 #include "num/philox.h"
 #include "num/team.h"
 
@@ -36,69 +39,35 @@
 #define NP_ATTN_TILE 32 /* query rows whose causal sums end (begin) together */
 #define NP_FLUSH 0x1p-100f
 
-enum np_isa { NP_ISA_SCALAR, NP_ISA_AVX2, NP_ISA_AVX512, NP_ISA_COUNT };
-
-enum np_act {
-    NP_ACT_RELU, /* x > 0 ? x : +0 */
-    NP_ACT_GELU, /* np_geluf: exact gelu, x * Phi(x) */
-    NP_ACT_SWISH /* x * np_sigmoidf(x) */
-};
-
-/* C = op(A) op(B), or C += op(A) op(B): chunked sum over k. op(A) is m x k, op(B) k x n.
- * Row r of A as stored begins at a + r*lda + (r/period)*skip (period 0: no skip): with lda = C, k =
- * taps*C and skip = (taps-1)*C that is the im2col matrix of a causal convolution over zero-padded
- * samples, never built. Stored rows of A may overlap. C aliases nothing. */
-struct np_matmul {
-    size_t m, n, k;
-    const float *a, *b;
-    float *c;
-    size_t lda, ldb, ldc;
-    size_t period, skip;
-    size_t grain;          /* inner indices a grain; 0: one grain */
-    bool a_trans, b_trans; /* stored as k x m, as n x k */
-    bool accumulate;
-};
-
-/* Causal self-attention of `samples` samples. qkv is [B*T][3C]: queries, keys, values; head h uses
- * columns h*C/heads .. of each. scale = 1 / sqrt(C / heads), both rounded.
- * For query i and keys j <= i:  s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;
- * e_ij = np_expf(s_ij - m_i);  z_i = lane sum over j of e_ij;  p_ij = flush(e_ij / z_i); p_ij = +0
- * for j > i.  Inner indices over positions run over whole tiles of NP_ATTN_TILE: keys from 0 to the
- * end of the query's tile (cut at T), queries from the beginning of the key's tile to T; chunk
- * borders stay at multiples of NP_KC from position 0. */
-struct np_attention {
-    size_t samples, length, width, heads;
-    const float *qkv;
-};
-
-/* One layer's tensor at its update. Clip limits are +infinity when there is no clipping. */
-struct np_update {
-    float *w, *m, *v; /* v: adamw only; m: NULL for sgd without momentum */
-    const float *g;
-    size_t count;
-    uint64_t address;                /* of element 0, for the fingerprint: np_fingerprint_address */
-    float scale;                     /* clip per layer: g = g * scale first (1: none) */
-    float limit;                     /* clip per value, > 0: then g = min(max(g, -limit), limit) */
-    float lr, decay;                 /* decay: weight decay, 0 for tensors that do not decay */
-    float beta1, beta2, eps, c1, c2; /* adamw: c1 = 1/(1-beta1^t), c2 = 1/(1-beta2^t) */
-    float momentum;                  /* sgd */
-    bool nesterov;
-};
+enum np_isa { NP_ISA_SCALAR, NP_ISA_AVX2, NP_ISA_AVX512, NP_ISA_NEON, NP_ISA_COUNT };
 
 struct np_kernels {
     const char *name;
 
-    void (*matmul)(struct np_team *, const struct np_matmul *);
+    bool (*matmul)(struct np_team *, const struct np_matmul *);
+
+    /* Convolutions. w [kernel_height][kernel_width][in_channels/groups][out_channels], so that it is
+     * the matrix [k][out_channels] with k = (kh, kw, ci); group g reads its own channels and writes
+     * columns g*out_channels/groups ... Products with positions outside the image are left out of
+     * their chunks, whose borders do not move; a chunk of nothing is +0.
+     * conv: y = chunked sum over k of x w.  epilogue: over y. */
+    bool (*conv)(struct np_team *, const struct np_conv *);
+    /* dx at (ih, iw): chunked sum over (tap, co) of dy w, the taps being those whose output position
+     * (oh, ow) is whole (stride divides ih + pad_top - kh * dilation, and so for the width),
+     * ordered by ascending (oh, ow), i.e. descending (kh, kw); output positions outside are left
+     * out likewise. No such tap: +0.  epilogue (no bias): over dx. */
+    bool (*conv_grad)(struct np_team *, const struct np_conv *);
+    /* dw[k][co] = chunked sum over output rows of x dy, those left out whose tap is outside. No
+     * epilogue. */
+    bool (*conv_grad_weight)(struct np_team *, const struct np_conv *);
 
     /* y[r][j] = x[r][j] + bias[j]; y may be x. */
     void (*bias_add)(struct np_team *, float *y, const float *x, const float *bias, size_t rows,
                      size_t cols);
-    /* u = x + bias in place over x, y = act(u): saved u serves act_grad. */
-    void (*bias_act)(struct np_team *, enum np_act, float *y, float *x, const float *bias,
-                     size_t rows, size_t cols);
-    /* dx = dy * act'(u); the derivatives are in num/elementary.h. dx may be dy. */
-    void (*act_grad)(struct np_team *, enum np_act, float *dx, const float *u, const float *dy,
-                     size_t count);
+    /* dx = dy * act'(u), then base + dx if base is not NULL; the derivatives are in
+     * num/elementary.h. dx may be dy or base. */
+    bool (*act_grad)(struct np_team *, enum np_act, float *dx, const float *base, const float *u,
+                     const float *dy, size_t count);
     /* Gated linear unit: u is [R][2C], first in place u = u + bias (bias[2C]); y[r][j] = u[r][j] *
      * np_sigmoidf(u[r][C+j]). */
     void (*bias_glu)(struct np_team *, float *y, float *u, const float *bias, size_t rows,
@@ -107,8 +76,11 @@ struct np_kernels {
     void (*glu_grad)(struct np_team *, float *du, const float *u, const float *dy, size_t rows,
                      size_t cols);
 
-    /* y = a + b; y may be a or b. Returns false if any y of this share is not finite. */
-    bool (*add)(struct np_team *, float *y, const float *a, const float *b, size_t count);
+    /* y = act(a + b); with an activation kept = a + b if not NULL. y may be a or b. */
+    bool (*add)(struct np_team *, enum np_act, float *y, float *kept, const float *a,
+                const float *b, size_t count);
+    /* y = act(x); y may be x. */
+    bool (*act)(struct np_team *, enum np_act, float *y, const float *x, size_t count);
     bool (*finite)(struct np_team *, const float *x, size_t count);
     void (*zero)(struct np_team *, float *y, size_t count);
     /* [rows][cols] -> [cols][rows] */
@@ -125,24 +97,18 @@ struct np_kernels {
     void (*normal)(struct np_team *, float *w, size_t count, struct np_draw_key key, float std);
 
     /* Layer norm of each row: mean = lane sum / C; d = x - mean; var = lane sum of fma(d, d) / C;
-     * rstd = 1 / sqrt(var + eps); y = fma(d * rstd, gamma, beta). mean, rstd: [R]. y's rows start
-     * at y + r*cols + (r/period)*skip as in np_matmul (period 0: dense). */
+     * rstd = 1 / sqrt(var + eps); y = fma(d * rstd, gamma, beta). mean, rstd: [R]. */
     void (*layernorm)(struct np_team *, float *y, float *mean, float *rstd, const float *x,
-                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps,
-                      size_t period, size_t skip);
+                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps);
     /* h = (x - mean) * rstd; t = dy * gamma; a = lane sum of t / C; b = lane sum of fma(t, h) / C;
-     * dx = rstd * ((t - a) - h * b) + residual. dx may be residual; residual is [R][C]. Returns
-     * false if any dx of this share is not finite. */
-    bool (*layernorm_grad)(struct np_team *, float *dx, const float *residual, const float *x,
+     * dx = rstd * ((t - a) - h * b), then + base if base is not NULL. dx may be base. */
+    bool (*layernorm_grad)(struct np_team *, float *dx, const float *base, const float *x,
                            const float *dy, const float *mean, const float *rstd,
                            const float *gamma, size_t rows, size_t cols);
     /* Chunked sums over rows: dgamma of fma(dy, h, acc), dbeta of acc + dy. */
     void (*layernorm_grad_weight)(struct np_team *, float *dgamma, float *dbeta, const float *x,
                                   const float *dy, const float *mean, const float *rstd,
                                   size_t rows, size_t cols, size_t grain, bool accumulate);
-    /* Chunked sums over rows of acc + x: the gradient of a bias. */
-    void (*colsum)(struct np_team *, float *out, const float *x, size_t rows, size_t cols,
-                   size_t grain, bool accumulate);
     /* out[r] = lane sum of x[r][0..cols-1]. */
     void (*rowsum)(struct np_team *, float *out, const float *x, size_t rows, size_t cols);
     /* Lane sum of fma(x, x): the squared norm of a whole tensor; computed by rank 0 alone (other
@@ -154,35 +120,88 @@ struct np_kernels {
     void (*softmax_grad)(struct np_team *, float *dx, const float *y, const float *dy, size_t rows,
                          size_t cols);
 
-    /* out [B*T][C]: o_id = chunked sum over j of p_ij v_jd. stats [B][heads][T][2]: m_i, z_i. */
+    /* scale = 1 / sqrt(C / heads), both rounded. For query i and the keys j that it sees:
+     * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;  e_ij = np_expf(s_ij - m_i);
+     * z_i = lane sum over j of e_ij;  p_ij = flush(e_ij / z_i); p_ij = +0 for unseen j;
+     * out [B*T][C]: o_id = chunked sum over j of p_ij v_jd. stats [B][heads][T][2]: m_i, z_i.
+     * Inner indices over positions run over all of them; causal: over whole tiles of NP_ATTN_TILE,
+     * keys from 0 to the end of the query's tile (cut at T), queries from the beginning of the key's
+     * tile to T. Chunk borders stay at multiples of NP_KC from position 0. */
     void (*attention)(struct np_team *, float *out, float *stats, const struct np_attention *);
-    /* dqkv from dout [B*T][C] and the stats, p recomputed:  dv_jd = chunked sum over i of p_ij do_id;
-     * dp_ij = chunked sum over d of do_id v_jd (j <= i);  a_i = lane sum over j <= i of
-     * fma(p_ij, dp_ij);  ds_ij = (p_ij * (dp_ij - a_i)) * scale, +0 for j > i;
+    /* dq, dk, dv from dout [B*T][C] and the stats, p recomputed:  dv_jd = chunked sum over i of p_ij
+     * do_id; dp_ij = chunked sum over d of do_id v_jd (seen j);  a_i = lane sum over seen j of
+     * fma(p_ij, dp_ij);  ds_ij = (p_ij * (dp_ij - a_i)) * scale, +0 for unseen j;
      * dq_id = chunked sum over j of ds_ij k_jd;  dk_jd = chunked sum over i of ds_ij q_id. */
-    void (*attention_grad)(struct np_team *, float *dqkv, const float *dout, const float *stats,
-                           const struct np_attention *);
+    void (*attention_grad)(struct np_team *, float *dq, float *dk, float *dv, const float *dout,
+                           const float *stats, const struct np_attention *);
 
-    /* Causal depthwise convolution. x holds B samples of (taps-1) zero rows then T rows ([B][taps-1+T]
-     * [C]); w [taps][C]; y [B*T][C]: y[t][c] = acc over taps ascending of fma(x[t+tap][c],
-     * w[tap][c], acc) from +0 (one chunk: taps <= NP_KC), t counted in the padded sample. */
-    void (*dwconv)(struct np_team *, float *y, const float *x, const float *w, size_t samples,
-                   size_t length, size_t cols, size_t taps);
-    /* dx [B*T][C] from dy [B*T][C], not padded: dx[t][c] = taps ascending of
-     * fma(dy[t+taps-1-tap][c], w[tap][c], acc) from +0, terms with t+taps-1-tap >= T left out. */
-    void (*dwconv_grad)(struct np_team *, float *dx, const float *dy, const float *w,
-                        size_t samples, size_t length, size_t cols, size_t taps);
-    /* dw[tap][c] = chunked sum over rows (samples x positions; grain in rows) of
-     * fma(x[row+tap][c], dy[row][c], acc), x padded as above. */
-    void (*dwconv_grad_weight)(struct np_team *, float *dw, const float *x, const float *dy,
-                               size_t samples, size_t length, size_t cols, size_t taps,
-                               size_t grain, bool accumulate);
+    /* Depthwise convolutions: in_channels = out_channels = C, w [taps][C], taps = (kh, kw) <= NP_KC.
+     * Positions outside are left out. y = taps ascending of fma(x, w, acc) from +0; epilogue: bias
+     * or residual.  dx = taps ascending (unlike conv_grad) of fma(dy, w, acc) from +0, those taps
+     * whose output position is whole and inside; epilogue: residual.  dw = chunked sum over output
+     * rows of fma(x, dy, acc). */
+    bool (*dwconv)(struct np_team *, const struct np_conv *);
+    bool (*dwconv_grad)(struct np_team *, const struct np_conv *);
+    bool (*dwconv_grad_weight)(struct np_team *, const struct np_conv *);
 
-    /* y[b*T+t] = table[token] + positions[t]; tokens < vocabulary, checked by the reader. */
+    /* Pools over windows, C channels; positions outside are left out (every window holds at least
+     * one position). Max: the first tap that is largest, its number in which [B*OH*OW][C]; average:
+     * taps ascending of acc + x from +0, / their number n. Gradients, in ascending (oh, ow) of the
+     * windows that hold the position: acc + dy where `which` names it (max), acc + dy / n (average),
+     * acc from +0; then base + acc if base is not NULL. dx may be base. */
+    void (*max_pool)(struct np_team *, const struct np_conv *, int32_t *which);
+    bool (*max_pool_grad)(struct np_team *, const struct np_conv *, const int32_t *which,
+                          const float *base);
+    void (*avg_pool)(struct np_team *, const struct np_conv *);
+    bool (*avg_pool_grad)(struct np_team *, const struct np_conv *, const float *base);
+
+    /* Column sums of segments: x [segments * rows][cols], out [segments][cols]: chunked sums over
+     * the rows of a segment (grain in rows). col_sum of acc + x (accumulate: one segment only);
+     * col_square of fma(d, d, acc), d = x - mean; col_dot of fma(a, b, acc). */
+    void (*col_sum)(struct np_team *, float *out, const float *x, size_t segments, size_t rows,
+                    size_t cols, size_t grain, bool accumulate);
+    void (*col_square)(struct np_team *, float *out, const float *x, const float *mean,
+                       size_t segments, size_t rows, size_t cols, size_t grain);
+    void (*col_dot)(struct np_team *, float *out, const float *a, const float *b, size_t segments,
+                    size_t rows, size_t cols, size_t grain);
+    /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL, then
+     * kept = u if kept is not NULL; y = act(u). y may be residual. */
+    bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *);
+    /* du = dy * act'(u), u and h recomputed. Chunked sums over a segment's rows: sum of acc + du, dot
+     * of fma(du, h, acc); both [segments][cols]. */
+    void (*colnorm_grad_sums)(struct np_team *, float *sum, float *dot, const struct np_colnorm *,
+                              const float *dy, size_t grain);
+    /* dx = rstd * ((du * gamma - a) - h * b), then base + dx if base is not NULL; a, b
+     * [segments][cols]. dx may be base, dy or x. */
+    bool (*colnorm_grad)(struct np_team *, float *dx, const float *base, const struct np_colnorm *,
+                         const float *dy, const float *a, const float *b);
+    /* y = x * s, s [segments][cols]; then base + y if base is not NULL. y may be base. */
+    bool (*col_scale)(struct np_team *, float *y, const float *base, const float *x, const float *s,
+                      size_t segments, size_t rows, size_t cols);
+    /* y = s for every row of its segment; base + s if base is not NULL. y may be base. */
+    bool (*col_spread)(struct np_team *, float *y, const float *base, const float *s,
+                       size_t segments, size_t rows, size_t cols);
+
+    /* y [R][na+nb] from a [R][na] and b [R][nb]: side by side, or interleaved (na = nb): y[2i] =
+     * a[i], y[2i+1] = b[i]: concatenation and a channel shuffle by two. */
+    void (*merge)(struct np_team *, float *y, const float *a, const float *b, size_t rows,
+                  size_t na, size_t nb, size_t lda, size_t ldb, bool interleave);
+    /* The inverse; what is NULL is not wanted; base_a + a if base_a is not NULL (ld as a;
+     * a may be base_a). */
+    bool (*split)(struct np_team *, float *a, float *b, const float *base_a, const float *base_b,
+                  const float *y, size_t rows, size_t na, size_t nb, size_t lda, size_t ldb,
+                  bool interleave);
+    /* y = kept ? x * keep_scale : +0 for a whole sample of `each` floats, kept when word i % 4 of
+     * np_draw(key, step, i / 4) >= threshold, i = first + the sample's index. y may be x. */
+    void (*drop_path)(struct np_team *, float *y, const float *x, size_t samples, size_t each,
+                      struct np_draw_key key, uint64_t step, uint64_t first, uint32_t threshold,
+                      float keep_scale);
+
+    /* y[b*T+t] = table[token] + positions[t] (NULL: without); tokens < vocabulary, checked by the reader. */
     void (*embed)(struct np_team *, float *y, const int32_t *tokens, const float *table,
                   const float *positions, size_t samples, size_t length, size_t cols);
     /* Rows in ascending order: dtable[token] = dtable[token] + dy[row]; dpositions[t] likewise.
-     * Always accumulates; the caller zeroes first. */
+     * Always accumulates; the caller zeroes first. dpositions may be NULL. */
     void (*embed_grad)(struct np_team *, float *dtable, float *dpositions, const int32_t *tokens,
                        const float *dy, size_t samples, size_t length, size_t cols);
 
@@ -191,48 +210,54 @@ struct np_kernels {
      * loss = a == 0 ? L - d_target : fma(-off, lane sum of d_v, fma(-on, d_target, L)). */
     void (*xent)(struct np_team *, float *loss, const float *logits, const int32_t *targets,
                  size_t rows, size_t classes, float smoothing);
-    /* dlogits_v = (flush(np_expf(d_v) / z) - t_v) * scale, t_v = off, for the target off + on. */
+    /* dlogits_v = (flush(np_expf(d_v) / z) - t_v) * scale, t_v = off, for the target off + on.
+     * dlogits may be logits. */
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,
                       size_t rows, size_t classes, float smoothing, float scale);
 
-    /* One tensor's update; returns the fingerprint of this share of everything written (w, then m,
-     * then v, at address + index of the concatenation); the shares' sum is the tensor's. With g
+    /* One tensor's update; adds to *fingerprint that of this share of everything written (w, then m,
+     * then v, at address + index of the concatenation); the shares' sum is the tensor's. False if a
+     * gradient of this share, or what was written, is not finite. With g
      * already scaled and clipped, g = flush(g), and every w, m, v flushed as it is written (what
      * follows uses the flushed m and v; u, t and sgd's decayed g are not flushed):
      * adamw: m = fma(beta1, m, (1-beta1)*g); v = fma(beta2, v, (1-beta2)*(g*g));
      *        u = (m*c1) / (sqrt(v*c2) + eps); w = fma(-lr, u, fma(-(lr*decay), w, w)).
      * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m, g);
      *        no momentum: t = g); w = fma(-lr, t, w). */
-    uint64_t (*adamw)(struct np_team *, const struct np_update *);
-    uint64_t (*sgd)(struct np_team *, const struct np_update *);
+    bool (*adamw)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
+    bool (*sgd)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
     /* The fingerprint of this share of x[0..count-1] at address. */
     uint64_t (*fingerprint)(struct np_team *, const float *x, size_t count, uint64_t address);
 };
 
 /* Fingerprint: wrap-around sum of np_fingerprint_mix over elements, so any order gives it. */
+#define NP_FINGERPRINT_MUL0 0x9E3779B97F4A7C15u
+#define NP_FINGERPRINT_MUL1 0xD6E8FEB86659FD93u
+
 static inline uint64_t np_fingerprint_mix(uint64_t address, uint32_t bits)
 {
-    uint64_t x = address ^ (uint64_t)bits * 0x9E3779B97F4A7C15u;
+    uint64_t x = address ^ (uint64_t)bits * NP_FINGERPRINT_MUL0;
     x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93u;
+    x *= NP_FINGERPRINT_MUL1;
     return x ^ x >> 32;
 }
 
-/* The address of a tensor's element 0: layers and tensors lie 2^40 elements apart. */
-static inline uint64_t np_fingerprint_address(uint32_t layer, uint32_t tensor)
+/* The address of the first element that an update writes of a tensor, which begins `offset` floats
+ * into its layer's slab: w, m and v take three addresses a weight; layers lie 2^44 apart. */
+static inline uint64_t np_fingerprint_address(uint32_t layer, size_t offset)
 {
-    return ((uint64_t)layer << 44) + ((uint64_t)tensor << 40);
+    return ((uint64_t)layer << 44) + 3 * (uint64_t)offset;
 }
 
 /* The table of an instruction set, NULL if it was not built in or this machine lacks it. */
 const struct np_kernels *np_kernels_get(enum np_isa isa);
 /* The best table of this machine; never NULL. */
 const struct np_kernels *np_kernels_best(void);
-/* "scalar", "avx2", "avx512". */
+/* "scalar", "avx2", "avx512", "neon". */
 const char *np_isa_name(enum np_isa isa);
 
-/* Scratch each member of a team needs for attention over `length` positions with heads of
- * `head_width` channels and any matrix product. */
+/* Scratch each member of a team needs for attention over `length` positions (the longer of queries
+ * and keys) with heads of `head_width` channels, and any product or convolution. */
 size_t np_kernels_scratch_bytes(size_t length, size_t head_width);
 
 /* NP_EINPUT unless this thread rounds to nearest and keeps subnormals; called at the start of every

@@ -49,13 +49,12 @@ static float exp_sum(const float *x, float m, size_t count)
 }
 
 static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, const float *x,
-                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps,
-                      size_t period, size_t skip)
+                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps)
 {
     struct np_share share = np_team_share(team, rows, 1);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *in = x + r * cols;
-        float *out = y + r * cols + (period ? r / period * skip : 0);
+        float *out = y + r * cols;
         float lane[32] = {0};
         mean[r] = lane_sum(in, cols) / (float)cols;
         for (size_t j = 0; j < cols; j++) {
@@ -68,7 +67,7 @@ static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, 
     }
 }
 
-static bool layernorm_grad(struct np_team *team, float *dx, const float *residual, const float *x,
+static bool layernorm_grad(struct np_team *team, float *dx, const float *base, const float *x,
                            const float *dy, const float *mean, const float *rstd,
                            const float *gamma, size_t rows, size_t cols)
 {
@@ -86,7 +85,8 @@ static bool layernorm_grad(struct np_team *team, float *dx, const float *residua
         b = lane_total(lane_b) / (float)cols;
         for (size_t j = 0; j < cols; j++) {
             float h = (x[at + j] - mean[r]) * rstd[r], t = dy[at + j] * gamma[j];
-            dx[at + j] = rstd[r] * ((t - a) - h * b) + residual[at + j];
+            float d = rstd[r] * ((t - a) - h * b);
+            dx[at + j] = base ? base[at + j] + d : d;
             ok = ok && np_is_finite(dx[at + j]);
         }
     }

@@ -1,101 +1,122 @@
 /* SIMD kernels of num/kernels.h: layer norm, softmax, cross entropy, row sums.
  *
- * What a lane sum adds is computed first, a tile at a time, by loops that the compiler vectorises;
- * the tile stays in the first-level cache.
+ * A row is read two or three times and stays in the first-level cache between; what a lane sum adds
+ * is computed in registers.
  */
 #ifndef NP_NUM_NORM_SIMD_H
 #define NP_NUM_NORM_SIMD_H
 
 #include <math.h>
 
-#include "num/elementary.h"
+#include "num/elementary_simd.h"
 #include "num/lanes.h"
 #include "num/loops.h"
 
-#define TILE 1024 /* floats; a multiple of 32 */
-
-static inline size_t tile_size(size_t begin, size_t count)
+/* Lane sum of the squares of x - mean. */
+static float square_sum(const float *x, float mean, size_t count)
 {
-    return count - begin < TILE ? count - begin : TILE;
-}
-
-/* Lane sum of np_expf(x - m); if y is not NULL it receives the terms (it may be x). */
-static float exp_sum(float *y, const float *x, float m, size_t count)
-{
-    struct lanes sum = lanes_zero();
-    float tile[TILE];
-    for (size_t i = 0, n; i < count; i += n) {
-        const float *in = x + i;
-        float *e = y ? y + i : tile;
-        n = tile_size(i, count);
-        NP_INDEPENDENT
-        for (size_t j = 0; j < n; j++)
-            e[j] = np_expf(in[j] - m);
-        sum = lanes_add(sum, e, n);
-    }
-    return lanes_total(sum);
+    struct lanes s = lanes_zero();
+    const vf center = v_set1(mean);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf d = v_sub(lane_load(x + (at), n), center);                                              \
+        s.v[k] = lane_keep(n, v_fma(d, d, s.v[k]), s.v[k]);                                        \
+    } while (0)
+    LANES_EACH(count, STEP);
+#undef STEP
+    return lanes_total(s);
 }
 
 static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, const float *x,
-                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps,
-                      size_t period, size_t skip)
+                      const float *gamma, const float *beta, size_t rows, size_t cols, float eps)
 {
     struct np_share share = np_team_share(team, rows, 1);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *in = x + r * cols;
-        float *out = y + r * cols + (period ? r / period * skip : 0);
-        float center = lane_sum(in, cols) / (float)cols, scale;
-        NP_INDEPENDENT
-        for (size_t j = 0; j < cols; j++)
-            out[j] = in[j] - center;
-        scale = 1.0f / sqrtf(lane_dot(out, out, cols) / (float)cols + eps);
-        NP_INDEPENDENT
-        for (size_t j = 0; j < cols; j++)
-            out[j] = fmaf(out[j] * scale, gamma[j], beta[j]);
-        mean[r] = center;
-        rstd[r] = scale;
+        float *out = y + r * cols;
+        vf center, scale;
+        mean[r] = lane_sum(in, cols) / (float)cols;
+        rstd[r] = 1.0f / sqrtf(square_sum(in, mean[r], cols) / (float)cols + eps);
+        center = v_set1(mean[r]);
+        scale = v_set1(rstd[r]);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf h = v_mul(v_sub(lane_load(in + (at), n), center), scale);                               \
+        lane_store(out + (at), n,                                                                  \
+                   v_fma(h, lane_load(gamma + (at), n), lane_load(beta + (at), n)));               \
+    } while (0)
+        LANES_EACH(cols, STEP);
+#undef STEP
     }
 }
 
-/* The two means of layernorm_grad. */
-static void layernorm_grad_means(float *a, float *b, const float *x, const float *dy,
-                                 const float *gamma, float mean, float rstd, size_t cols)
+/* A row of layernorm_grad: `scale` times what is in its parentheses. */
+struct norm_row {
+    const float *x, *dy, *gamma;
+    vf mean, rstd;
+};
+
+static inline vf norm_h(const struct norm_row *row, size_t at, size_t n)
 {
-    struct lanes sum_a = lanes_zero(), sum_b = lanes_zero();
-    float t[TILE], h[TILE];
-    for (size_t i = 0, n; i < cols; i += n) {
-        n = tile_size(i, cols);
-        for (size_t j = 0; j < n; j++) {
-            h[j] = (x[i + j] - mean) * rstd;
-            t[j] = dy[i + j] * gamma[i + j];
-        }
-        sum_a = lanes_add(sum_a, t, n);
-        sum_b = lanes_fma(sum_b, t, h, n);
-    }
-    *a = lanes_total(sum_a) / (float)cols;
-    *b = lanes_total(sum_b) / (float)cols;
+    return v_mul(v_sub(lane_load(row->x + at, n), row->mean), row->rstd);
 }
 
-static bool layernorm_grad(struct np_team *team, float *dx, const float *residual, const float *x,
+static inline vf norm_t(const struct norm_row *row, size_t at, size_t n)
+{
+    return v_mul(lane_load(row->dy + at, n), lane_load(row->gamma + at, n));
+}
+
+/* The two means. */
+static void layernorm_grad_means(float *a, float *b, const struct norm_row *row, size_t cols)
+{
+    struct lanes sum = lanes_zero(), dot = lanes_zero();
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf t = norm_t(row, at, n);                                                                 \
+        sum.v[k] = lane_keep(n, v_add(sum.v[k], t), sum.v[k]);                                     \
+        dot.v[k] = lane_keep(n, v_fma(t, norm_h(row, at, n), dot.v[k]), dot.v[k]);                 \
+    } while (0)
+    LANES_EACH(cols, STEP);
+#undef STEP
+    *a = lanes_total(sum) / (float)cols;
+    *b = lanes_total(dot) / (float)cols;
+}
+
+/* Writes dx; returns the bits of what is not finite. based is a constant wherever this is inlined. */
+NP_INLINE vf layernorm_grad_row(float *dx, const float *base, bool based,
+                                const struct norm_row *row, float mean_t, float mean_th,
+                                size_t cols)
+{
+    const vf a = v_set1(mean_t), b = v_set1(mean_th);
+    vf bad = v_zero();
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf h = norm_h(row, at, n), t = norm_t(row, at, n), d;                                      \
+        d = v_mul(row->rstd, v_sub(v_sub(t, a), v_mul(h, b)));                                     \
+        d = based ? v_add(lane_load(base + (at), n), d) : d;                                       \
+        bad = v_or(bad, lane_keep(n, v_sub(d, d), bad));                                           \
+        lane_store(dx + (at), n, d);                                                               \
+    } while (0)
+    LANES_EACH(cols, STEP);
+#undef STEP
+    return bad;
+}
+
+static bool layernorm_grad(struct np_team *team, float *dx, const float *base, const float *x,
                            const float *dy, const float *mean, const float *rstd,
                            const float *gamma, size_t rows, size_t cols)
 {
     struct np_share share = np_team_share(team, rows, 1);
-    uint32_t bad = 0;
+    vf bad = v_zero();
     for (size_t r = share.begin; r < share.end; r++) {
-        const float *in = x + r * cols, *up = dy + r * cols, *other = residual + r * cols;
-        float *out = dx + r * cols, a, b;
-        float center = mean[r], scale = rstd[r];
-        layernorm_grad_means(&a, &b, in, up, gamma, center, scale, cols);
-        NP_INDEPENDENT
-        for (size_t j = 0; j < cols; j++) {
-            float h = (in[j] - center) * scale, t = up[j] * gamma[j];
-            float d = scale * ((t - a) - h * b) + other[j];
-            out[j] = d;
-            bad |= !np_is_finite(d);
-        }
+        size_t at = r * cols;
+        struct norm_row row = {x + at, dy + at, gamma, v_set1(mean[r]), v_set1(rstd[r])};
+        float a, b;
+        layernorm_grad_means(&a, &b, &row, cols);
+        bad = v_or(bad, base ? layernorm_grad_row(dx + at, base + at, true, &row, a, b, cols)
+                             : layernorm_grad_row(dx + at, NULL, false, &row, a, b, cols));
     }
-    return !bad;
+    return !v_any(bad);
 }
 
 static void rowsum(struct np_team *team, float *out, const float *x, size_t rows, size_t cols)
@@ -110,15 +131,32 @@ static float sumsq(struct np_team *team, const float *x, size_t count)
     return team->rank == 0 ? lane_dot(x, x, count) : 0.0f;
 }
 
+/* Lane sum of y = np_expf(x - m). */
+static float exp_sum(float *y, const float *x, float m, size_t count)
+{
+    struct lanes s = lanes_zero();
+    const vf max = v_set1(m);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf e = v_expf(v_sub(lane_load(x + (at), n), max));                                         \
+        s.v[k] = lane_keep(n, v_add(s.v[k], e), s.v[k]);                                           \
+        lane_store(y + (at), n, e);                                                                \
+    } while (0)
+    LANES_EACH(count, STEP);
+#undef STEP
+    return lanes_total(s);
+}
+
 static void softmax(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
 {
     struct np_share share = np_team_share(team, rows, 1);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *in = x + r * cols;
         float *out = y + r * cols;
-        float z = exp_sum(out, in, lane_max(in, cols), cols);
-        for (size_t j = 0; j < cols; j++)
-            out[j] = np_flushf(out[j] / z);
+        const vf z = v_set1(exp_sum(out, in, lane_max(in, cols), cols));
+#define STEP(at, k, n) lane_store(out + (at), n, v_flushf(v_div(lane_load(out + (at), n), z)))
+        LANES_EACH(cols, STEP);
+#undef STEP
     }
 }
 
@@ -135,18 +173,22 @@ static void softmax_grad(struct np_team *team, float *dx, const float *y, const 
     }
 }
 
-/* Lane sum of x - m. */
-static float shifted_sum(const float *x, float m, size_t count)
+/* Lane sums of np_expf(x - m) and, if smooth (a constant wherever this is inlined), of x - m. */
+NP_INLINE void xent_sums(float *z, float *far, const float *x, float m, size_t count, bool smooth)
 {
-    struct lanes sum = lanes_zero();
-    float d[TILE];
-    for (size_t i = 0, n; i < count; i += n) {
-        n = tile_size(i, count);
-        for (size_t j = 0; j < n; j++)
-            d[j] = x[i + j] - m;
-        sum = lanes_add(sum, d, n);
-    }
-    return lanes_total(sum);
+    struct lanes e = lanes_zero(), d = lanes_zero();
+    const vf max = v_set1(m);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf below = v_sub(lane_load(x + (at), n), max);                                             \
+        e.v[k] = lane_keep(n, v_add(e.v[k], v_expf(below)), e.v[k]);                               \
+        if (smooth)                                                                                \
+            d.v[k] = lane_keep(n, v_add(d.v[k], below), d.v[k]);                                   \
+    } while (0)
+    LANES_EACH(count, STEP);
+#undef STEP
+    *z = lanes_total(e);
+    *far = smooth ? lanes_total(d) : 0.0f;
 }
 
 static void xent(struct np_team *team, float *loss, const float *logits, const int32_t *targets,
@@ -156,11 +198,14 @@ static void xent(struct np_team *team, float *loss, const float *logits, const i
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
     for (size_t r = share.begin; r < share.end; r++) {
         const float *x = logits + r * classes;
-        float m = lane_max(x, classes), log_z = np_logf(exp_sum(NULL, x, m, classes));
-        float d_target = x[targets[r]] - m;
-        loss[r] = smoothing == 0.0f
-                      ? log_z - d_target
-                      : fmaf(-off, shifted_sum(x, m, classes), fmaf(-on, d_target, log_z));
+        float m = lane_max(x, classes), d_target = x[targets[r]] - m, z, far;
+        if (smoothing == 0.0f) {
+            xent_sums(&z, &far, x, m, classes, false);
+            loss[r] = np_logf(z) - d_target;
+        } else {
+            xent_sums(&z, &far, x, m, classes, true);
+            loss[r] = fmaf(-off, far, fmaf(-on, d_target, np_logf(z)));
+        }
     }
 }
 
@@ -170,13 +215,19 @@ static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
 {
     struct np_share share = np_team_share(team, rows, 1);
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
+    const vf each = v_set1(off), factor = v_set1(scale);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *x = logits + r * classes;
-        float *d = dlogits + r * classes;
-        float z = exp_sum(d, x, lane_max(x, classes), classes);
+        float *d = dlogits + r * classes, z = exp_sum(d, x, lane_max(x, classes), classes);
         float target = (np_flushf(d[targets[r]] / z) - (off + on)) * scale;
-        for (size_t v = 0; v < classes; v++)
-            d[v] = (np_flushf(d[v] / z) - off) * scale;
+        const vf sum = v_set1(z);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf p = v_flushf(v_div(lane_load(d + (at), n), sum));                                       \
+        lane_store(d + (at), n, v_mul(v_sub(p, each), factor));                                    \
+    } while (0)
+        LANES_EACH(classes, STEP);
+#undef STEP
         d[targets[r]] = target;
     }
 }

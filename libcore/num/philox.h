@@ -18,8 +18,10 @@ enum np_purpose {
     NP_DRAW_SUBNET = 2, /* sampling of candidates */
     NP_DRAW_BATCH = 3,  /* where a training sample begins */
     NP_DRAW_DROPOUT = 4,
-    NP_DRAW_EVAL = 5, /* subnets and batches of an evaluation */
-    NP_DRAW_DELAY = 6 /* injected delays: never changes a bit */
+    NP_DRAW_EVAL = 5,   /* subnets and batches of an evaluation */
+    NP_DRAW_DELAY = 6,  /* injected delays: never changes a bit */
+    NP_DRAW_PATH = 7,   /* drop-path */
+    NP_DRAW_AUGMENT = 8 /* where a training image is cropped, whether it is flipped */
 };
 
 struct np_philox {
@@ -30,16 +32,22 @@ struct np_draw_key {
     uint32_t k[2];
 };
 
+#define NP_PHILOX_ROUNDS 10
+#define NP_PHILOX_MUL0 0xD2511F53u
+#define NP_PHILOX_MUL1 0xCD9E8D57u
+#define NP_PHILOX_KEY0 0x9E3779B9u
+#define NP_PHILOX_KEY1 0xBB67AE85u
+
 static inline struct np_philox np_philox(struct np_philox counter, struct np_draw_key key)
 {
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)0xD2511F53u * counter.w[0];
-        uint64_t b = (uint64_t)0xCD9E8D57u * counter.w[2];
+    for (int round = 0; round < NP_PHILOX_ROUNDS; round++) {
+        uint64_t a = (uint64_t)NP_PHILOX_MUL0 * counter.w[0];
+        uint64_t b = (uint64_t)NP_PHILOX_MUL1 * counter.w[2];
         struct np_philox next = {{(uint32_t)(b >> 32) ^ counter.w[1] ^ key.k[0], (uint32_t)b,
                                   (uint32_t)(a >> 32) ^ counter.w[3] ^ key.k[1], (uint32_t)a}};
         counter = next;
-        key.k[0] += 0x9E3779B9u;
-        key.k[1] += 0xBB67AE85u;
+        key.k[0] += NP_PHILOX_KEY0;
+        key.k[1] += NP_PHILOX_KEY1;
     }
     return counter;
 }

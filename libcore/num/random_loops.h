@@ -1,4 +1,5 @@
-/* Kernels of num/kernels.h: dropout and normal deviates, drawn by address. */
+/* Kernels of num/kernels.h: dropout, of elements and of samples, and normal deviates, drawn by
+ * address. draw_simd.h draws for them where it is included before, else draw_scalar.h. */
 #ifndef NP_NUM_RANDOM_LOOPS_H
 #define NP_NUM_RANDOM_LOOPS_H
 
@@ -8,20 +9,11 @@
 #include "num/elementary.h"
 #include "num/loops.h"
 
-#define DRAW_BLOCKS 64 /* Philox blocks drawn at a time, in a loop that vectorises */
-#define DRAW_WORDS (4 * DRAW_BLOCKS)
+#ifndef DRAW_BLOCKS
+#include "num/draw_scalar.h"
+#endif
 
-static void draw_words(uint32_t words[DRAW_WORDS], struct np_draw_key key, uint64_t step,
-                       uint64_t block)
-{
-    for (size_t i = 0; i < DRAW_BLOCKS; i++) {
-        struct np_philox drawn = np_draw(key, step, block + i);
-        words[4 * i] = drawn.w[0];
-        words[4 * i + 1] = drawn.w[1];
-        words[4 * i + 2] = drawn.w[2];
-        words[4 * i + 3] = drawn.w[3];
-    }
-}
+#define DRAW_WORDS (4 * DRAW_BLOCKS)
 
 static void dropout(struct np_team *team, float *y, const float *x, size_t count,
                     struct np_draw_key key, uint64_t step, uint64_t first, uint32_t threshold,
@@ -41,6 +33,25 @@ static void dropout(struct np_team *team, float *y, const float *x, size_t count
             float scaled = in[j] * keep_scale;
             out[j] = words[skip + j] >= threshold ? scaled : 0.0f;
         }
+    }
+}
+
+static void drop_path(struct np_team *team, float *y, const float *x, size_t samples, size_t each,
+                      struct np_draw_key key, uint64_t step, uint64_t first, uint32_t threshold,
+                      float keep_scale)
+{
+    struct np_share share = np_team_share(team, samples * each, NP_SHARE_UNIT);
+    for (size_t i = share.begin, end; i < share.end; i = end) {
+        uint64_t sample = first + i / each;
+        bool kept = np_draw(key, step, sample / 4).w[sample % 4] >= threshold;
+        end = np_min(i - i % each + each, share.end);
+        if (!kept) {
+            memset(y + i, 0, (end - i) * sizeof *y);
+            continue;
+        }
+        NP_INDEPENDENT
+        for (size_t j = i; j < end; j++)
+            y[j] = x[j] * keep_scale;
     }
 }
 

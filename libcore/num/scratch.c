@@ -8,10 +8,10 @@ static size_t round_up(size_t count, size_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-/* Packed A and B of a matrix product. */
+/* Operands and sums of a matrix product. */
 static size_t matmul_floats(void)
 {
-    return NP_GEMM_NC * NP_KC + NP_GEMM_MC * (NP_KC + NP_GEMM_PAD);
+    return NP_GEMM_B + NP_GEMM_A + NP_GEMM_C;
 }
 
 size_t np_kernels_scratch_bytes(size_t length, size_t head_width)

@@ -1,13 +1,81 @@
 /* Float vectors of the instruction set a file is compiled for (its name ends in it).
  *
- * The SIMD backends share one body of code, written with these names; NP_VW is the width in floats.
- * v_fma is the only fused operation; the compiler may not fuse others (-ffp-contract=off).
+ * The SIMD backends share one body of code, written with these names; NP_VW is the width in floats,
+ * NP_SIMD(name) the name of this backend's function. No other file holds intrinsics: what a body
+ * needs and does not find here is added here, for every instruction set.
+ *
+ *   v_zero() v_set1(x)               all elements
+ *   v_load(p) v_store(p, v)          any alignment
+ *   v_load_n(p, n) v_store_n(p, n, v)  the first n (0..NP_VW) elements; the others read as zero, are
+ *                                    not written; nothing outside is touched
+ *   v_first(n, a, b)                 the first n (0..NP_VW) elements of a, the others of b
+ *   v_add v_sub v_mul v_div          (a, b), rounded
+ *   v_fma(a, b, c)                   a * b + c, rounded once; the compiler may not fuse anything
+ *                                    else (-ffp-contract=off)
+ *   v_fma1(x, b, c)                  v_fma(v_set1(x), b, c)
+ *   v_max(a, b) v_min(a, b)          a > b ? a : b, a < b ? a : b
+ *   v_sqrt(a) v_abs(a)
+ *   v_drop(x, a, b)                  a < b ? +0 : x
+ *   v_pick(x, limit, a, b)           x <= limit ? a : b
+ *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for the
+ *                                    n in the low bits of t
+ *   v_or(a, b) v_any(a)              bits; whether any is set
+ *   vh vh_zero vh_load vh_fma1       half a vector where that is worth having, else a vector;
+ *                                    vh_widen(v): the rest is zero
+ *   v_keep(v)                        v, which was loaded, stays in its register; without it gcc reads
+ *                                    it from memory again for every use
+ *   v_total(v)                       sum of all: halves are added to each other until one is left
+ *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8
+ *
+ * Vectors of NP_VW / 2 unsigned 64-bit integers:
+ *
+ *   q_set1(x) q_load(p)              all lanes; lane i from p[i]
+ *   q_add q_xor q_xor3               (a, b), (a, b, c)
+ *   q_high(a)                        a >> 32
+ *   q_mul(a, b)                      the product of the lower halves
+ *   q_mul64(a, b) q_mul32(a, b)      the lower half of the product; the same where a < 2^32
+ *   q_even(v) q_odd(v)               the bits of the elements 0, 2, ... and 1, 3, ... of floats
+ *   q_total(a)                       sum of all lanes
+ *   q_store4(p, a, b, c, d)          p[4i], p[4i + 1], ...: the lower halves of a, b, c, d, lane i
  */
 #ifndef NP_NUM_SIMD_H
 #define NP_NUM_SIMD_H
 
-#include <immintrin.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+static inline float np_total8(__m256 v)
+{
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+/* Both x86 backends use 256-bit vectors for it. */
+static inline void v_transpose8(float *to, size_t ld, const float *const from[8], size_t at)
+{
+    __m256 a[8], b[8];
+    for (size_t i = 0; i < 8; i++)
+        a[i] = _mm256_loadu_ps(from[i] + at);
+    for (size_t i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (size_t i = 0; i < 8; i += 4) {
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+#endif
 
 #if defined(__AVX512F__)
 #define NP_VW 16
@@ -22,10 +90,56 @@ typedef __m512 vf;
 #define v_mul(a, b) _mm512_mul_ps(a, b)
 #define v_div(a, b) _mm512_div_ps(a, b)
 #define v_max(a, b) _mm512_max_ps(a, b)
+#define v_min(a, b) _mm512_min_ps(a, b)
+#define v_sqrt(a) _mm512_sqrt_ps(a)
+#define v_abs(a) _mm512_abs_ps(a)
+#define v_drop(x, a, b) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLT_US), x)
+#define v_pick(x, limit, a, b) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, limit, _CMP_LE_OS), b, a)
+#define v_scale(p, t)                                                                              \
+    _mm512_castsi512_ps(                                                                           \
+        _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_castps_si512(t), 23)))
+#define v_or(a, b) _mm512_or_ps(a, b)
+#define v_any(a) (_mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(a)) != 0)
 #define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
-/* The first n (0..NP_VW) elements; the others read as zero, are not written. */
-#define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
-#define v_store_n(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
+typedef __m256 vh;
+#define vh_zero() _mm256_setzero_ps()
+#define vh_load(p) _mm256_loadu_ps(p)
+#define vh_fma1(x, b, c) _mm256_fmadd_ps(_mm256_set1_ps(x), b, c)
+#define vh_widen(v) _mm512_zextps256_ps512(v)
+#define np_mask16(n) ((__mmask16)((1u << (n)) - 1))
+#define v_load_n(p, n) _mm512_maskz_loadu_ps(np_mask16(n), p)
+#define v_store_n(p, n, v) _mm512_mask_storeu_ps(p, np_mask16(n), v)
+#define v_first(n, a, b) _mm512_mask_blend_ps(np_mask16(n), b, a)
+#define v_keep(v) __asm__("" : "+v"(v))
+static inline float v_total(vf v)
+{
+    return np_total8(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+
+typedef __m512i vq;
+#define q_set1(x) _mm512_set1_epi64((long long)(x))
+#define q_load(p) _mm512_loadu_si512(p)
+#define q_add(a, b) _mm512_add_epi64(a, b)
+#define q_xor(a, b) _mm512_xor_si512(a, b)
+#define q_xor3(a, b, c) _mm512_ternarylogic_epi64(a, b, c, 0x96)
+#define q_high(a) _mm512_srli_epi64(a, 32)
+#define q_mul(a, b) _mm512_mul_epu32(a, b)
+#define q_mul64(a, b) _mm512_mullo_epi64(a, b)
+#define q_mul32(a, b) q_mul64(a, b)
+#define q_even(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi64(0xffffffff))
+#define q_odd(v) q_high(_mm512_castps_si512(v))
+#define q_total(a) ((uint64_t)_mm512_reduce_add_epi64(a))
+static inline void q_store4(uint32_t *p, vq a, vq b, vq c, vq d)
+{
+    const vq low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
+    const vq high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
+    vq ab = _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CCAA);
+    vq cd = _mm512_mask_shuffle_epi32(c, 0xaaaa, d, _MM_PERM_CCAA);
+    _mm512_storeu_si512(p, _mm512_permutex2var_epi64(ab, low, cd));
+    _mm512_storeu_si512(p + 16, _mm512_permutex2var_epi64(ab, high, cd));
+}
+
 #elif defined(__AVX2__)
 #define NP_VW 8
 #define NP_SIMD(name) name##_avx2
@@ -39,7 +153,18 @@ typedef __m256 vf;
 #define v_mul(a, b) _mm256_mul_ps(a, b)
 #define v_div(a, b) _mm256_div_ps(a, b)
 #define v_max(a, b) _mm256_max_ps(a, b)
+#define v_min(a, b) _mm256_min_ps(a, b)
+#define v_sqrt(a) _mm256_sqrt_ps(a)
+#define v_abs(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define v_drop(x, a, b) _mm256_andnot_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), x)
+#define v_pick(x, limit, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, limit, _CMP_LE_OS))
+#define v_scale(p, t)                                                                              \
+    _mm256_castsi256_ps(                                                                           \
+        _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)))
+#define v_or(a, b) _mm256_or_ps(a, b)
+#define v_any(a) (!_mm256_testz_si256(_mm256_castps_si256(a), _mm256_castps_si256(a)))
 #define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
 static inline __m256i np_mask8(size_t n)
 {
     static const int ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -47,8 +172,187 @@ static inline __m256i np_mask8(size_t n)
 }
 #define v_load_n(p, n) _mm256_maskload_ps(p, np_mask8(n))
 #define v_store_n(p, n, v) _mm256_maskstore_ps(p, np_mask8(n), v)
+#define v_first(n, a, b) _mm256_blendv_ps(b, a, _mm256_castsi256_ps(np_mask8(n)))
+#define v_keep(v) __asm__("" : "+x"(v))
+#define v_total(v) np_total8(v)
+
+typedef __m256i vq;
+#define q_set1(x) _mm256_set1_epi64x((long long)(x))
+#define q_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define q_add(a, b) _mm256_add_epi64(a, b)
+#define q_xor(a, b) _mm256_xor_si256(a, b)
+#define q_xor3(a, b, c) q_xor(q_xor(a, b), c)
+#define q_high(a) _mm256_srli_epi64(a, 32)
+#define q_mul(a, b) _mm256_mul_epu32(a, b)
+static inline vq q_mul64(vq a, vq b)
+{
+    vq cross = q_add(q_mul(q_high(a), b), q_mul(a, q_high(b)));
+    return q_add(q_mul(a, b), _mm256_slli_epi64(cross, 32));
+}
+static inline vq q_mul32(vq a, vq b)
+{
+    return q_add(q_mul(a, b), _mm256_slli_epi64(q_mul(a, q_high(b)), 32));
+}
+#define q_even(v) _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi64x(0xffffffff))
+#define q_odd(v) q_high(_mm256_castps_si256(v))
+static inline uint64_t q_total(vq a)
+{
+    uint64_t lane[4];
+    _mm256_storeu_si256((__m256i *)(void *)lane, a);
+    return lane[0] + lane[1] + lane[2] + lane[3];
+}
+static inline void q_store4(uint32_t *p, vq a, vq b, vq c, vq d)
+{
+    vq ab = _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xaa);
+    vq cd = _mm256_blend_epi32(c, _mm256_slli_epi64(d, 32), 0xaa);
+    vq even = _mm256_unpacklo_epi64(ab, cd), odd = _mm256_unpackhi_epi64(ab, cd);
+    __m256i *to = (__m256i *)(void *)p;
+    _mm256_storeu_si256(to, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+#define NP_VW 4
+#define NP_SIMD(name) name##_neon
+typedef float32x4_t vf;
+#define v_zero() vdupq_n_f32(0.0f)
+#define v_set1(x) vdupq_n_f32(x)
+#define v_load(p) vld1q_f32(p)
+#define v_store(p, v) vst1q_f32(p, v)
+#define v_add(a, b) vaddq_f32(a, b)
+#define v_sub(a, b) vsubq_f32(a, b)
+#define v_mul(a, b) vmulq_f32(a, b)
+#define v_div(a, b) vdivq_f32(a, b)
+#define v_fma(a, b, c) vfmaq_f32(c, a, b)
+#define v_fma1(x, b, c) vfmaq_n_f32(c, b, x)
+#define v_keep(v) __asm__("" : "+w"(v))
+
+#define v_sqrt(a) vsqrtq_f32(a)
+#define v_abs(a) vabsq_f32(a)
+
+/* Not vmaxq and vminq, which order the zeros. */
+static inline vf v_max(vf a, vf b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+
+static inline vf v_min(vf a, vf b)
+{
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+
+static inline vf v_drop(vf x, vf a, vf b)
+{
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vcltq_f32(a, b)));
+}
+
+static inline vf v_pick(vf x, vf limit, vf a, vf b)
+{
+    return vbslq_f32(vcleq_f32(x, limit), a, b);
+}
+
+static inline vf v_scale(vf p, vf t)
+{
+    uint32x4_t shifted = vshlq_n_u32(vreinterpretq_u32_f32(t), 23);
+    return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(p), shifted));
+}
+
+static inline vf v_or(vf a, vf b)
+{
+    return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+#define v_any(a) (vmaxvq_u32(vreinterpretq_u32_f32(a)) != 0)
+
+static inline vf v_first(size_t n, vf a, vf b)
+{
+    static const uint32_t index[4] = {0, 1, 2, 3};
+    return vbslq_f32(vcltq_u32(vld1q_u32(index), vdupq_n_u32((uint32_t)n)), a, b);
+}
+
+static inline vf v_load_n(const float *p, size_t n)
+{
+    vf v = v_zero();
+    if (n >= NP_VW)
+        return v_load(p);
+    if (n == 1)
+        return vld1q_lane_f32(p, v, 0);
+    if (n >= 2)
+        v = vcombine_f32(vld1_f32(p), vdup_n_f32(0.0f));
+    return n == 3 ? vld1q_lane_f32(p + 2, v, 2) : v;
+}
+
+static inline void v_store_n(float *p, size_t n, vf v)
+{
+    if (n >= NP_VW)
+        v_store(p, v);
+    else if (n == 1)
+        vst1q_lane_f32(p, v, 0);
+    else if (n >= 2)
+        vst1_f32(p, vget_low_f32(v));
+    if (n == 3)
+        vst1q_lane_f32(p + 2, v, 2);
+}
+
+static inline float v_total(vf v)
+{
+    return vpadds_f32(vadd_f32(vget_low_f32(v), vget_high_f32(v)));
+}
+
+typedef uint64x2_t vq;
+#define q_set1(x) vdupq_n_u64(x)
+#define q_load(p) vld1q_u64(p)
+#define q_add(a, b) vaddq_u64(a, b)
+#define q_xor(a, b) veorq_u64(a, b)
+#define q_xor3(a, b, c) q_xor(q_xor(a, b), c)
+#define q_high(a) vshrq_n_u64(a, 32)
+#define q_mul(a, b) vmull_u32(vmovn_u64(a), vmovn_u64(b))
+static inline vq q_mul64(vq a, vq b)
+{
+    vq cross = vmlal_u32(q_mul(q_high(a), b), vmovn_u64(a), vshrn_n_u64(b, 32));
+    return q_add(q_mul(a, b), vshlq_n_u64(cross, 32));
+}
+static inline vq q_mul32(vq a, vq b)
+{
+    return q_add(q_mul(a, b), vshlq_n_u64(vmull_u32(vmovn_u64(a), vshrn_n_u64(b, 32)), 32));
+}
+#define q_even(v) vandq_u64(vreinterpretq_u64_f32(v), vdupq_n_u64(0xffffffff))
+#define q_odd(v) q_high(vreinterpretq_u64_f32(v))
+#define q_total(a) vaddvq_u64(a)
+static inline void q_store4(uint32_t *p, vq a, vq b, vq c, vq d)
+{
+    vq ab = vreinterpretq_u64_u32(vtrn1q_u32(vreinterpretq_u32_u64(a), vreinterpretq_u32_u64(b)));
+    vq cd = vreinterpretq_u64_u32(vtrn1q_u32(vreinterpretq_u32_u64(c), vreinterpretq_u32_u64(d)));
+    vst1q_u32(p, vreinterpretq_u32_u64(vzip1q_u64(ab, cd)));
+    vst1q_u32(p + 4, vreinterpretq_u32_u64(vzip2q_u64(ab, cd)));
+}
+
+/* Four 4 x 4 blocks. */
+static inline void v_transpose8(float *to, size_t ld, const float *const from[8], size_t at)
+{
+    for (size_t j = 0; j < 8; j += 4)
+        for (size_t i = 0; i < 8; i += 4) {
+            float *y = to + i * ld + j;
+            float32x4x2_t a = vtrnq_f32(v_load(from[j] + at + i), v_load(from[j + 1] + at + i));
+            float32x4x2_t b = vtrnq_f32(v_load(from[j + 2] + at + i), v_load(from[j + 3] + at + i));
+            v_store(y, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
+            v_store(y + ld, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
+            v_store(y + 2 * ld, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
+            v_store(y + 3 * ld, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
+        }
+}
+
 #else
-#error "num/simd.h: compile this file for AVX2 or AVX-512 (its name must end in _avx2 or _avx512)"
+#error "num/simd.h: this file's name must end in _avx2, _avx512 or _neon, as its instruction set"
+#endif
+
+#if NP_VW < 16
+typedef vf vh;
+#define vh_zero() v_zero()
+#define vh_load(p) v_load(p)
+#define vh_fma1(x, b, c) v_fma1(x, b, c)
+#define vh_widen(v) (v)
 #endif
 
 #endif

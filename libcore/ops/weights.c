@@ -59,7 +59,7 @@ static struct np_update update_of(const struct np_recipe *recipe,
     return u;
 }
 
-/* The factor of a layer's gradient when its norm is limited; member 0's value counts. */
+/* The factor of a layer's gradient when its norm is limited; 0 for a norm that overflows. */
 static float clip_scale(const struct np_kernels *kernels, struct np_team *team,
                         const struct np_weights_update *update, float limit)
 {
@@ -71,37 +71,20 @@ static float clip_scale(const struct np_kernels *kernels, struct np_team *team,
         sum = t == 0 ? square : sum + square;
     }
     norm = sqrtf(sum);
-    return norm > limit ? limit / norm : 1.0f;
+    if (team->rank == 0)
+        update->agreed[0] = norm > limit ? limit / norm : 1.0f;
+    np_team_wait(team);
+    return update->agreed[0];
 }
 
-/* Each member looks at its share and leaves its verdict where all can read it; member 0 leaves the
- * scale in front. */
-static bool agree(const struct np_kernels *kernels, struct np_team *team,
-                  const struct np_recipe *recipe, const struct np_weights_update *update,
-                  float *scale)
+/* True if all members' shares are finite; returns after a wait. */
+static bool agree(struct np_team *team, const struct np_weights_update *update, bool finite)
 {
-    bool finite = kernels->finite(team, update->g, update->kind->floats);
-    float factor = 1.0f;
-    if (recipe->clip == NP_CLIP_LAYER)
-        factor = clip_scale(kernels, team, update, (float)recipe->clip_limit);
-    if (team->rank == 0)
-        update->agreed[0] = factor;
-    finite = finite && factor > 0; /* a norm that overflows would leave no gradient at all */
     update->agreed[1 + team->rank] = finite ? 1.0f : 0.0f;
     np_team_wait(team);
     for (int rank = 0; rank < team->size; rank++)
         finite = finite && update->agreed[1 + rank] != 0.0f;
-    *scale = update->agreed[0];
     return finite;
-}
-
-/* Finite gradients may still overflow a weight or a moment. */
-static bool written_finite(const struct np_kernels *kernels, struct np_team *team,
-                           const struct np_weights_update *u)
-{
-    size_t count = u->kind->floats;
-    return kernels->finite(team, u->w, count) && (!u->m || kernels->finite(team, u->m, count)) &&
-           (!u->v || kernels->finite(team, u->v, count));
 }
 
 bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
@@ -110,8 +93,11 @@ bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
 {
     const struct np_kind *kind = update->kind;
     struct np_update u = update_of(recipe, update);
-    bool finite = agree(kernels, team, recipe, update, &u.scale);
+    bool finite;
     *fingerprint = 0;
+    if (recipe->clip == NP_CLIP_LAYER)
+        u.scale = clip_scale(kernels, team, update, (float)recipe->clip_limit);
+    finite = u.scale > 0;
     for (int t = 0; finite && t < kind->tensor_count; t++) {
         const struct np_tensor *tensor = &kind->tensors[t];
         u.w = update->w + tensor->offset;
@@ -119,11 +105,10 @@ bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
         u.v = update->v ? update->v + tensor->offset : NULL;
         u.g = update->g + tensor->offset;
         u.count = tensor->count;
-        u.address = np_fingerprint_address(update->layer, (uint32_t)t);
+        u.address = np_fingerprint_address(update->layer, tensor->offset);
         u.decay = tensor->decay ? (float)recipe->optimizer.weight_decay : 0.0f;
-        *fingerprint +=
-            recipe->optimizer.kind == NP_ADAMW ? kernels->adamw(team, &u) : kernels->sgd(team, &u);
+        finite = recipe->optimizer.kind == NP_ADAMW ? kernels->adamw(team, &u, fingerprint)
+                                                    : kernels->sgd(team, &u, fingerprint);
     }
-    np_team_wait(team);
-    return finite && written_finite(kernels, team, update);
+    return agree(team, update, finite);
 }

@@ -5,7 +5,8 @@
  *           limit / norm when norm > limit, else 1; a norm that overflows counts as a gradient that
  *           is not finite. adamw's c1 = 1 / (1 - beta1^t), t = updates + 1, beta1 as a float, in
  *           double by binary exponentiation, rounded once; so is c2.
- * Threads   called by every member of a team; they wait inside and return after a wait.
+ * Threads   called by every member of a team; they wait inside and return after a wait. Callers wait
+ *           once more before the next update with the same `agreed`.
  */
 #ifndef NP_OPS_WEIGHTS_H
 #define NP_OPS_WEIGHTS_H
@@ -23,12 +24,12 @@ struct np_weights_update {
     uint32_t layer;
     uint64_t updates; /* before this one: the layer's own count */
     float lr;
-    float *agreed; /* [1 + team size], shared by the team: what it agrees on before it writes */
+    float *agreed; /* [1 + team size], shared by the team: the clip's scale, and who saw what */
 };
 
 /* One update of one layer. *fingerprint gets this member's share of everything written (shares are
- * added by the caller). False for all members, nothing written, if a gradient is not finite;
- * false for a member that finds a weight or moment not finite after the update. */
+ * added by the caller). False for all members alike if a gradient, weight or moment is not finite:
+ * the slabs are spoilt then, and the run is over. */
 bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
                        const struct np_recipe *recipe, const struct np_weights_update *update,
                        uint64_t *fingerprint);

@@ -47,12 +47,19 @@ out:
 
 static bool within(const struct table *t, int from, int to)
 {
-    return !t->cut->bytes || t->bytes[to] - t->bytes[from] <= t->cut->cap_bytes;
+    const struct np_cut *cut = t->cut;
+    uint64_t enter = cut->enter_bytes ? cut->enter_bytes[from] : 0;
+    return !cut->bytes || t->bytes[to] - t->bytes[from] + enter <= cut->cap_bytes;
+}
+
+static double stage_load(const struct table *t, int from, int to)
+{
+    return t->load[to] - t->load[from] + (t->cut->enter ? t->cut->enter[from] : 0);
 }
 
 static double value(const struct table *t, int from, int to)
 {
-    double last = t->load[to] - t->load[from];
+    double last = stage_load(t, from, to);
     if (!within(t, from, to))
         return INFINITY;
     return t->before[from] > last ? t->before[from] : last;
@@ -65,7 +72,7 @@ static int crossing(const struct table *t, int low, int to)
     int high = to - 1, begin = low;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (within(t, middle, to) && t->before[middle] >= t->load[to] - t->load[middle])
+        if (within(t, middle, to) && t->before[middle] >= stage_load(t, middle, to))
             high = middle;
         else
             low = middle + 1;

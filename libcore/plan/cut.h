@@ -14,9 +14,13 @@
 
 struct np_cut {
     int positions, stages;
-    const double *load;    /* [positions] */
-    const uint64_t *bytes; /* [positions], with cap_bytes; or NULL */
-    uint64_t cap_bytes;    /* no stage may hold more */
+    const double *load; /* [positions] */
+    /* [positions]: what a stage that begins there has beside its positions'; or NULL. To begin one
+     * position earlier is never less: enter[p] + load[p] >= enter[p + 1]. */
+    const double *enter;
+    /* The same in bytes, with cap_bytes; or NULL: no stage may hold more. */
+    const uint64_t *bytes, *enter_bytes;
+    uint64_t cap_bytes;
 };
 
 /* first[stages + 1]. *fits false, first untouched, when no cut keeps every stage within the cap;

@@ -74,16 +74,52 @@ static enum np_status copy_plan(struct np_plan *to, const struct np_plan *from,
     return NP_OK;
 }
 
+/* What positions weigh: time, and memory. */
+struct weights {
+    double *load, *enter;
+    uint64_t *bytes, *enter_bytes;
+};
+
+static void weights_clear(struct weights *w)
+{
+    free(w->load);
+    free(w->enter);
+    free(w->bytes);
+    free(w->enter_bytes);
+}
+
+static enum np_status weights_init(struct weights *w, const struct np_plan *plan,
+                                   const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    size_t positions = (size_t)net->positions;
+    *w = (struct weights){NULL};
+    NP_TRY(np_zalloc(&w->load, positions, sizeof *w->load, err));
+    NP_TRY(np_zalloc(&w->enter, positions, sizeof *w->enter, err));
+    NP_TRY(np_zalloc(&w->bytes, positions, sizeof *w->bytes, err));
+    NP_TRY(np_zalloc(&w->enter_bytes, positions, sizeof *w->enter_bytes, err));
+    for (int p = 0; p < net->positions; p++) {
+        w->load[p] = np_plan_load(plan, net, p);
+        w->bytes[p] = np_memory_position(plan, net, p);
+    }
+    np_memory_enter(w->enter_bytes, plan, net);
+out:
+    return status;
+}
+
 /* Remembers the least cap that would do: the cut whose largest stage is smallest. */
-static enum np_status note_least(struct search *s, struct np_plan *plan, struct np_cut *cut,
-                                 double *load, const uint64_t *bytes, struct np_error *err)
+static enum np_status note_least(struct search *s, struct np_plan *plan, struct weights *w,
+                                 struct np_error *err)
 {
     enum np_status status;
     bool fits;
-    cut->bytes = NULL;
-    for (int p = 0; p < cut->positions; p++)
-        load[p] = (double)bytes[p];
-    NP_TRY(np_cut_find(plan->stage_first, &fits, cut, err));
+    struct np_cut cut = {
+        .positions = s->net->positions, .stages = s->stages, .load = w->load, .enter = w->enter};
+    for (int p = 0; p < cut.positions; p++) {
+        w->load[p] = (double)w->bytes[p];
+        w->enter[p] = (double)w->enter_bytes[p];
+    }
+    NP_TRY(np_cut_find(plan->stage_first, &fits, &cut, err));
     uint64_t largest = 0;
     for (int k = 0; k < plan->stages; k++) {
         uint64_t stage = np_memory_stage(plan, s->net, k);
@@ -102,28 +138,22 @@ static enum np_status cut_plan(struct search *s, struct np_plan *plan, bool *fit
     enum np_status status;
     const struct np_supernet *net = s->net;
     uint64_t work = np_memory_work(plan, net), cap = s->request->memory_bytes;
-    double *load = NULL;
-    uint64_t *bytes = NULL;
     struct np_cut cut = {.positions = net->positions, .stages = s->stages};
-    NP_TRY(np_zalloc(&load, (size_t)net->positions, sizeof *load, err));
-    NP_TRY(np_zalloc(&bytes, (size_t)net->positions, sizeof *bytes, err));
-    for (int p = 0; p < net->positions; p++) {
-        load[p] = np_plan_load(plan, net, p);
-        bytes[p] = np_memory_position(plan, net, p);
-    }
-    cut.load = load;
+    struct weights w;
+    NP_TRY(weights_init(&w, plan, net, err));
+    cut.load = w.load;
     if (cap > 0) {
-        cut.bytes = bytes;
+        cut.bytes = w.bytes;
+        cut.enter_bytes = w.enter_bytes;
         cut.cap_bytes = cap > work ? cap - work : 0;
     }
     NP_TRY(np_cut_find(plan->stage_first, fits, &cut, err));
     if (!*fits)
-        NP_TRY(note_least(s, plan, &cut, load, bytes, err));
+        NP_TRY(note_least(s, plan, &w, err));
     for (int k = 0; *fits && k < plan->stages; k++)
         plan->stage_bytes[k] = np_memory_stage(plan, net, k);
 out:
-    free(load);
-    free(bytes);
+    weights_clear(&w);
     return status;
 }
 
@@ -242,6 +272,8 @@ static enum np_status refuse(const struct search *s, struct np_error *err)
 static bool worth_trying(const struct search *s, int micro_batches)
 {
     int asked = s->request->micro_batches, most = 4 * s->stages;
+    if (s->net->whole_batch)
+        return micro_batches == 1;
     return asked ? micro_batches == asked : micro_batches <= (most > 16 ? most : 16);
 }
 

@@ -5,6 +5,7 @@
  * Choice    whatever the request leaves open (0): micro-batches among the legal cuts (at grain
  *           boundaries), window, unit; the candidate with the least predicted step time wins, as
  *           simulated by the engine's own scheduler (sched/sim.h) on the recipe's own stream.
+ *           A supernet with batch norm has one micro-batch.
  * Memory    per stage: weights and moments of every layer it is home to, delayed versions of shared
  *           layers, gradients and activations for what the window keeps in flight, workspace.
  */

@@ -33,6 +33,11 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
 {
     const struct np_recipe *recipe = net->recipe;
     int grains = recipe->batch / recipe->grain;
+    if (net->whole_batch && micro_batches != 1)
+        return np_fail(err, NP_EINPUT,
+                       "batch norm takes its statistics from the whole mini-batch: there must be 1 "
+                       "micro-batch, not %d",
+                       micro_batches);
     if (micro_batches < 1 || grains % micro_batches != 0)
         return np_fail(err, NP_EINPUT,
                        "micro-batches must divide %d, the grains of a mini-batch (batch %d, grain "

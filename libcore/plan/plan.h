@@ -36,7 +36,8 @@ struct np_plan {
 /* An empty plan of `stages` stages: arrays of zeros. */
 enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net, int stages,
                             struct np_error *err);
-/* NP_EINPUT unless micro-batches fall on grain boundaries: their number divides batch / grain. */
+/* NP_EINPUT unless micro-batches fall on grain boundaries, i.e. their number divides batch / grain;
+ * or if there are several, and batch norm needs the whole mini-batch. */
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err);
 

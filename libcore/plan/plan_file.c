@@ -214,8 +214,8 @@ static enum np_status read_costs(struct np_plan *plan, const struct np_yaml_node
         NP_TRY(read_cost(plan, known, item, net, err));
     for (int k = 0; k < net->kind_count; k++) {
         char name[NP_KIND_NAME];
-        np_kind_name(&net->kinds[k], name);
         if (!known[k]) {
+            np_kind_name(&net->kinds[k], name);
             status = np_yaml_fail(node, err, "the costs of '%s' are missing", name);
             goto out;
         }

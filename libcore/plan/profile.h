@@ -1,8 +1,9 @@
 /* The cost profile: how long each kind of layer takes, per micro-batch, on this machine.
  *
  * measured  every kind's F, B and W run on `concurrent` teams of `threads` at the same time (as the
- *           stages of a pipeline will share the machine), a few times; the median counts. W includes
- *           the optimizer's update spread over the micro-batches.
+ *           stages of a pipeline will share the machine), a few times; the median counts. Layers
+ *           that take long are run with fewer samples, for their time is proportional to them. W
+ *           includes the optimizer's update spread over the micro-batches.
  * model     FLOPs (np_kind_flops) at a nominal rate: the same on every machine.
  *
  * Units     whole nanoseconds per micro-batch of `samples` samples: a plan holds them as written.

@@ -11,7 +11,7 @@
 #include "io/file.h"
 
 #define CACHE_MAX_BYTES (8u << 20)
-#define KEY_MAX 320
+#define KEY_MAX 448
 
 struct cache {
     char *path;
@@ -38,14 +38,14 @@ static void make_key(struct cache *cache, const struct np_supernet *net,
                      const struct np_profile_config *config)
 {
     char cpu[128];
-    const struct np_kind *kind = &net->kinds[0];
+    const struct np_recipe *r = net->recipe;
     cpu_model(cpu, sizeof cpu);
     snprintf(cache->key, sizeof cache->key,
-             "%s|%s|%s|moments=%d|width=%zu,length=%zu,vocab=%zu|samples=%zu,grain=%d,"
+             "%s|%s|%s|moments=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|samples=%zu,grain=%d,"
              "micro_batches=%d|threads=%d|teams=%d",
-             NP_VERSION, cpu, config->kernels->name, net->moments, kind->width, kind->length,
-             kind->vocab, config->samples, net->recipe->grain, config->micro_batches,
-             config->threads, config->concurrent);
+             NP_VERSION, cpu, config->kernels->name, net->moments, r->width, r->length, r->vocab,
+             r->height, r->image_width, r->channels, config->samples, r->grain,
+             config->micro_batches, config->threads, config->concurrent);
 }
 
 static enum np_status cache_open(struct cache *cache, const char *directory,

@@ -1,6 +1,7 @@
 /* Costs from arithmetic alone: what plans are made of where nothing may be measured. */
 #include <math.h>
 
+#include "ops/op.h"
 #include "plan/profile.h"
 
 /* A nominal core: round numbers, the same on every machine. Only ratios steer the cut. */
@@ -19,15 +20,18 @@ void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net,
     for (int k = 0; k < net->kind_count; k++) {
         const struct np_kind *kind = &net->kinds[k];
         struct np_flops flops = np_kind_flops(kind);
-        double n = (double)samples, rows = n * (double)kind->length * (double)kind->width;
-        if (kind->spec.op == NP_OP_IDENTITY) {
-            cost[k] = (struct np_layer_cost){0, 0, 0};
+        double n = (double)samples, out = n * (double)np_shape_floats(kind->out);
+        double in = n * (double)(np_shape_floats(kind->in) + np_shape_floats(kind->memory));
+        bool gives = np_op_gives(kind, NP_VALUE_X) || np_op_gives(kind, NP_VALUE_MEMORY);
+        cost[k] = (struct np_layer_cost){0, 0, 0};
+        if (np_program_passes_on(&kind->program))
             continue;
-        }
+        cost[k].f = work_ns(flops.forward * n, in + out);
+        if (gives || flops.backward > 0)
+            cost[k].b = work_ns(flops.backward * n, 2 * in + out);
         /* The update reads the gradient and reads and writes weights and moments, once a step. */
         double update = (double)kind->floats * (1 + 2 * (1 + net->moments)) / micro_batches;
-        cost[k].f = work_ns(flops.forward * n, 2 * rows);
-        cost[k].b = kind->spec.op == NP_OP_EMBEDDING ? 0 : work_ns(flops.backward * n, 3 * rows);
-        cost[k].w = work_ns(flops.weight * n, 2 * rows + update);
+        if (kind->floats)
+            cost[k].w = work_ns(flops.weight * n, in + out + update);
     }
 }

@@ -58,13 +58,26 @@ enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record
     return check(m, err);
 }
 
-enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, double mean,
-                               const double *losses, size_t count, struct np_error *err)
+/* JSON has no numbers that are not finite. */
+static void put_number(struct np_metrics *m, const char *before, double x)
 {
-    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"valid_loss\":%.6g,\"subnets\":[",
-            (unsigned long long)step, seconds(m), mean);
+    fputs(before, m->stream);
+    if (isfinite(x))
+        fprintf(m->stream, "%.6g", x);
+    else
+        fputs("null", m->stream);
+}
+
+enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, struct np_score mean,
+                               const struct np_score *scores, size_t count, struct np_error *err)
+{
+    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f", (unsigned long long)step, seconds(m));
+    put_number(m, ",\"valid_loss\":", mean.loss);
+    put_number(m, ",\"valid_accuracy\":", mean.accuracy);
     for (size_t i = 0; i < count; i++)
-        fprintf(m->stream, isfinite(losses[i]) ? "%s%.6g" : "%snull", i ? "," : "", losses[i]);
+        put_number(m, i ? "," : ",\"subnets\":[", scores[i].loss);
+    for (size_t i = 0; i < count; i++)
+        put_number(m, i ? "," : "],\"accuracies\":[", scores[i].accuracy);
     fputs("]}\n", m->stream);
     return fflush(m->stream) == 0 ? check(m, err)
                                   : np_fail_errno(err, "cannot write '%s'", m->path);

@@ -103,11 +103,11 @@ out:
 static enum np_status session_init(struct session *s, const struct np_session_config *config,
                                    struct np_error *err)
 {
-    const struct np_digest *data = np_corpus_digest(config->train_corpus);
+    const struct np_digest *data = np_data_digest(config->train_data);
     enum np_status status;
     *s = (struct session){.config = config};
     s->train = (struct np_train_config){.net = config->net,
-                                        .corpus = config->train_corpus,
+                                        .data = config->train_data,
                                         .kernels = config->kernels,
                                         .plan = config->plan,
                                         .delay_seed = config->delay_seed,
@@ -137,7 +137,7 @@ static void session_clear(struct session *s)
     free(s->candidates);
 }
 
-/* The mean loss of the recipe's evaluation subnets on the validation data. */
+/* The mean score of the recipe's evaluation subnets on the validation data. */
 static enum np_status evaluate(struct session *s, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
@@ -145,22 +145,24 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     struct np_stream_shape shape = {recipe->block_count, 1, s->candidates};
     size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
     uint16_t *choices = NULL;
-    double *losses = NULL, mean = 0;
+    struct np_score *scores = NULL, mean = {0, 0};
     enum np_status status;
     NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
-    NP_TRY(np_alloc(&losses, count, sizeof *losses, err));
+    NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
     for (size_t i = 0; i < count; i++)
         np_stream_eval_subnet(&shape, recipe->seed, i, choices + i * blocks);
-    NP_TRY(np_evaluate(losses, &s->train, s->state, c->valid_corpus, c->eval_threads, choices,
-                       count, c->eval_batches, err));
-    for (size_t i = 0; i < count; i++)
-        mean += losses[i] / (double)count;
-    NP_TRY(np_metrics_eval(s->metrics, s->step, mean, losses, count, err));
+    NP_TRY(np_evaluate(scores, &s->train, s->state, c->valid_data, c->eval_threads, choices, count,
+                       c->eval_batches, err));
+    for (size_t i = 0; i < count; i++) {
+        mean.loss += scores[i].loss / (double)count;
+        mean.accuracy += scores[i].accuracy / (double)count;
+    }
+    NP_TRY(np_metrics_eval(s->metrics, s->step, mean, scores, count, err));
     if (c->hooks.evaluated)
         c->hooks.evaluated(c->hooks.context, s->step, mean);
 out:
     free(choices);
-    free(losses);
+    free(scores);
     return status;
 }
 
@@ -208,7 +210,7 @@ static enum np_status train(struct session *s, uint64_t end, struct np_error *er
         s->step = next;
         if (status != NP_OK || next < to)
             break;
-        if (c->valid_corpus && due(s->step, c->eval_every, end))
+        if (c->valid_data && due(s->step, c->eval_every, end))
             NP_TRY(evaluate(s, err));
         if (every && s->step % every == 0)
             NP_TRY(checkpoint(s, err));

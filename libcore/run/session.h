@@ -23,8 +23,8 @@ struct np_session_hooks {
     /* A step is in the ledger. */
     enum np_status (*step)(void *context, const struct np_step_record *record,
                            const struct np_train_times *times, struct np_error *err);
-    /* The mean validation loss after `step` completed steps. */
-    void (*evaluated)(void *context, uint64_t step, double loss);
+    /* The mean score on the validation data after `step` completed steps. */
+    void (*evaluated)(void *context, uint64_t step, struct np_score mean);
     void (*checkpointed)(void *context, uint64_t step);
     bool (*stop)(void *context);
 };
@@ -32,7 +32,7 @@ struct np_session_hooks {
 struct np_session_config {
     const char *run; /* directory */
     const struct np_supernet *net;
-    const struct np_corpus *train_corpus, *valid_corpus; /* valid: NULL when there is none */
+    const struct np_data *train_data, *valid_data; /* valid: NULL when there is none */
     const struct np_kernels *kernels;
     const struct np_plan *plan;
     enum np_session_schedule schedule;

@@ -1,88 +1,127 @@
-#include "space/op_fields.h"
+/* Costs of a program, node by node. Products are exact, the rest is about right: operations on one
+ * element, elementary functions being polynomials of so many. */
 #include "space/supernet.h"
 
-/* Operations on one element; elementary functions are polynomials of about this many. */
-enum { NORM_F = 8, NORM_B = 14, NORM_W = 4, ACT = 20, EXP = 20 };
+enum { NORM_F = 8, NORM_B = 14, NORM_W = 4, EXP = 20, DRAW = 20 };
 
-/* Products and sums of a matrix product of m x k by k x n. */
-static double product(double m, double n, double k)
+static double act_cost(enum np_act act)
 {
-    return 2.0 * m * n * k;
+    static const double costs[] = {
+        [NP_ACT_NONE] = 0,    [NP_ACT_RELU] = 1,   [NP_ACT_RELU6] = 2,     [NP_ACT_GELU] = EXP,
+        [NP_ACT_SWISH] = EXP, [NP_ACT_HSWISH] = 5, [NP_ACT_SIGMOID] = EXP, [NP_ACT_HSIGMOID] = 4};
+    return costs[act];
 }
 
-static struct np_flops linear(double rows, double from, double to)
+/* What a node computes with: `in` and `out` in elements. */
+struct work {
+    const struct np_node *node;
+    struct np_shape from, to;
+    double in, out, taps;
+};
+
+static struct np_flops each(double cost)
 {
-    double each = product(rows, to, from);
-    return (struct np_flops){each, each, each};
+    return (struct np_flops){cost, cost, 0.0};
 }
 
-static void add(struct np_flops *sum, struct np_flops term)
+static struct np_flops convolution(const struct work *work, double depth)
 {
-    sum->forward += term.forward;
-    sum->backward += term.backward;
-    sum->weight += term.weight;
+    double product = 2.0 * work->out * work->taps * depth;
+    double bias = work->node->bias ? work->out : 0.0, act = act_cost(work->node->act) * work->out;
+    return (struct np_flops){product + bias + act, product + act, product + bias};
+}
+
+static struct np_flops norm(const struct work *work)
+{
+    double act = act_cost(work->node->act);
+    return (struct np_flops){(NORM_F + act) * work->out, (NORM_B + act) * work->out,
+                             NORM_W * work->out};
 }
 
 /* Causal: half of the T x T pairs. Forward: scores and values; backward: scores again, and the
  * gradients of probabilities, values, queries and keys. */
-static struct np_flops attention(double length, double width, double heads)
+static struct np_flops attention(const struct work *work, double keys)
 {
-    double pairs = length * (length + 1.0) / 2.0;
+    double queries = (double)np_shape_rows(work->to), width = work->to.channels;
+    double pairs = work->node->causal ? queries * (queries + 1.0) / 2.0 : queries * keys;
+    double heads = work->node->heads;
     return (struct np_flops){pairs * (4.0 * width + EXP * heads),
                              pairs * (10.0 * width + (EXP + 6.0) * heads), 0.0};
 }
 
-static struct np_flops branch(const struct np_kind *kind)
+static struct np_flops simple(const struct work *work)
 {
-    double rows = (double)kind->length, width = (double)kind->width, vocab = (double)kind->vocab;
-    double taps = kind->spec.kernel, ratio = kind->spec.ratio, cells = rows * width;
-    struct np_flops sum = {0.0, 0.0, 0.0};
-    switch (kind->spec.op) {
-    case NP_OP_MHA:
-        add(&sum, linear(rows, width, 3.0 * width));
-        add(&sum, attention(rows, width, kind->spec.heads));
-        add(&sum, linear(rows, width, width));
-        break;
-    case NP_OP_FFN:
-        add(&sum, linear(rows, width, ratio * width));
-        add(&sum, (struct np_flops){ACT * ratio * cells, ACT * ratio * cells, ratio * cells});
-        add(&sum, linear(rows, ratio * width, width));
-        break;
-    case NP_OP_GLU:
-        add(&sum, linear(rows, width, 2.0 * width));
-        add(&sum, (struct np_flops){ACT * cells, ACT * cells, 2.0 * cells});
-        break;
-    case NP_OP_CONV1D:
-        add(&sum, linear(rows, taps * width, width));
-        break;
-    case NP_OP_SEPCONV1D:
-        add(&sum, (struct np_flops){2.0 * taps * cells, 2.0 * taps * cells, 2.0 * taps * cells});
-        add(&sum, linear(rows, width, width));
-        break;
-    case NP_OP_LIGHTCONV:
-        add(&sum, (struct np_flops){2.0 * taps * cells, 2.0 * taps * cells, 2.0 * taps * cells});
-        break;
-    case NP_OP_LM:
-        add(&sum, linear(rows, width, vocab));
-        add(&sum, (struct np_flops){EXP * rows * vocab, EXP * rows * vocab, 0.0});
-        break;
-    case NP_OP_IDENTITY:
-    case NP_OP_EMBEDDING:
-        break;
+    double in = work->in, out = work->out;
+    switch (work->node->op) {
+    case NP_NODE_ACT:
+        return each(act_cost(work->node->act) * out);
+    case NP_NODE_GLU:
+        return (struct np_flops){EXP * out, EXP * out, in};
+    case NP_NODE_MAX_POOL:
+    case NP_NODE_AVG_POOL:
+        return each(work->taps * out);
+    case NP_NODE_GLOBAL_POOL:
+        return each(in);
+    case NP_NODE_CHANNEL_SCALE:
+        return (struct np_flops){out, 3.0 * out, 0.0};
+    case NP_NODE_ADD:
+        return (struct np_flops){(1.0 + act_cost(work->node->act)) * out,
+                                 act_cost(work->node->act) * out, 0.0};
+    case NP_NODE_DROPOUT:
+        return each(DRAW * out);
+    case NP_NODE_DROP_PATH:
+        return each(out);
+    case NP_NODE_POSITIONS:
+        return (struct np_flops){out, 0.0, out};
+    case NP_NODE_EMBED:
+        return (struct np_flops){out, 0.0, 2.0 * out};
+    case NP_NODE_XENT:
+        return each(EXP * in);
+    default: /* what moves values only */
+        return each(0.0);
     }
-    return sum;
+}
+
+static struct np_flops node_flops(const struct work *work, const struct np_shape *values)
+{
+    const struct np_node *node = work->node;
+    switch (node->op) {
+    case NP_NODE_CONV:
+        return convolution(work, (double)(work->from.channels / node->groups));
+    case NP_NODE_DWCONV:
+    case NP_NODE_LIGHTCONV:
+        return convolution(work, 1.0);
+    case NP_NODE_LAYER_NORM:
+    case NP_NODE_BATCH_NORM:
+    case NP_NODE_GROUP_NORM:
+        return norm(work);
+    case NP_NODE_ATTENTION:
+        return attention(work, (double)np_shape_rows(values[node->in[1]]));
+    default:
+        return simple(work);
+    }
 }
 
 struct np_flops np_kind_flops(const struct np_kind *kind)
 {
-    double cells = (double)kind->length * (double)kind->width;
-    struct np_flops flops = branch(kind);
-    if (kind->spec.op == NP_OP_IDENTITY)
-        return flops;
-    if (kind->spec.op == NP_OP_EMBEDDING)
-        return (struct np_flops){cells, 0.0, 2.0 * cells};
-    add(&flops, (struct np_flops){NORM_F * cells, NORM_B * cells, NORM_W * cells});
-    if (kind->spec.op != NP_OP_LM)
-        add(&flops, (struct np_flops){2.0 * cells, 2.0 * cells, cells}); /* bias, residual */
-    return flops;
+    const struct np_program *program = &kind->program;
+    struct np_flops sum = {0.0, 0.0, 0.0};
+    for (int i = 0; i < program->node_count; i++) {
+        const struct np_node *node = &program->nodes[i];
+        struct work work = {.node = node,
+                            .taps = (double)node->window.kernel_height * node->window.kernel_width};
+        struct np_flops flops;
+        if (node->in[0] >= 0)
+            work.from = program->values[node->in[0]];
+        if (node->out >= 0)
+            work.to = program->values[node->out];
+        work.in = (double)np_shape_floats(work.from);
+        work.out = (double)np_shape_floats(work.to);
+        flops = node_flops(&work, program->values);
+        sum.forward += flops.forward;
+        if (node->in[0] >= 0 && program->live[node->in[0]])
+            sum.backward += flops.backward;
+        sum.weight += flops.weight;
+    }
+    return sum;
 }

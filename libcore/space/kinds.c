@@ -1,163 +1,94 @@
 #include "space/kinds.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "space/op_fields.h"
+#include "space/programs.h"
 
-enum dim { NONE, C, C2, C3, RC, KERNEL, HEADS, VOCAB, LENGTH };
-enum fill { ONE, ZERO, LINEAR, TENTH };
-
-struct row {
-    enum np_op op;
-    const char *name;
-    enum dim dims[3];
-    enum fill fill;
+static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
+    [NP_OP_IDENTITY] = np_program_identity,
+    [NP_OP_MHA] = np_program_mha,
+    [NP_OP_FFN] = np_program_ffn,
+    [NP_OP_GLU] = np_program_glu,
+    [NP_OP_CONV1D] = np_program_conv1d,
+    [NP_OP_SEPCONV1D] = np_program_sepconv1d,
+    [NP_OP_LIGHTCONV] = np_program_lightconv,
+    [NP_OP_CONV2D] = np_program_conv2d,
+    [NP_OP_DWCONV2D] = np_program_dwconv2d,
+    [NP_OP_RELU_CONV_BN] = np_program_relu_conv_bn,
+    [NP_OP_SEPCONV] = np_program_sepconv,
+    [NP_OP_DILCONV] = np_program_dilconv,
+    [NP_OP_RESNET_BASIC] = np_program_resnet_basic,
+    [NP_OP_MBCONV] = np_program_mbconv,
+    [NP_OP_SHUFFLE] = np_program_shuffle,
+    [NP_OP_MAX_POOL] = np_program_pool,
+    [NP_OP_AVG_POOL] = np_program_pool,
+    [NP_OP_ZERO] = np_program_zero,
+    [NP_OP_EMBEDDING] = np_program_embedding,
+    [NP_OP_PATCH] = np_program_patch,
+    [NP_OP_LM] = np_program_lm,
+    [NP_OP_CLASSIFIER] = np_program_classifier,
 };
 
-/* In slab order; LINEAR's fan-in is the product of all dimensions but the last. */
-static const struct row rows[] = {
-    {NP_OP_MHA, "norm.gamma", {C}, ONE},
-    {NP_OP_MHA, "norm.beta", {C}, ZERO},
-    {NP_OP_MHA, "qkv.weight", {C, C3}, LINEAR},
-    {NP_OP_MHA, "qkv.bias", {C3}, ZERO},
-    {NP_OP_MHA, "out.weight", {C, C}, LINEAR},
-    {NP_OP_MHA, "out.bias", {C}, ZERO},
-
-    {NP_OP_FFN, "norm.gamma", {C}, ONE},
-    {NP_OP_FFN, "norm.beta", {C}, ZERO},
-    {NP_OP_FFN, "up.weight", {C, RC}, LINEAR},
-    {NP_OP_FFN, "up.bias", {RC}, ZERO},
-    {NP_OP_FFN, "down.weight", {RC, C}, LINEAR},
-    {NP_OP_FFN, "down.bias", {C}, ZERO},
-
-    {NP_OP_GLU, "norm.gamma", {C}, ONE},
-    {NP_OP_GLU, "norm.beta", {C}, ZERO},
-    {NP_OP_GLU, "gate.weight", {C, C2}, LINEAR},
-    {NP_OP_GLU, "gate.bias", {C2}, ZERO},
-
-    {NP_OP_CONV1D, "norm.gamma", {C}, ONE},
-    {NP_OP_CONV1D, "norm.beta", {C}, ZERO},
-    {NP_OP_CONV1D, "conv.weight", {KERNEL, C, C}, LINEAR},
-    {NP_OP_CONV1D, "conv.bias", {C}, ZERO},
-
-    {NP_OP_SEPCONV1D, "norm.gamma", {C}, ONE},
-    {NP_OP_SEPCONV1D, "norm.beta", {C}, ZERO},
-    {NP_OP_SEPCONV1D, "depth.weight", {KERNEL, C}, LINEAR},
-    {NP_OP_SEPCONV1D, "depth.bias", {C}, ZERO},
-    {NP_OP_SEPCONV1D, "point.weight", {C, C}, LINEAR},
-    {NP_OP_SEPCONV1D, "point.bias", {C}, ZERO},
-
-    {NP_OP_LIGHTCONV, "norm.gamma", {C}, ONE},
-    {NP_OP_LIGHTCONV, "norm.beta", {C}, ZERO},
-    {NP_OP_LIGHTCONV, "kernel.logits", {HEADS, KERNEL}, TENTH},
-
-    {NP_OP_EMBEDDING, "token.table", {VOCAB, C}, TENTH},
-    {NP_OP_EMBEDDING, "position.table", {LENGTH, C}, TENTH},
-
-    {NP_OP_LM, "norm.gamma", {C}, ONE},
-    {NP_OP_LM, "norm.beta", {C}, ZERO},
-    {NP_OP_LM, "out.weight", {C, VOCAB}, LINEAR},
-};
-
-static size_t dim_size(const struct np_kind *kind, enum dim dim)
+/* y = sum + value: one node, unless the operator passes the sum on. */
+static void build_program(struct np_build *b)
 {
-    switch (dim) {
-    case C:
-        return kind->width;
-    case C2:
-        return 2 * kind->width;
-    case C3:
-        return 3 * kind->width;
-    case RC:
-        return (size_t)kind->spec.ratio * kind->width;
-    case KERNEL:
-        return (size_t)kind->spec.kernel;
-    case HEADS:
-        return (size_t)kind->spec.heads;
-    case VOCAB:
-        return kind->vocab;
-    case LENGTH:
-        return kind->length;
-    case NONE:
-        break;
+    struct np_kind *kind = b->kind;
+    struct np_shape none = {0, 0, 0};
+    int value;
+    np_build_value(b, kind->in, kind->in.channels > 0);
+    np_build_value(b, kind->memory, kind->memory.channels > 0);
+    np_build_value(b, kind->summed ? kind->out : none, kind->summed);
+    if (b->status != NP_OK)
+        return;
+    value = operators[kind->spec.op](b);
+    if (kind->summed && value != NP_VALUE_SUM && b->status == NP_OK)
+        value = np_build_add(b, NP_VALUE_SUM, value, NP_ACT_NONE);
+    kind->program.output = value;
+}
+
+enum np_status np_kind_build(struct np_kind *kind, const char *path, struct np_error *err)
+{
+    struct np_build b = {.kind = kind, .err = err};
+    char name[NP_KIND_NAME];
+    build_program(&b);
+    if (b.status == NP_EINPUT) {
+        np_kind_name(kind, name);
+        np_fail(err, NP_EINPUT,
+                b.excess == NP_MANY_WEIGHTS
+                    ? "%s: a layer %s has more than 2^38 weights"
+                    : "%s: a layer %s computes more than 2^38 values a sample",
+                np_text_safe(path).s, name);
     }
-    return 1;
+    if (b.status != NP_OK)
+        np_kind_clear(kind);
+    return b.status;
 }
 
-static void set_init(struct np_tensor *tensor, enum fill fill)
+void np_kind_clear(struct np_kind *kind)
 {
-    size_t fan_in = tensor->count / tensor->shape[tensor->rank - 1];
-    tensor->decay = tensor->rank > 1;
-    tensor->init = fill == ONE ? NP_INIT_ONE : fill == ZERO ? NP_INIT_ZERO : NP_INIT_NORMAL;
-    if (fill == LINEAR)
-        tensor->std = (float)(1.0 / sqrt(3.0 * (double)fan_in));
-    else if (fill == TENTH)
-        tensor->std = 0.1f;
-}
-
-/* Appends the row's tensor to the slab; false if the slab grows too large. */
-static bool add_tensor(struct np_kind *kind, const struct row *row)
-{
-    struct np_tensor *tensor = &kind->tensors[kind->tensor_count++];
-    tensor->name = row->name;
-    tensor->offset = kind->floats;
-    tensor->count = 1;
-    for (int i = 0; i < 3 && row->dims[i] != NONE; i++) {
-        tensor->shape[tensor->rank++] = dim_size(kind, row->dims[i]);
-        if (!np_mul_size(&tensor->count, tensor->count, tensor->shape[i]))
-            return false;
-    }
-    set_init(tensor, row->fill);
-    return np_add_size(&kind->floats, kind->floats, tensor->count) &&
-           kind->floats <= NP_MAX_LAYER_FLOATS;
-}
-
-bool np_kind_init(struct np_kind *kind, const struct np_layer_spec *spec, size_t width,
-                  size_t length, size_t vocab)
-{
+    free(kind->program.values);
+    free(kind->program.live);
+    free(kind->program.nodes);
+    free(kind->tensors);
     memset(kind, 0, sizeof *kind);
-    kind->spec = *spec;
-    kind->width = width;
-    kind->length = length;
-    kind->vocab = vocab;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].op == spec->op && !add_tensor(kind, &rows[i]))
-            return false;
-    return true;
 }
 
-static void add_text(char *out, const char *key, const char *value)
+#define KEY_BYTES offsetof(struct np_kind, program)
+
+bool np_kind_equal(const struct np_kind *a, const struct np_kind *b)
 {
-    size_t used = strlen(out);
-    snprintf(out + used, NP_KIND_NAME - used, "%s%s=%s", strchr(out, '(') ? "," : "(", key, value);
+    return memcmp(a, b, KEY_BYTES) == 0;
 }
 
-static void add_number(char *out, const char *key, int value)
+uint64_t np_kind_hash(const struct np_kind *kind)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    add_text(out, key, text);
-}
-
-void np_kind_name(const struct np_kind *kind, char *out)
-{
-    const struct np_layer_spec *spec = &kind->spec;
-    const struct np_op_fields *has = np_op_fields(spec->op);
-    snprintf(out, NP_KIND_NAME, "%s", has->name);
-    if (has->kernel)
-        add_number(out, "kernel", spec->kernel);
-    if (has->heads)
-        add_number(out, "heads", spec->heads);
-    if (has->ratio)
-        add_number(out, "ratio", spec->ratio);
-    if (has->act)
-        add_text(out, "act", np_act_name(spec->act));
-    if (spec->dropout > 0.0f)
-        add_text(out, "dropout", np_text_float(spec->dropout).s);
-    if (strchr(out, '('))
-        strcat(out, ")");
+    const unsigned char *bytes = (const unsigned char *)kind;
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < KEY_BYTES; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001B3u;
+    return hash ^ hash >> 32;
 }

@@ -1,41 +1,210 @@
 #include "space/op_fields.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
-static const struct np_op_fields fields[NP_OP_COUNT] = {
-    [NP_OP_IDENTITY] = {.name = "identity", .role = NP_ROLE_CHOICE},
-    [NP_OP_MHA] = {.name = "mha", .role = NP_ROLE_CHOICE, .heads = true, .dropout = true},
-    [NP_OP_FFN] =
-        {.name = "ffn", .role = NP_ROLE_CHOICE, .ratio = true, .act = true, .dropout = true},
-    [NP_OP_GLU] = {.name = "glu", .role = NP_ROLE_CHOICE, .dropout = true},
-    [NP_OP_CONV1D] = {.name = "conv1d", .role = NP_ROLE_CHOICE, .kernel = true, .dropout = true},
-    [NP_OP_SEPCONV1D] = {.name = "sepconv1d",
-                         .role = NP_ROLE_CHOICE,
-                         .kernel = true,
-                         .dropout = true},
-    [NP_OP_LIGHTCONV] = {.name = "lightconv",
-                         .role = NP_ROLE_CHOICE,
-                         .kernel = true,
-                         .heads = true,
-                         .dropout = true},
-    [NP_OP_EMBEDDING] = {.name = "embedding", .role = NP_ROLE_STEM},
-    [NP_OP_LM] = {.name = "lm", .role = NP_ROLE_HEAD},
+#include "base/text.h"
+
+#define F(name) NP_BIT(NP_FIELD_##name)
+#define N(name) NP_BIT(NP_NORM_##name)
+#define OP(name) .op = NP_OP_##name, .role = NP_ROLE_CHOICE
+#define STEM(name) .op = NP_OP_##name, .role = NP_ROLE_STEM
+#define HEAD(name) .op = NP_OP_##name, .role = NP_ROLE_HEAD
+
+enum {
+    PAIRS = NP_BIT(NP_INPUT_PAIRS),
+    IMAGES = NP_BIT(NP_INPUT_IMAGES),
+    SEQUENCES = NP_BIT(NP_INPUT_TOKENS) | PAIRS,
+    ANY = SEQUENCES | IMAGES,
+    DROPS = F(DROPOUT) | F(DROP_PATH),
+    POOLED = N(NONE) | N(OF_BATCH),
+    STEMS = POOLED | N(OF_GROUPS),
+    NORMS = STEMS | N(OF_LAYER)
 };
 
-const struct np_op_fields *np_op_fields(enum np_op op)
+/* Defaults stand after the keys; batch norm and kernel 3 are what most have. */
+#define BATCH .norm = NP_NORM_OF_BATCH
+#define RELU .act = NP_ACT_RELU
+#define SIZE .kernel = 3
+
+/* clang-format off */
+static const struct np_op_fields rows[] = {
+    {STEM(EMBEDDING), "embedding", SEQUENCES, F(POSITIONS)},
+    {STEM(CONV2D), "conv2d", IMAGES, F(KERNEL) | F(STRIDE) | F(NORM) | F(ACT), STEMS,
+     SIZE, .dilation = 1, BATCH, RELU},
+    {STEM(PATCH), "patch", IMAGES, F(KERNEL) | F(POSITIONS), .kernel = 16},
+
+    {OP(IDENTITY), "identity", ANY, 0},
+    {OP(MHA), "mha", ANY, F(HEADS) | F(MASK) | F(MEMORY) | DROPS},
+    {OP(FFN), "ffn", ANY, F(RATIO) | F(ACT) | DROPS, .act = NP_ACT_GELU},
+    {OP(GLU), "glu", SEQUENCES, DROPS},
+    {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
+    {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
+    {OP(LIGHTCONV), "lightconv", SEQUENCES, F(KERNEL) | F(HEADS) | DROPS, SIZE},
+    {OP(EMBEDDING), "embedding", PAIRS, F(POSITIONS)},
+
+    {OP(CONV2D), "conv2d", IMAGES, F(KERNEL) | F(DILATION) | F(GROUPS) | F(NORM) | F(ACT), NORMS,
+     SIZE, .dilation = 1, BATCH, RELU},
+    {OP(DWCONV2D), "dwconv2d", IMAGES, F(KERNEL) | F(DILATION) | F(NORM) | F(ACT), NORMS,
+     SIZE, .dilation = 1, BATCH, RELU},
+    {OP(RELU_CONV_BN), "relu_conv_bn", IMAGES, F(KERNEL) | F(DILATION), SIZE, .dilation = 1},
+    {OP(SEPCONV), "sepconv", IMAGES, F(KERNEL), SIZE},
+    {OP(DILCONV), "dilconv", IMAGES, F(KERNEL) | F(DILATION), SIZE, .dilation = 2},
+    {OP(RESNET_BASIC), "resnet_basic", IMAGES, F(KERNEL) | F(HIDDEN) | F(ACT) | DROPS, SIZE, RELU},
+    {OP(MBCONV), "mbconv", IMAGES, F(KERNEL) | F(EXPAND) | F(SE) | F(ACT) | DROPS,
+     SIZE, .act = NP_ACT_RELU6},
+    {OP(SHUFFLE), "shuffle", IMAGES, F(KERNEL) | F(XCEPTION), SIZE},
+    {OP(MAX_POOL), "max_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
+    {OP(AVG_POOL), "avg_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
+    {OP(ZERO), "zero", IMAGES, 0},
+
+    {HEAD(LM), "lm", SEQUENCES, 0},
+    {HEAD(CLASSIFIER), "classifier", IMAGES, F(FEATURES) | F(NORM) | F(ACT),
+     POOLED | N(OF_LAYER), BATCH, RELU},
+};
+/* clang-format on */
+
+static const char *const field_names[NP_FIELD_COUNT] = {
+    [NP_FIELD_KERNEL] = "kernel",
+    [NP_FIELD_STRIDE] = "stride",
+    [NP_FIELD_DILATION] = "dilation",
+    [NP_FIELD_GROUPS] = "groups",
+    [NP_FIELD_HEADS] = "heads",
+    [NP_FIELD_MEMORY] = "memory",
+    [NP_FIELD_MASK] = "mask",
+    [NP_FIELD_RATIO] = "ratio",
+    [NP_FIELD_HIDDEN] = "hidden",
+    [NP_FIELD_EXPAND] = "expand",
+    [NP_FIELD_SE] = "se",
+    [NP_FIELD_XCEPTION] = "xception",
+    [NP_FIELD_FEATURES] = "features",
+    [NP_FIELD_NORM] = "norm",
+    [NP_FIELD_ACT] = "act",
+    [NP_FIELD_POSITIONS] = "positions",
+    [NP_FIELD_DROPOUT] = "dropout",
+    [NP_FIELD_DROP_PATH] = "drop_path",
+};
+
+const struct np_op_fields *np_op_row(size_t i)
 {
-    assert((int)op >= 0 && op < NP_OP_COUNT);
-    return &fields[op];
+    return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
+}
+
+const struct np_op_fields *np_op_fields(enum np_op op, enum np_op_role role)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].op == op && rows[i].role == role)
+            return &rows[i];
+    return NULL;
 }
 
 const char *np_op_name(enum np_op op)
 {
-    return np_op_fields(op)->name;
+    size_t i = 0;
+    while (rows[i].op != op)
+        i++;
+    return rows[i].name;
 }
 
 const char *np_act_name(enum np_act act)
 {
-    static const char *const names[NP_ACT_COUNT] = {"relu", "gelu", "swish"};
+    static const char *const names[NP_ACT_COUNT] = {"none",  "relu",   "relu6",   "gelu",
+                                                    "swish", "hswish", "sigmoid", "hsigmoid"};
     assert((int)act >= 0 && act < NP_ACT_COUNT);
     return names[act];
+}
+
+const char *np_norm_name(enum np_norm norm)
+{
+    static const char *const names[NP_NORM_COUNT] = {"none", "batch", "group", "layer"};
+    assert((int)norm >= 0 && norm < NP_NORM_COUNT);
+    return names[norm];
+}
+
+const char *np_field_name(enum np_field field)
+{
+    return field_names[field];
+}
+
+static void kernel_text(char *out, const int kernel[2], bool single, bool plain)
+{
+    if (single || kernel[0] == kernel[1])
+        snprintf(out, NP_FIELD_TEXT, "%d", kernel[1]);
+    else
+        snprintf(out, NP_FIELD_TEXT, plain ? "%dx%d" : "[%d, %d]", kernel[0], kernel[1]);
+}
+
+int *np_field_int(struct np_layer_spec *spec, enum np_field field)
+{
+    switch (field) {
+    case NP_FIELD_STRIDE:
+        return &spec->stride;
+    case NP_FIELD_DILATION:
+        return &spec->dilation;
+    case NP_FIELD_GROUPS:
+        return &spec->groups;
+    case NP_FIELD_HEADS:
+        return &spec->heads;
+    case NP_FIELD_RATIO:
+        return &spec->ratio;
+    case NP_FIELD_HIDDEN:
+        return &spec->hidden;
+    case NP_FIELD_EXPAND:
+        return &spec->expand;
+    case NP_FIELD_SE:
+        return &spec->se;
+    case NP_FIELD_FEATURES:
+        return &spec->features;
+    default:
+        return NULL;
+    }
+}
+
+static bool int_text(char *out, const struct np_layer_spec *spec, enum np_field field)
+{
+    const int quiet =
+        field == NP_FIELD_STRIDE || field == NP_FIELD_DILATION || field == NP_FIELD_GROUPS;
+    struct np_layer_spec copy = *spec;
+    int value = *np_field_int(&copy, field);
+    snprintf(out, NP_FIELD_TEXT, "%d", value);
+    return value > quiet;
+}
+
+static bool fraction_text(char *out, float value)
+{
+    snprintf(out, NP_FIELD_TEXT, "%s", np_text_float(value).s);
+    return value > 0.0f;
+}
+
+static bool word_text(char *out, const char *word, bool loud)
+{
+    snprintf(out, NP_FIELD_TEXT, "%s", word);
+    return loud;
+}
+
+bool np_field_text(char *out, const struct np_op_fields *op, const struct np_layer_spec *spec,
+                   enum np_field field, bool plain)
+{
+    switch (field) {
+    case NP_FIELD_KERNEL:
+        kernel_text(out, spec->kernel, np_op_of_sequences(op), plain);
+        return true;
+    case NP_FIELD_MASK:
+        return word_text(out, spec->causal ? "causal" : "none", !spec->causal);
+    case NP_FIELD_XCEPTION:
+        return word_text(out, spec->xception ? "true" : "false", spec->xception);
+    case NP_FIELD_NORM:
+        return word_text(out, np_norm_name(spec->norm), spec->norm != NP_NORM_NONE);
+    case NP_FIELD_ACT:
+        return word_text(out, np_act_name(spec->act), spec->act != NP_ACT_NONE);
+    case NP_FIELD_POSITIONS:
+        return word_text(out, spec->positions ? "learned" : "none", !spec->positions);
+    case NP_FIELD_DROPOUT:
+        return fraction_text(out, spec->dropout);
+    case NP_FIELD_DROP_PATH:
+        return fraction_text(out, spec->drop_path);
+    default:
+        return int_text(out, spec, field);
+    }
 }

@@ -108,6 +108,9 @@ void np_recipe_clear(struct np_recipe *recipe)
         if (i == 0 || recipe->blocks[i].choices != recipe->blocks[i - 1].choices)
             free(recipe->blocks[i].choices);
     free(recipe->blocks);
+    for (int i = 0; i < recipe->name_count; i++)
+        free(recipe->names[i]);
+    free(recipe->names);
     free(recipe->canonical);
     memset(recipe, 0, sizeof *recipe);
 }

@@ -6,22 +6,64 @@
  *
  * Keys, their bounds and (defaults); without one in parentheses a key is required:
  *   naspipe recipe/1; seed (0); numerics (portable/1)
- *   data.train, data.valid (none): kind bytes|tokens, files 1..4096, part [from, to) ([0, 1])
- *   space: input {kind (tokens), vocab 2..2^24, length 1..65536}, width 1..65536,
- *          stem {op (embedding), positions (learned)}, head {op (lm)},
- *          blocks: list of {repeat 1..4096 (1), choices: list of 1..4096}
- *   choice: op; mha heads; ffn ratio 1..64 (4), act relu|gelu|swish (gelu); glu; conv1d, sepconv1d
- *          kernel 1..256 (3); lightconv heads, kernel (3); all of these dropout [0, 1) (0);
- *          identity. Heads divide the width.
+ *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10
+ *          (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]); of images:
+ *          mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the image's
+ *          size (0), flip (false)
+ *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
+ *          source_length, length} or {kind: images, height, width 1..4096, channels 1..64, classes
+ *          2..2^20};
+ *          width 1..65536: channels of the stem's output;
+ *          stem, tokens and pairs (of the source): {op (embedding), positions (learned)|none};
+ *          images: {op (conv2d), kernel (3), stride 1|2 (1), norm (batch)|group|none, act (relu)}
+ *          or {op: patch, kernel (16) K or [height, width], which divides the image, positions
+ *          (learned)|none}
+ *          blocks: list of {repeat 1..4096 (1), name (none), cell 2..16 (none), out (as before),
+ *          stride 1|2 (1), choices: list of 1..4096}; images alone have out and stride; stride is
+ *          the first repeat's, the others have 1.
+ *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
+ *          each edge i -> j, i < j, ordered by j, then i, is a choice block of its own: node j is
+ *          the sum of its edges in that order. Edges that leave node 0 have the stride and make
+ *          `out` of its channels.
+ *          head, tokens and pairs: {op (lm)}; images: {op (classifier), features 0..65536 (0:
+ *          none), norm (batch; without features none)|layer|none, act (relu; without features
+ *          none)}: a 1 x 1 convolution to the features, norm, act, global pool, linear
+ *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
+ *          (0), drop_path [0, 1) (0) where there is a residual.
+ *     sequences (mha, ffn, identity also images, where they keep the shape):
+ *          mha heads, memory (none): the name of a block before this one, whose last repeat's
+ *          output gives keys and values, the same for all candidates of a block, mask (causal;
+ *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4), act (gelu); glu;
+ *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
+ *          (pairs: of the target; once, and the only candidate of its block), positions
+ *          (learned)|none. Heads divide the width. Pre-norm residual: y = x +
+ *          drop(branch(layernorm(x))).
+ *     images, all of them with the block's out and stride; kernel is K or [height, width], odd, at
+ *     most 256 taps, padded to keep the size (stride 2: ceil(size / 2)):
+ *          conv2d kernel (3), dilation 1|2 (1), groups (1), norm (batch)|group|layer|none, act
+ *          (relu): act(norm(conv)); dwconv2d likewise without groups, keeps the channels;
+ *          relu_conv_bn kernel, dilation (1); sepconv kernel: twice relu, depthwise, 1 x 1, batch
+ *          norm, the first with the stride; dilconv kernel, dilation (2): the same once;
+ *          resnet_basic kernel (3), hidden (out), act (relu): act(bn(conv(act(bn(conv x)))) +
+ *          shortcut), the shortcut of another shape being a 1 x 1 convolution and a batch norm;
+ *          mbconv kernel, expand 1..16 (6), act (relu6), se 0..64 (0: none, else its reduction of
+ *          the expanded channels); residual where shapes agree;
+ *          shuffle kernel, xception (false): ShuffleNetV2's units, both halves of the output equal;
+ *          max_pool, avg_pool kernel (3), norm (none)|batch, keep the channels;
+ *          identity (other shapes: relu, 1 x 1 convolution, at stride 2 two of half the channels,
+ *          one of them shifted by a position, batch norm); zero
+ *     Group norm has the largest number of groups up to 32 that divides the channels.
  *   shared: policy (delay)|frozen, steps 1..1024 (1)
  *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: the candidates of a block, and
- *          nothing else), spread 1..1024 (64)
+ *          nothing else: of every block that has more than one), spread 1..1024 (64)
  *   train: steps; batch 1..2^20 (16); grain, a divisor of batch (the largest up to batch / 8);
  *          optimizer {kind (adamw)|sgd; lr (0.001; sgd 0.01), weight_decay (0.01; sgd 0);
  *          beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
- *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt:
- *          required, from 1)}; loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
- *          clip {kind (none)|value|layer, limit}; checkpoint_every (0: only at the end)
+ *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt: required,
+ *          from 1)}; loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
+ *          clip {kind (none)|value|layer, limit}; checkpoint_every (0: only at the end);
+ *          calibration 1..4096 (8): training batches that batch norm's statistics are taken from
+ *          for an evaluation, if the space has batch norm
  *
  * Shapes:    width C, length T (positions of a sample), vocab V, batch B samples, N choice blocks.
  * Errors:    NP_EINPUT with file:line:column; NP_EIO; NP_EMEM.
@@ -40,38 +82,72 @@
 
 enum np_op {
     NP_OP_IDENTITY,
-    NP_OP_MHA,       /* heads: causal self-attention */
-    NP_OP_FFN,       /* ratio, act */
-    NP_OP_GLU,       /* gated linear unit */
-    NP_OP_CONV1D,    /* kernel: causal convolution along time, C to C */
-    NP_OP_SEPCONV1D, /* kernel: depthwise, then pointwise */
-    NP_OP_LIGHTCONV, /* kernel, heads: softmax-normalised weights shared per head */
-    NP_OP_EMBEDDING, /* stem: token table + learned positions */
-    NP_OP_LM         /* head: norm + output layer + cross entropy */
+    NP_OP_MHA,
+    NP_OP_FFN,
+    NP_OP_GLU,
+    NP_OP_CONV1D,
+    NP_OP_SEPCONV1D,
+    NP_OP_LIGHTCONV,
+    NP_OP_CONV2D,
+    NP_OP_DWCONV2D,
+    NP_OP_RELU_CONV_BN,
+    NP_OP_SEPCONV,
+    NP_OP_DILCONV,
+    NP_OP_RESNET_BASIC,
+    NP_OP_MBCONV,
+    NP_OP_SHUFFLE,
+    NP_OP_MAX_POOL,
+    NP_OP_AVG_POOL,
+    NP_OP_ZERO,
+    NP_OP_EMBEDDING, /* stem, and the target's of pairs */
+    NP_OP_PATCH,     /* stem */
+    NP_OP_LM,        /* head: norm + output layer + cross entropy */
+    NP_OP_CLASSIFIER /* head */
 };
 
-/* One candidate as written; unused fields are 0, so two equal specs are bytewise equal. */
+enum np_norm { NP_NORM_NONE, NP_NORM_OF_BATCH, NP_NORM_OF_GROUPS, NP_NORM_OF_LAYER };
+
+/* One layer as written; unused fields are 0, so two equal specs are bytewise equal. stride: of a
+ * stem; a choice's is its block's, and 0 here. */
 struct np_layer_spec {
     enum np_op op;
-    int heads, ratio, kernel;
+    int kernel[2]; /* height, width; of sequences: 1, K */
+    int heads, ratio, stride, dilation, groups, hidden, expand, se, features;
     enum np_act act;
-    float dropout; /* 0 <= p < 1, on the branch before the residual */
+    enum np_norm norm;
+    bool causal, cross, xception, positions;
+    bool source;              /* embedding: of a pair's source */
+    float dropout, drop_path; /* 0 <= p < 1, on the branch before the residual */
 };
 
+/* A choice block at position p = its index + 1. Positions name the values they make, 0 the stem's.
+ * y = value[sum] + candidate(value[from], value[memory]). (The target's embedding reads no value,
+ * but has a `from`, like every block.) */
 struct np_block {
     int count;                     /* candidates, 1 .. NP_MAX_CHOICES */
     struct np_layer_spec *choices; /* one array for all neighbours of one `repeat` */
+    int out, stride;               /* channels, of images */
+    int from, memory, sum;         /* positions before p; memory, sum: -1 none */
+    int cell;                      /* nodes of the cell that it is an edge of, 0: none */
+    const char *name;              /* "" none; one of the recipe's names */
 };
 
-enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS };
+enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS, NP_DATA_PAIRS, NP_DATA_IDX, NP_DATA_CIFAR10 };
+
+#define NP_MAX_IMAGE_CHANNELS 64
 
 struct np_data_spec {
     bool given;
     enum np_data_kind kind;
     int file_count;
     char **files;   /* as written; relative to the recipe's directory */
-    double part[2]; /* [from, to) of the concatenated tokens */
+    double part[2]; /* [from, to) of the concatenated tokens, pairs or images */
+    double mean[NP_MAX_IMAGE_CHANNELS], std[NP_MAX_IMAGE_CHANNELS];
+    int crop;
+    bool flip;
 };
+
+enum np_input_kind { NP_INPUT_TOKENS, NP_INPUT_PAIRS, NP_INPUT_IMAGES };
 
 enum np_sampler_kind { NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD };
 
@@ -91,6 +167,7 @@ enum np_clip_kind {
     NP_CLIP_LAYER /* to an L2 norm, each layer by itself */
 };
 
+#define NP_MAX_WIDTH 65536
 #define NP_MAX_CHOICES 4096
 #define NP_MAX_BLOCKS 4096
 #define NP_MAX_LAYERS (1 << 20) /* the stem and the head included */
@@ -106,10 +183,16 @@ struct np_recipe {
     char *directory; /* of path: where relative data files begin */
     uint64_t seed;
     struct np_data_spec train_data, valid_data;
-    int vocab, length, width;
+    enum np_input_kind input;
+    int vocab;                         /* tokens, or classes of images */
+    int length, source_length;         /* images: length 1 */
+    int height, image_width, channels; /* of images */
+    int width;
     struct np_layer_spec stem, head;
     int block_count;
     struct np_block *blocks;
+    int name_count;
+    char **names; /* that blocks have */
     bool shared_frozen;
     int delay; /* D >= 1 when not frozen */
     enum np_sampler_kind sampler;
@@ -123,6 +206,7 @@ struct np_recipe {
     double label_smoothing;
     enum np_clip_kind clip;
     double clip_limit;
+    int calibration; /* 0: the space has no batch norm */
 
     char *canonical; /* NUL-terminated */
     size_t canonical_bytes;

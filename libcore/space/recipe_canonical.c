@@ -1,19 +1,44 @@
 /* The canonical text. Its bytes are what the recipe's digest covers: changing anything here makes
  * every recipe another one. */
-#include <string.h>
-
 #include "base/text.h"
-#include "space/op_fields.h"
 #include "space/recipe_internal.h"
 
-const struct np_names np_names_data = {{"bytes", "tokens"}, 2};
+const struct np_names np_names_input = {{"tokens", "pairs", "images"}, 3};
+const struct np_names np_names_data = {{"bytes", "tokens", "pairs", "idx", "cifar10"}, 5};
 const struct np_names np_names_sampler = {{"uniform", "fair", "spread"}, 3};
 const struct np_names np_names_optimizer = {{"sgd", "adamw"}, 2};
 const struct np_names np_names_schedule = {{"constant", "linear", "cosine", "inverse_sqrt"}, 4};
 const struct np_names np_names_clip = {{"none", "value", "layer"}, 3};
 
+static enum np_status write_numbers(struct np_buf *buf, const char *key, const double *numbers,
+                                    int count, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, ", %s: [", key));
+    for (int i = 0; i < count; i++)
+        NP_TRY(np_buf_printf(buf, err, i ? ", %s" : "%s", np_text_double(numbers[i]).s));
+    NP_TRY(np_buf_append(buf, "]", 1, err));
+out:
+    return status;
+}
+
+/* What is said of images, of training ones also how they vary. */
+static enum np_status write_images(struct np_buf *buf, const struct np_recipe *recipe,
+                                   const struct np_data_spec *data, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(write_numbers(buf, "mean", data->mean, recipe->channels, err));
+    NP_TRY(write_numbers(buf, "std", data->std, recipe->channels, err));
+    if (data == &recipe->train_data)
+        NP_TRY(np_buf_printf(buf, err, ", crop: %d, flip: %s", data->crop,
+                             data->flip ? "true" : "false"));
+out:
+    return status;
+}
+
 static enum np_status write_data(struct np_buf *buf, const char *key,
-                                 const struct np_data_spec *data, struct np_error *err)
+                                 const struct np_recipe *recipe, const struct np_data_spec *data,
+                                 struct np_error *err)
 {
     enum np_status status;
     NP_TRY(
@@ -23,72 +48,11 @@ static enum np_status write_data(struct np_buf *buf, const char *key,
             NP_TRY(np_buf_append(buf, ", ", 2, err));
         NP_TRY(np_yaml_quote(buf, data->files[i], err));
     }
-    NP_TRY(np_buf_printf(buf, err, "], part: [%s, %s]}\n", np_text_double(data->part[0]).s,
-                         np_text_double(data->part[1]).s));
-out:
-    return status;
-}
-
-static enum np_status write_choice(struct np_buf *buf, const struct np_layer_spec *spec,
-                                   struct np_error *err)
-{
-    const struct np_op_fields *has = np_op_fields(spec->op);
-    enum np_status status;
-    NP_TRY(np_buf_printf(buf, err, "        - {op: %s", has->name));
-    if (has->heads)
-        NP_TRY(np_buf_printf(buf, err, ", heads: %d", spec->heads));
-    if (has->ratio)
-        NP_TRY(np_buf_printf(buf, err, ", ratio: %d", spec->ratio));
-    if (has->act)
-        NP_TRY(np_buf_printf(buf, err, ", act: %s", np_act_name(spec->act)));
-    if (has->kernel)
-        NP_TRY(np_buf_printf(buf, err, ", kernel: %d", spec->kernel));
-    if (has->dropout)
-        NP_TRY(np_buf_printf(buf, err, ", dropout: %s", np_text_float(spec->dropout).s));
+    NP_TRY(np_buf_append(buf, "]", 1, err));
+    NP_TRY(write_numbers(buf, "part", data->part, 2, err));
+    if (recipe->input == NP_INPUT_IMAGES)
+        NP_TRY(write_images(buf, recipe, data, err));
     NP_TRY(np_buf_append(buf, "}\n", 2, err));
-out:
-    return status;
-}
-
-static bool same_block(const struct np_block *a, const struct np_block *b)
-{
-    return a->count == b->count &&
-           (a->choices == b->choices ||
-            memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
-}
-
-/* Equal neighbours fold into one `repeat`, however they were written. */
-static enum np_status write_blocks(struct np_buf *buf, const struct np_recipe *recipe,
-                                   struct np_error *err)
-{
-    enum np_status status = NP_OK;
-    for (int first = 0, next; first < recipe->block_count; first = next) {
-        const struct np_block *block = &recipe->blocks[first];
-        next = first + 1;
-        while (next < recipe->block_count && same_block(block, &recipe->blocks[next]))
-            next++;
-        NP_TRY(np_buf_printf(buf, err, "    - repeat: %d\n      choices:\n", next - first));
-        for (int i = 0; i < block->count; i++)
-            NP_TRY(write_choice(buf, &block->choices[i], err));
-    }
-out:
-    return status;
-}
-
-static enum np_status write_space(struct np_buf *buf, const struct np_recipe *recipe,
-                                  struct np_error *err)
-{
-    enum np_status status;
-    NP_TRY(np_buf_printf(buf, err,
-                         "space:\n"
-                         "  input: {kind: tokens, vocab: %d, length: %d}\n"
-                         "  width: %d\n"
-                         "  stem: {op: %s, positions: learned}\n"
-                         "  blocks:\n",
-                         recipe->vocab, recipe->length, recipe->width,
-                         np_op_name(recipe->stem.op)));
-    NP_TRY(write_blocks(buf, recipe, err));
-    NP_TRY(np_buf_printf(buf, err, "  head: {op: %s}\n", np_op_name(recipe->head.op)));
 out:
     return status;
 }
@@ -146,6 +110,8 @@ static enum np_status write_train(struct np_buf *buf, const struct np_recipe *re
         NP_TRY(np_buf_printf(buf, err, ", limit: %s", np_text_double(recipe->clip_limit).s));
     NP_TRY(np_buf_printf(buf, err, "}\n  checkpoint_every: %llu\n",
                          (unsigned long long)recipe->checkpoint_every));
+    if (recipe->calibration)
+        NP_TRY(np_buf_printf(buf, err, "  calibration: %d\n", recipe->calibration));
 out:
     return status;
 }
@@ -156,10 +122,10 @@ enum np_status np_recipe_write(const struct np_recipe *recipe, struct np_buf *bu
     enum np_status status;
     NP_TRY(np_buf_printf(buf, err, "naspipe: recipe/1\nseed: %llu\nnumerics: portable/1\ndata:\n",
                          (unsigned long long)recipe->seed));
-    NP_TRY(write_data(buf, "train", &recipe->train_data, err));
+    NP_TRY(write_data(buf, "train", recipe, &recipe->train_data, err));
     if (recipe->valid_data.given)
-        NP_TRY(write_data(buf, "valid", &recipe->valid_data, err));
-    NP_TRY(write_space(buf, recipe, err));
+        NP_TRY(write_data(buf, "valid", recipe, &recipe->valid_data, err));
+    NP_TRY(np_recipe_write_space(buf, recipe, err));
     NP_TRY(write_policies(buf, recipe, err));
     NP_TRY(write_train(buf, recipe, err));
 out:

@@ -1,6 +1,10 @@
 #include "base/memory.h"
 #include "space/recipe_internal.h"
 
+#define LARGE 1e30
+#define SMALL 1e-30 /* of a divisor */
+#define MAX_CROP 64
+
 static enum np_status read_part(double part[2], const struct np_yaml_node *node,
                                 struct np_error *err)
 {
@@ -36,23 +40,89 @@ out:
     return status;
 }
 
-static enum np_status read_spec(const struct np_recipe *recipe, struct np_data_spec *data,
-                                const struct np_yaml_node *node, struct np_error *err)
+/* What the input wants, and what a kind of data holds. */
+static enum np_status check_kind(const struct np_recipe *recipe, enum np_data_kind kind,
+                                 const struct np_yaml_node *node, struct np_error *err)
 {
-    const struct np_yaml_node *word;
+    static const enum np_input_kind inputs[] = {[NP_DATA_BYTES] = NP_INPUT_TOKENS,
+                                                [NP_DATA_TOKENS] = NP_INPUT_TOKENS,
+                                                [NP_DATA_PAIRS] = NP_INPUT_PAIRS,
+                                                [NP_DATA_IDX] = NP_INPUT_IMAGES,
+                                                [NP_DATA_CIFAR10] = NP_INPUT_IMAGES};
+    if (inputs[kind] != recipe->input)
+        return np_yaml_fail(node, err, "data of kind '%s' are %s, the space's input are %s",
+                            np_names_data.name[kind], np_names_input.name[inputs[kind]],
+                            np_names_input.name[recipe->input]);
+    if ((kind == NP_DATA_BYTES || kind == NP_DATA_PAIRS) && recipe->vocab < 256)
+        return np_yaml_fail(node, err, "%s need a vocabulary of at least 256, not %d",
+                            np_names_data.name[kind], recipe->vocab);
+    if (kind == NP_DATA_CIFAR10 &&
+        (recipe->height != 32 || recipe->image_width != 32 || recipe->channels != 3))
+        return np_yaml_fail(node, err, "cifar10 holds images of 32 x 32 x 3, not %d x %d x %d",
+                            recipe->height, recipe->image_width, recipe->channels);
+    return NP_OK;
+}
+
+/* A number a channel. */
+static enum np_status read_channels(const struct np_recipe *recipe, double *out,
+                                    const struct np_yaml_node *node, double preset, double min,
+                                    struct np_error *err)
+{
+    size_t count = (size_t)recipe->channels;
+    const struct np_yaml_node *item = NULL;
+    enum np_status status;
+    for (size_t i = 0; i < count; i++)
+        out[i] = preset;
+    NP_TRY(np_yaml_get_list(node, &item, count, count, err));
+    for (; item; item = item->next)
+        NP_TRY(np_recipe_get_double(item, out++, min, LARGE, NP_YAML_CLOSED, err));
+out:
+    return status;
+}
+
+/* An image is moved by less than its size. */
+static int most_crop(const struct np_recipe *recipe)
+{
+    int side = recipe->height < recipe->image_width ? recipe->height : recipe->image_width;
+    return side <= MAX_CROP ? side - 1 : MAX_CROP;
+}
+
+static enum np_status read_images(const struct np_recipe *recipe, struct np_data_spec *data,
+                                  struct np_yaml_map *map, bool train, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(read_channels(recipe, data->mean, np_yaml_find(map, "mean"), 0.0, -LARGE, err));
+    NP_TRY(read_channels(recipe, data->std, np_yaml_find(map, "std"), 1.0, SMALL, err));
+    if (train) {
+        NP_TRY(
+            np_recipe_get_int(np_yaml_find(map, "crop"), &data->crop, 0, most_crop(recipe), err));
+        NP_TRY(np_yaml_get_bool(np_yaml_find(map, "flip"), &data->flip, err));
+    }
+out:
+    return status;
+}
+
+static enum np_status read_spec(const struct np_recipe *recipe, struct np_data_spec *data,
+                                const struct np_yaml_node *node, bool train, struct np_error *err)
+{
+    const struct np_yaml_node *word, *files;
     struct np_yaml_map map;
     enum np_status status;
     int kind = 0;
     NP_TRY(np_yaml_get_map(node, &map, err));
     word = np_yaml_need(&map, "kind");
     NP_TRY(np_recipe_get_name(word, &kind, &np_names_data, err));
-    if (kind == NP_DATA_BYTES && recipe->vocab < 256)
-        NP_TRY(np_yaml_fail(word, err, "bytes need a vocabulary of at least 256, not %d",
-                            recipe->vocab));
-    NP_TRY(read_files(data, np_yaml_need(&map, "files"), err));
-    NP_TRY(read_part(data->part, np_yaml_find(&map, "part"), err));
-    NP_TRY(np_yaml_map_finish(&map, err));
     data->kind = (enum np_data_kind)kind;
+    NP_TRY(check_kind(recipe, data->kind, word, err));
+    files = np_yaml_need(&map, "files");
+    NP_TRY(read_files(data, files, err));
+    if (data->kind == NP_DATA_IDX && data->file_count % 2 != 0)
+        NP_TRY(np_yaml_fail(files, err, "idx files come in twos, images and labels, not %d",
+                            data->file_count));
+    NP_TRY(read_part(data->part, np_yaml_find(&map, "part"), err));
+    if (recipe->input == NP_INPUT_IMAGES)
+        NP_TRY(read_images(recipe, data, &map, train, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
     data->given = true;
 out:
     return status;
@@ -65,10 +135,10 @@ enum np_status np_recipe_read_data(struct np_recipe *recipe, const struct np_yam
     struct np_yaml_map map;
     enum np_status status;
     NP_TRY(np_yaml_get_map(node, &map, err));
-    NP_TRY(read_spec(recipe, &recipe->train_data, np_yaml_need(&map, "train"), err));
+    NP_TRY(read_spec(recipe, &recipe->train_data, np_yaml_need(&map, "train"), true, err));
     valid = np_yaml_find(&map, "valid");
     if (valid->kind != NP_YAML_ABSENT)
-        NP_TRY(read_spec(recipe, &recipe->valid_data, valid, err));
+        NP_TRY(read_spec(recipe, &recipe->valid_data, valid, false, err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

@@ -13,6 +13,9 @@
 
 enum np_status np_recipe_read_space(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err);
+/* Of the space: its blocks; *batch_norm is set if some layer has one. */
+enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_yaml_node *node,
+                                     bool *batch_norm, struct np_error *err);
 enum np_status np_recipe_read_data(struct np_recipe *recipe, const struct np_yaml_node *node,
                                    struct np_error *err);
 enum np_status np_recipe_read_policies(struct np_recipe *recipe, struct np_yaml_map *root,
@@ -20,7 +23,9 @@ enum np_status np_recipe_read_policies(struct np_recipe *recipe, struct np_yaml_
 enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err);
 
-/* Appends the canonical text of a checked recipe. */
+/* Appends the canonical text of a checked recipe; of its space. */
+enum np_status np_recipe_write_space(struct np_buf *buf, const struct np_recipe *recipe,
+                                     struct np_error *err);
 enum np_status np_recipe_write(const struct np_recipe *recipe, struct np_buf *buf,
                                struct np_error *err);
 
@@ -34,13 +39,13 @@ enum np_status np_recipe_get_fraction(const struct np_yaml_node *node, double *o
                                       struct np_error *err);
 
 /* The words of enumerations, in their order: one list for reading and writing. */
-#define NP_NAMES_MAX 4
+#define NP_NAMES_MAX 5
 struct np_names {
     const char *name[NP_NAMES_MAX];
     size_t count;
 };
-extern const struct np_names np_names_data, np_names_sampler, np_names_optimizer, np_names_schedule,
-    np_names_clip;
+extern const struct np_names np_names_input, np_names_data, np_names_sampler, np_names_optimizer,
+    np_names_schedule, np_names_clip;
 
 /* np_yaml_get_word from such a list. */
 enum np_status np_recipe_get_name(const struct np_yaml_node *node, int *out,

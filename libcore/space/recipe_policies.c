@@ -20,12 +20,21 @@ out:
     return status;
 }
 
-/* Strict fairness: every candidate of every block once a step. */
+/* The candidates of the first block that has a choice. */
+static int fair_members(const struct np_recipe *recipe)
+{
+    for (int i = 0; i < recipe->block_count; i++)
+        if (recipe->blocks[i].count > 1)
+            return recipe->blocks[i].count;
+    return 1;
+}
+
+/* Strict fairness: every candidate of every block that has a choice once a step. */
 static enum np_status check_fair(const struct np_recipe *recipe, const struct np_yaml_node *members,
                                  struct np_error *err)
 {
     for (int i = 0; i < recipe->block_count; i++)
-        if (recipe->blocks[i].count != recipe->members)
+        if (recipe->blocks[i].count != recipe->members && recipe->blocks[i].count > 1)
             return np_yaml_fail(members, err,
                                 "fair needs as many members as block %d has candidates: %d, not %d",
                                 i, recipe->blocks[i].count, recipe->members);
@@ -46,7 +55,7 @@ static enum np_status read_sampler(struct np_recipe *recipe, const struct np_yam
     NP_TRY(np_recipe_get_name(np_yaml_find(&map, "kind"), &kind, &np_names_sampler, err));
     recipe->sampler = (enum np_sampler_kind)kind;
     members = np_yaml_find(&map, "members");
-    recipe->members = recipe->sampler == NP_SAMPLER_FAIR ? recipe->blocks[0].count : 1;
+    recipe->members = recipe->sampler == NP_SAMPLER_FAIR ? fair_members(recipe) : 1;
     NP_TRY(np_recipe_get_int(members, &recipe->members, 1, NP_MAX_MEMBERS, err));
     if (recipe->sampler == NP_SAMPLER_FAIR)
         NP_TRY(check_fair(recipe, members, err));

@@ -5,6 +5,7 @@
 #define LARGE 1e30  /* what single precision keeps */
 #define SMALL 1e-30 /* the same, above NP_FLUSH */
 #define MAX_DECAY 1e6
+#define MAX_CALIBRATION 4096
 
 static enum np_status read_adamw(struct np_optimizer *o, struct np_yaml_map *map,
                                  struct np_error *err)
@@ -145,6 +146,9 @@ enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_ya
     NP_TRY(read_clip(recipe, np_yaml_find(&map, "clip"), err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "checkpoint_every"), &recipe->checkpoint_every, 0,
                             INT64_MAX, err));
+    if (recipe->calibration)
+        NP_TRY(np_recipe_get_int(np_yaml_find(&map, "calibration"), &recipe->calibration, 1,
+                                 MAX_CALIBRATION, err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

@@ -83,9 +83,10 @@ static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, boo
     (void)err;
     for (int block = 0; block < blocks; block++) {
         uint16_t *column = choices + block;
+        int count = stream->shape.candidates[block];
         for (int i = 0; i < members; i++)
-            column[i * blocks] = (uint16_t)i;
-        for (int i = members - 1; i > 0; i--) {
+            column[i * blocks] = count > 1 ? (uint16_t)i : 0;
+        for (int i = count - 1; i > 0; i--) {
             int j = draw_below(stream->seed, NP_DRAW_SUBNET, 0, block, stream->step, (uint64_t)i,
                                i + 1);
             uint16_t kept = column[i * blocks];
@@ -101,7 +102,7 @@ static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, boo
 static enum np_status check_fair(const struct np_stream_shape *shape, struct np_error *err)
 {
     for (int block = 0; block < shape->blocks; block++)
-        if (shape->candidates[block] != shape->members)
+        if (shape->candidates[block] != shape->members && shape->candidates[block] != 1)
             return np_fail(err, NP_EINPUT,
                            "sampler fair: block %d has %d candidates, a step %d members", block,
                            shape->candidates[block], shape->members);

@@ -6,7 +6,8 @@
  *
  * uniform  every choice independent.
  * fair     strict fairness: groups of `members` consecutive members take each candidate of a block
- *          once (a permutation per block and group); needs members == candidates of every block.
+ *          once (a permutation per block and group); needs members == candidates of every block,
+ *          but for those of one candidate.
  * spread   uniform draws reordered, steps as a whole: of a pool of the next `spread` drawn steps
  *          the one goes first that waits least for layers of steps just emitted, where shallow
  *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of

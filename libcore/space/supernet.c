@@ -7,8 +7,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "space/kinds.h"
+#include "space/shapes.h"
 
-/* Open addressing from layer spec to kind, while a supernet is built. */
+/* Open addressing from layer spec and surroundings to kind, while a supernet is built. */
 struct kind_table {
     struct np_supernet *net;
     size_t kind_capacity;
@@ -18,21 +19,11 @@ struct kind_table {
 
 #define NP_MAX_KINDS UINT16_MAX
 
-static uint64_t hash_spec(const struct np_layer_spec *spec)
+/* The slot that holds the kind, or the free one where it belongs. */
+static uint32_t *find_slot(const struct kind_table *table, const struct np_kind *kind)
 {
-    const unsigned char *bytes = (const unsigned char *)spec;
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < sizeof *spec; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001B3u;
-    return hash ^ hash >> 32;
-}
-
-/* The slot that holds the spec's kind, or the free one where it belongs. */
-static uint32_t *find_slot(const struct kind_table *table, const struct np_layer_spec *spec)
-{
-    size_t i = hash_spec(spec) & (table->slot_count - 1);
-    while (table->slots[i] &&
-           memcmp(&table->net->kinds[table->slots[i] - 1].spec, spec, sizeof *spec) != 0)
+    size_t i = np_kind_hash(kind) & (table->slot_count - 1);
+    while (table->slots[i] && !np_kind_equal(&table->net->kinds[table->slots[i] - 1], kind))
         i = (i + 1) & (table->slot_count - 1);
     return &table->slots[i];
 }
@@ -48,66 +39,108 @@ static enum np_status grow_slots(struct kind_table *table, struct np_error *err)
     }
     table->slot_count = wanted;
     for (int i = 0; i < table->net->kind_count; i++)
-        *find_slot(table, &table->net->kinds[i].spec) = (uint32_t)i + 1;
+        *find_slot(table, &table->net->kinds[i]) = (uint32_t)i + 1;
     free(old);
     return NP_OK;
 }
 
-static enum np_status add_kind(struct kind_table *table, const struct np_layer_spec *spec,
+static enum np_status add_kind(struct kind_table *table, const struct np_kind *kind,
                                struct np_error *err)
 {
     struct np_supernet *net = table->net;
-    const struct np_recipe *recipe = net->recipe;
-    size_t width = (size_t)recipe->width;
-    char name[NP_KIND_NAME];
-    struct np_kind *kind;
     enum np_status status;
     if (net->kind_count == NP_MAX_KINDS)
         return np_fail(err, NP_EINPUT, "%s: more than %d different layers",
-                       np_text_safe(recipe->path).s, NP_MAX_KINDS);
+                       np_text_safe(net->recipe->path).s, NP_MAX_KINDS);
     NP_TRY(np_grow(&net->kinds, &table->kind_capacity, (size_t)net->kind_count, sizeof *net->kinds,
                    err));
-    kind = &net->kinds[net->kind_count];
-    if (!np_kind_init(kind, spec, width, (size_t)recipe->length, (size_t)recipe->vocab)) {
-        np_kind_name(kind, name);
-        NP_TRY(np_fail(err, NP_EINPUT, "%s: a layer %s of width %zu has more than 2^38 weights",
-                       np_text_safe(recipe->path).s, name, width));
-    }
+    net->kinds[net->kind_count] = *kind;
+    NP_TRY(np_kind_build(&net->kinds[net->kind_count], net->recipe->path, err));
     net->kind_count++;
 out:
     return status;
 }
 
-static enum np_status find_kind(struct kind_table *table, const struct np_layer_spec *spec,
-                                uint16_t *kind, struct np_error *err)
+static enum np_status find_kind(struct kind_table *table, const struct np_kind *kind,
+                                uint16_t *index, struct np_error *err)
 {
     enum np_status status = NP_OK;
     uint32_t *slot;
     if (2 * (size_t)table->net->kind_count >= table->slot_count)
         NP_TRY(grow_slots(table, err));
-    slot = find_slot(table, spec);
+    slot = find_slot(table, kind);
     if (!*slot) {
-        NP_TRY(add_kind(table, spec, err));
+        NP_TRY(add_kind(table, kind, err));
         *slot = (uint32_t)table->net->kind_count;
     }
-    *kind = (uint16_t)(*slot - 1);
+    *index = (uint16_t)(*slot - 1);
 out:
     return status;
 }
 
-/* Blocks of one `repeat` share their choices, and so their kinds. */
+/* A kind to look for, of a layer that makes values of shape out; padding is zero. */
+static void surround(struct np_kind *kind, const struct np_supernet *net, struct np_shape in,
+                     struct np_shape out)
+{
+    const struct np_recipe *recipe = net->recipe;
+    memset(kind, 0, sizeof *kind);
+    kind->in = in;
+    kind->out = out;
+    kind->image = np_shape_of_images(recipe);
+    kind->vocab = (size_t)recipe->vocab;
+    kind->length = (size_t)recipe->length;
+}
+
+/* Whether two blocks give their candidates equal surroundings. */
+static bool same_place(const struct np_supernet *net, int a, int b)
+{
+    const struct np_block *p = &net->recipe->blocks[a], *q = &net->recipe->blocks[b];
+    return p->choices == q->choices && p->stride == q->stride && p->memory == q->memory &&
+           (p->sum < 0) == (q->sum < 0) &&
+           np_shape_equal(net->shapes[p->from], net->shapes[q->from]) &&
+           np_shape_equal(net->shapes[a + 1], net->shapes[b + 1]);
+}
+
+/* Blocks of one `repeat` share their choices, and mostly their kinds. */
 static enum np_status add_block(struct kind_table *table, int block, struct np_error *err)
 {
     struct np_supernet *net = table->net;
     const struct np_block *now = &net->recipe->blocks[block];
     uint16_t *kinds = net->layer_kind + net->layer_first[block + 1];
     enum np_status status = NP_OK;
-    if (block > 0 && now->choices == now[-1].choices) {
+    struct np_kind kind;
+    if (block > 0 && same_place(net, block - 1, block)) {
         memcpy(kinds, kinds - now->count, (size_t)now->count * sizeof *kinds);
         return NP_OK;
     }
-    for (int i = 0; i < now->count; i++)
-        NP_TRY(find_kind(table, &now->choices[i], &kinds[i], err));
+    surround(&kind, net, net->shapes[now->from], net->shapes[block + 1]);
+    kind.summed = now->sum >= 0;
+    for (int i = 0; i < now->count; i++) {
+        struct np_shape none = {0, 0, 0};
+        kind.spec = now->choices[i];
+        if (kind.image.channels)
+            kind.spec.stride = now->stride;
+        kind.memory = kind.spec.cross ? net->shapes[now->memory] : none;
+        if (kind.spec.op == NP_OP_EMBEDDING)
+            kind.in = none;
+        NP_TRY(find_kind(table, &kind, &kinds[i], err));
+    }
+out:
+    return status;
+}
+
+static enum np_status add_ends(struct kind_table *table, struct np_error *err)
+{
+    struct np_supernet *net = table->net;
+    struct np_shape none = {0, 0, 0}, losses = {1, net->recipe->length, 1};
+    enum np_status status;
+    struct np_kind kind;
+    surround(&kind, net, none, net->shapes[0]);
+    kind.spec = net->recipe->stem;
+    NP_TRY(find_kind(table, &kind, &net->layer_kind[0], err));
+    surround(&kind, net, net->shapes[net->positions - 2], losses);
+    kind.spec = net->recipe->head;
+    NP_TRY(find_kind(table, &kind, &net->layer_kind[net->layers - 1], err));
 out:
     return status;
 }
@@ -144,6 +177,63 @@ out:
     return status;
 }
 
+static enum np_status find_shapes(struct np_supernet *net, struct np_error *err)
+{
+    const struct np_recipe *recipe = net->recipe;
+    enum np_status status;
+    NP_TRY(np_zalloc(&net->shapes, (size_t)net->positions, sizeof *net->shapes, err));
+    net->shapes[0] = np_shape_of_stem(recipe);
+    for (int i = 0; i < recipe->block_count; i++)
+        net->shapes[i + 1] =
+            np_shape_of_block(recipe, &recipe->blocks[i], net->shapes[recipe->blocks[i].from]);
+    net->shapes[net->positions - 1] = (struct np_shape){1, recipe->length, 1};
+out:
+    return status;
+}
+
+/* The values that a position reads, as x, memory, sum; -1 none. */
+static void values_read(const struct np_supernet *net, int position, int values[3])
+{
+    const struct np_block *block = &net->recipe->blocks[position - 1];
+    bool head = position == net->positions - 1;
+    values[NP_VALUE_X] = head ? position - 1 : block->from;
+    values[NP_VALUE_MEMORY] = head ? -1 : block->memory;
+    values[NP_VALUE_SUM] = head ? -1 : block->sum;
+}
+
+/* Counts the readers of each value, and enters them where `next` says that they go. */
+static void list_readers(struct np_supernet *net, int *next)
+{
+    for (int p = 1; p < net->positions; p++) {
+        int values[3];
+        values_read(net, p, values);
+        for (int i = 0; i < 3; i++)
+            if (values[i] >= 0 && next)
+                net->readers[next[values[i]]++] = (struct np_reader){p, i};
+            else if (values[i] >= 0)
+                net->reader_first[values[i] + 1]++;
+    }
+}
+
+static enum np_status find_readers(struct np_supernet *net, struct np_error *err)
+{
+    size_t positions = (size_t)net->positions;
+    enum np_status status;
+    int *next = NULL;
+    NP_TRY(np_zalloc(&net->reader_first, positions + 1, sizeof *net->reader_first, err));
+    list_readers(net, NULL);
+    for (size_t i = 0; i < positions; i++)
+        net->reader_first[i + 1] += net->reader_first[i];
+    NP_TRY(
+        np_zalloc(&net->readers, (size_t)net->reader_first[positions], sizeof *net->readers, err));
+    NP_TRY(np_alloc(&next, positions, sizeof *next, err));
+    memcpy(next, net->reader_first, positions * sizeof *next);
+    list_readers(net, next);
+out:
+    free(next);
+    return status;
+}
+
 static int moment_slabs(const struct np_optimizer *optimizer)
 {
     if (optimizer->kind == NP_ADAMW)
@@ -160,10 +250,13 @@ enum np_status np_supernet_init(struct np_supernet *net, const struct np_recipe 
     net->recipe = recipe;
     net->moments = moment_slabs(&recipe->optimizer);
     NP_TRY(number_layers(net, err));
-    NP_TRY(find_kind(&table, &recipe->stem, &net->layer_kind[0], err));
+    NP_TRY(find_shapes(net, err));
+    NP_TRY(find_readers(net, err));
+    NP_TRY(add_ends(&table, err));
     for (int i = 0; i < recipe->block_count; i++)
         NP_TRY(add_block(&table, i, err));
-    NP_TRY(find_kind(&table, &recipe->head, &net->layer_kind[net->layers - 1], err));
+    for (int k = 0; k < net->kind_count; k++)
+        net->whole_batch = net->whole_batch || net->kinds[k].norm_floats > 0;
 out:
     free(table.slots);
     if (status != NP_OK)
@@ -175,8 +268,13 @@ void np_supernet_clear(struct np_supernet *net)
 {
     if (!net)
         return;
+    for (int k = 0; k < net->kind_count; k++)
+        np_kind_clear(&net->kinds[k]);
     free(net->layer_first);
     free(net->layer_kind);
+    free(net->shapes);
+    free(net->reader_first);
+    free(net->readers);
     free(net->kinds);
     memset(net, 0, sizeof *net);
 }

@@ -5,15 +5,16 @@
  *         kind: one table of tensors, costs and profile for all of them.
  * Shapes  a layer's weights are one slab, its tensors in table order, row-major; a linear layer
  *         from K to N channels is [K][N]. Moments are slabs of the same layout.
- * Errors  NP_EINPUT for too many kinds or a layer of more than 2^38 weights; NP_EMEM.
+ *         A convolution's weight is [kh][kw][C/groups][N].
+ * Errors  NP_EINPUT for too many kinds, a layer of more than 2^38 weights, or a value of more than
+ *         2^38 floats a sample; NP_EMEM. That shapes fit is what np_recipe_read has checked.
  * Ownership: borrows the recipe; np_supernet_clear releases the rest.
  */
 #ifndef NP_SPACE_SUPERNET_H
 #define NP_SPACE_SUPERNET_H
 
+#include "space/program.h"
 #include "space/recipe.h"
-
-#define NP_MAX_TENSORS 8
 
 enum np_init {
     NP_INIT_NORMAL, /* mean 0, std as given */
@@ -22,21 +23,32 @@ enum np_init {
 };
 
 struct np_tensor {
-    const char *name; /* "norm.gamma", "up.weight", ... */
+    char name[32]; /* "norm.gamma", "up.weight", ... */
     int rank;
-    size_t shape[3];
+    size_t shape[4];
     size_t offset, count; /* floats, in the layer's slab */
     enum np_init init;
     float std;
     bool decay; /* weight decay: matrices, not norms and biases */
 };
 
+/* A layer spec in its surroundings: equal ones are one kind. */
 struct np_kind {
-    struct np_layer_spec spec;
-    size_t width, length, vocab; /* C, T, V of the supernet */
+    struct np_layer_spec spec;       /* of images: with the stride that it has here */
+    struct np_shape in, memory, out; /* absent: 0 channels; head: out is a row a loss, 1 channel */
+    struct np_shape image;           /* of the batch; 0 channels: sequences */
+    bool summed;                     /* the block adds its output to another value */
+    size_t vocab, length;            /* V or classes; targets a sample */
+    struct np_program program;       /* this and the rest: np_kind_build */
     int tensor_count;
-    struct np_tensor tensors[NP_MAX_TENSORS];
-    size_t floats; /* weights of one layer */
+    struct np_tensor *tensors;
+    size_t floats;      /* weights of one layer */
+    size_t norm_floats; /* mean and variance of its batch norms */
+};
+
+/* Who reads a value: the layer at `position`, as its NP_VALUE_X, _MEMORY or _SUM. */
+struct np_reader {
+    int position, value;
 };
 
 struct np_supernet {
@@ -47,6 +59,10 @@ struct np_supernet {
     uint16_t *layer_kind;  /* [layers] */
     int kind_count;
     struct np_kind *kinds;           /* stem's and head's included */
+    struct np_shape *shapes;         /* [positions] of the value that each makes */
+    int *reader_first;               /* [positions + 1]: readers of position p's value are */
+    struct np_reader *readers;       /* readers[reader_first[p]] .., by ascending position */
+    bool whole_batch;                /* some layer has a batch norm: one micro-batch only */
     int block_digits, choice_digits; /* of layer names */
     int moments;                     /* slabs of moments a layer has: 0 sgd, 1 momentum, 2 adamw */
 };
@@ -71,8 +87,9 @@ void np_supernet_layer_name(const struct np_supernet *net, uint32_t layer, char 
 /* The inverse; false if there is no such layer. */
 bool np_supernet_find(const struct np_supernet *net, const char *name, uint32_t *layer);
 
-/* "mha(heads=4)", "ffn(ratio=4,act=gelu,dropout=0.1)": for people and for the cost profile. */
-#define NP_KIND_NAME 80
+/* "mha(heads=4)", "ffn(ratio=4,act=gelu,dropout=0.1)", "max_pool(kernel=3,in=8x8x16,out=8x8x16)":
+ * for people and for the cost profile; kinds of a supernet have different names. */
+#define NP_KIND_NAME 256
 void np_kind_name(const struct np_kind *kind, char *out);
 
 /* Floating-point operations (a fused multiply-add counts two) per sample. */

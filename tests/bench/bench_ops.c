@@ -1,114 +1,120 @@
-/* Time of every kind of layer, forward, backward-input and backward-weight, on one core with the
- * best instruction set: `make bench-ops`. 16 samples of 128 positions, 256 channels. Best of
- * several runs, with the rate of the useful floating-point operations.
+/* The kinds of layers of a recipe, forward, backward-input and backward-weight, on one thread with
+ * the best instruction set:
+ *
+ *   bench_ops RECIPE [SAMPLES [WORD]]    kinds whose name holds the word; SAMPLES: the recipe's batch
+ *
+ * The best of several runs: milliseconds; GFLOP/s of useful operations (space/flops.c), their share
+ * of what multiply-adds alone reach, and GB/s, as if every node read and wrote each of its values
+ * and weights once. stdout is a table.
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "ops/op.h"
 #include "ops/weights.h"
-#include "space/kinds.h"
+#include "timing.h"
 
-enum { SAMPLES = 16, LENGTH = 128, WIDTH = 256, VOCAB = 256, RUNS = 7 };
-
-static const struct np_layer_spec specs[] = {
-    {.op = NP_OP_MHA, .heads = 4},
-    {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_RELU},
-    {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_GELU},
-    {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_GELU, .dropout = 0.1f},
-    {.op = NP_OP_GLU},
-    {.op = NP_OP_CONV1D, .kernel = 3},
-    {.op = NP_OP_CONV1D, .kernel = 7},
-    {.op = NP_OP_SEPCONV1D, .kernel = 7},
-    {.op = NP_OP_LIGHTCONV, .kernel = 7, .heads = 8},
-    {.op = NP_OP_IDENTITY},
-    {.op = NP_OP_EMBEDDING},
-    {.op = NP_OP_LM},
-};
+enum { RUNS = 7 };
 
 struct bench {
-    struct np_kind kind;
+    const struct np_kind *kind;
     struct np_op_call call;
-    float *w, *g, *x, *y, *dx, *dy;
+    struct np_op_forward in;
+    struct np_op_backward io;
+    float *w, *g, *x, *memory, *sum, *images, *y, *dx, *dmemory, *dy;
+    int32_t *tokens;
 };
+
+static void *must(size_t count, size_t size)
+{
+    void *x;
+    if (np_alloc(&x, count + 1, size, NULL) != NP_OK)
+        abort();
+    return x;
+}
 
 static float *floats(size_t count)
 {
-    float *x;
-    if (np_alloc(&x, count + 1, sizeof *x, NULL) != NP_OK)
-        abort();
+    float *x = must(count, sizeof *x);
     for (size_t i = 0; i < count; i++)
         x[i] = (float)(i * 2654435761u % 1021) / 1021.0f - 0.5f;
     return x;
 }
 
-static void bench_init(struct bench *b, const struct np_layer_spec *spec, struct np_team *team)
+static float *of_shape(struct np_shape shape, size_t samples)
 {
-    static int32_t tokens[SAMPLES * LENGTH];
-    size_t count = (size_t)SAMPLES * LENGTH * WIDTH;
-    struct np_op_sizes sizes;
-    if (!np_kind_init(&b->kind, spec, WIDTH, LENGTH, VOCAB))
-        abort();
-    sizes = np_op_sizes(&b->kind, SAMPLES);
-    for (int i = 0; i < SAMPLES * LENGTH; i++)
-        tokens[i] = i * 7 % VOCAB;
-    b->w = floats(b->kind.floats);
-    b->g = floats(b->kind.floats);
-    b->x = floats(count);
-    b->y = floats(count);
-    b->dx = floats(count);
-    b->dy = floats(count);
+    return shape.channels ? floats(samples * np_shape_floats(shape)) : NULL;
+}
+
+static void bench_init(struct bench *b, const struct np_supernet *net, int k, size_t samples,
+                       struct np_team *team)
+{
+    const struct np_kind *kind = &net->kinds[k];
+    struct np_op_sizes sizes = np_op_sizes(kind, samples);
+    size_t grain = (size_t)net->recipe->grain, rows = samples * np_shape_rows(kind->out);
+    size_t tokens = rows > samples * kind->length ? rows : samples * kind->length;
+    b->kind = kind;
+    b->w = floats(kind->floats);
+    b->g = floats(kind->floats);
+    b->x = of_shape(kind->in, samples);
+    b->memory = of_shape(kind->memory, samples);
+    b->sum = kind->summed ? of_shape(kind->out, samples) : NULL;
+    b->images = of_shape(kind->image, samples);
+    b->y = of_shape(kind->out, samples);
+    b->dx = np_op_gives(kind, NP_VALUE_X) ? of_shape(kind->in, samples) : NULL;
+    b->dmemory = np_op_gives(kind, NP_VALUE_MEMORY) ? of_shape(kind->memory, samples) : NULL;
+    b->dy = of_shape(kind->out, samples);
+    b->tokens = must(tokens, sizeof *b->tokens);
+    for (size_t i = 0; i < tokens; i++)
+        b->tokens[i] = (int32_t)(i * 7 % kind->vocab);
     b->call = (struct np_op_call){.kernels = np_kernels_best(),
                                   .team = team,
-                                  .kind = &b->kind,
+                                  .kind = kind,
                                   .w = b->w,
-                                  .samples = SAMPLES,
-                                  .grain = 2,
+                                  .samples = samples,
+                                  .grain = grain < samples ? grain : samples,
                                   .train = true,
-                                  .tokens = tokens,
-                                  .targets = tokens,
-                                  .loss = floats((size_t)SAMPLES * LENGTH),
-                                  .scale = 1.0f / (SAMPLES * LENGTH),
+                                  .images = b->images,
+                                  .tokens = b->tokens,
+                                  .source = b->tokens,
+                                  .targets = b->tokens,
+                                  .loss = floats(samples * kind->length),
+                                  .scale = 1.0f / (float)(samples * kind->length),
                                   .saved = floats(sizes.saved),
                                   .delta = floats(sizes.delta),
                                   .work = floats(sizes.work)};
-    np_weights_init(b->call.kernels, team, b->w, &b->kind, 1, 1);
+    b->in = (struct np_op_forward){b->x, b->memory, b->sum, b->y};
+    b->io = (struct np_op_backward){.x = b->x,
+                                    .memory = b->memory,
+                                    .dy = kind->program.output < 0 ? NULL : b->dy,
+                                    .dx = b->dx,
+                                    .dmemory = b->dmemory};
+    np_weights_init(b->call.kernels, team, b->w, kind, 1, 1);
 }
 
 static void bench_clear(struct bench *b)
 {
-    free(b->w);
-    free(b->g);
-    free(b->x);
-    free(b->y);
-    free(b->dx);
-    free(b->dy);
-    free(b->call.loss);
-    free(b->call.saved);
-    free(b->call.delta);
-    free(b->call.work);
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    float *all[] = {b->w,         b->g,          b->x,          b->memory,   b->sum,
+                    b->images,    b->y,          b->dx,         b->dmemory,  b->dy,
+                    b->call.loss, b->call.saved, b->call.delta, b->call.work};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(b->tokens);
 }
 
 static void run(struct bench *b, double best[3])
 {
-    bool stem = b->kind.spec.op == NP_OP_EMBEDDING, sound;
     double at[4];
-    at[0] = now_ms();
-    sound = np_op_forward(&b->call, b->y, b->x);
-    at[1] = now_ms();
-    sound = sound && (stem || np_op_backward(&b->call, b->dx, b->x, b->dy));
-    at[2] = now_ms();
-    np_op_weight(&b->call, b->g, b->x, b->dy, false);
-    at[3] = now_ms();
+    bool sound;
+    at[0] = bench_seconds(1);
+    sound = np_op_forward(&b->call, &b->in);
+    at[1] = bench_seconds(1);
+    sound = np_op_backward(&b->call, &b->io) && sound;
+    at[2] = bench_seconds(1);
+    sound = np_op_weight(&b->call, b->g, &b->io, false) && sound;
+    at[3] = bench_seconds(1);
     if (!sound)
         abort();
     for (int i = 0; i < 3; i++)
@@ -116,29 +122,80 @@ static void run(struct bench *b, double best[3])
             best[i] = at[i + 1] - at[i];
 }
 
-int main(void)
+/* Bytes of the values that nodes read and write; B reads and writes as much again. */
+static double bytes(const struct np_kind *kind, size_t samples)
 {
-    struct np_team team = {.size = 1};
-    team.scratch_bytes = np_kernels_scratch_bytes(LENGTH, WIDTH);
-    if (np_alloc(&team.scratch, team.scratch_bytes, 1, NULL) != NP_OK)
-        abort();
-    printf("%-36s %8s %8s %8s  ms (%s)  %6s %6s %6s GFLOP/s\n", "", "F", "B", "W",
-           np_kernels_best()->name, "F", "B", "W");
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    const struct np_program *program = &kind->program;
+    double sum = 0.0;
+    for (int i = 0; i < program->node_count; i++) {
+        const struct np_node *node = &program->nodes[i];
+        int values[] = {node->in[0], node->in[1] == node->in[0] ? -1 : node->in[1], node->out};
+        for (int k = 0; k < 3; k++)
+            if (values[k] >= 0 && node->op != NP_NODE_SLICE && node->op != NP_NODE_IMAGE)
+                sum += (double)np_shape_floats(program->values[values[k]]);
+    }
+    return 4.0 * (sum * (double)samples + (double)kind->floats);
+}
+
+static void print(const struct bench *b, const double best[3], double peak)
+{
+    struct np_flops flops = np_kind_flops(b->kind);
+    double each[] = {flops.forward, flops.backward, flops.weight}, n = (double)b->call.samples;
+    char name[NP_KIND_NAME];
+    np_kind_name(b->kind, name);
+    printf("%-60.60s", name);
+    for (int i = 0; i < 3; i++)
+        printf(" | %8.3f %6.1f %3.0f%% %5.1f", best[i] * 1e3, each[i] * n / best[i] * 1e-9,
+               each[i] * n / best[i] * 1e-9 / peak * 100.0,
+               bytes(b->kind, b->call.samples) / best[i] * 1e-9);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void bench_all(const struct np_supernet *net, size_t samples, const char *word)
+{
+    double peak = bench_peak(bench_isa(NULL));
+    struct np_team team = {.size = 1, .scratch_bytes = np_ops_scratch_bytes(net)};
+    team.scratch = must(team.scratch_bytes, 1);
+    printf("%s, %zu samples, at most %.0f GFLOP/s\n%-60s", np_kernels_best()->name, samples, peak,
+           "");
+    for (int i = 0; i < 3; i++)
+        printf(" | %c %6s GFLOP/s  max  GB/s", "FBW"[i], "ms");
+    printf("\n");
+    for (int k = 0; k < net->kind_count; k++) {
         double best[3] = {0.0, 0.0, 0.0};
-        struct np_flops flops;
         struct bench b;
         char name[NP_KIND_NAME];
-        bench_init(&b, &specs[i], &team);
-        for (int j = 0; j < RUNS; j++)
+        np_kind_name(&net->kinds[k], name);
+        if (word && !strstr(name, word))
+            continue;
+        bench_init(&b, net, k, samples, &team);
+        for (int i = 0; i < RUNS; i++)
             run(&b, best);
-        np_kind_name(&b.kind, name);
-        flops = np_kind_flops(&b.kind);
-        printf("%-36s %8.3f %8.3f %8.3f  %*s %6.1f %6.1f %6.1f\n", name, best[0], best[1], best[2],
-               12, "", flops.forward * SAMPLES / best[0] * 1e-6,
-               flops.backward * SAMPLES / best[1] * 1e-6, flops.weight * SAMPLES / best[2] * 1e-6);
+        print(&b, best, peak);
         bench_clear(&b);
     }
     free(team.scratch);
+}
+
+int main(int argc, char **argv)
+{
+    struct np_recipe recipe;
+    struct np_supernet net;
+    struct np_error err;
+    long samples = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
+    if (argc < 2 || samples < 0) {
+        fprintf(stderr, "usage: bench_ops RECIPE [SAMPLES [WORD]]\n");
+        return 2;
+    }
+    if (np_recipe_read(&recipe, argv[1], NULL, 0, &err) != NP_OK ||
+        np_supernet_init(&net, &recipe, &err) != NP_OK) {
+        fprintf(stderr, "bench_ops: error: %s\n", err.msg);
+        return 2;
+    }
+    bench_all(&net, samples > 0 ? (size_t)samples : (size_t)recipe.batch,
+              argc > 3 ? argv[3] : NULL);
+    np_supernet_clear(&net);
+    np_recipe_clear(&recipe);
     return 0;
 }

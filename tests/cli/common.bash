@@ -85,6 +85,81 @@ train:
 YAML
 }
 
+# A recipe of images whose shapes change, with batch norm: recipe.yaml, images.idx, labels.idx.
+image_recipe() {
+    { printf '\0\0\10\3\0\0\0\50\0\0\0\10\0\0\0\10'; seq 1 2000 | head -c 2560; } > images.idx
+    printf '\0\0\10\1\0\0\0\50' > labels.idx
+    for ((i = 0; i < 40; i++)); do byte $((i * 7 % 4)); done >> labels.idx
+    cat > recipe.yaml <<'YAML'
+naspipe: recipe/1
+seed: 7
+data:
+  train: {kind: idx, files: [images.idx, labels.idx], part: [0.0, 0.8], crop: 1, flip: true}
+  valid: {kind: idx, files: [images.idx, labels.idx], part: [0.8, 1.0]}
+space:
+  input: {kind: images, height: 8, width: 8, channels: 1, classes: 4}
+  width: 8
+  blocks:
+    - repeat: 2
+      choices:
+        - {op: conv2d, kernel: 3}
+        - {op: mbconv, kernel: 3, expand: 2}
+        - {op: max_pool}
+        - {op: identity}
+    - repeat: 1
+      cell: 3
+      choices:
+        - {op: zero}
+        - {op: identity}
+        - {op: sepconv, kernel: 3}
+    - repeat: 2
+      out: 16
+      stride: 2
+      choices:
+        - {op: resnet_basic}
+        - {op: conv2d, kernel: 3}
+  head: {op: classifier}
+train:
+  steps: 6
+  batch: 4
+  grain: 1
+  optimizer: {kind: sgd, lr: 0.05}
+  calibration: 2
+YAML
+}
+
+# An encoder and a decoder, with validation data: recipe.yaml and pairs.tsv.
+pairs_recipe() {
+    for ((i = 0; i < 40; i++)); do printf '%d\t%d\n' $((i * 977)) $((i * 1954)); done > pairs.tsv
+    cat > recipe.yaml <<'YAML'
+naspipe: recipe/1
+seed: 7
+data:
+  train: {kind: pairs, files: [pairs.tsv], part: [0.0, 0.9]}
+  valid: {kind: pairs, files: [pairs.tsv], part: [0.9, 1.0]}
+space:
+  input: {kind: pairs, vocab: 256, source_length: 6, length: 8}
+  width: 16
+  blocks:
+    - name: encoder
+      repeat: 2
+      choices:
+        - {op: mha, heads: 2, mask: none}
+        - {op: ffn, ratio: 2}
+    - choices:
+        - {op: embedding}
+    - repeat: 3
+      choices:
+        - {op: mha, heads: 2, memory: encoder}
+        - {op: mha, heads: 2, dropout: 0.1}
+        - {op: identity}
+train:
+  steps: 6
+  batch: 4
+  grain: 1
+YAML
+}
+
 # Every path below the current directory, to see that nothing was left behind.
 tree() {
     find . | sort
@@ -111,6 +186,12 @@ digest_of() {
     sha256sum "$(ls "$1"/checkpoints/*.manifest | tail -n 1)" | cut -c 1-64
 }
 
+# byte N: one byte.
+byte() {
+    # shellcheck disable=SC2059 # the octal escape is the format
+    printf "\\$(printf %03o "$1")"
+}
+
 # flip FILE OFFSET: one bit of one byte (a negative offset counts from the end).
 flip() {
     local size offset=$2 byte
@@ -118,8 +199,7 @@ flip() {
     [ "$offset" -ge 0 ] || offset=$((size + offset))
     byte=$(od -An -tu1 -j "$offset" -N 1 "$1")
     chmod u+w "$1"
-    # shellcheck disable=SC2059 # the octal escape is the format
-    printf "\\$(printf %03o $((byte ^ 1)))" |
+    byte $((byte ^ 1)) |
         dd of="$1" bs=1 seek="$offset" conv=notrunc status=none
 }
 

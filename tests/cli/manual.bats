@@ -33,10 +33,11 @@ readme() {
     examples naspipe.7
 }
 
-@test "naspipe-recipe(5): the example is a recipe" {
+@test "naspipe-recipe(5): the examples are recipes" {
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/naspipe-recipe.5" |
-        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' > example.yaml
-    np-partition example.yaml --profile-from model -n 2 -q > /dev/null
+        awk '/^\.Bd/ { inside = 1; n++; next } /^\.Ed/ { inside = 0 } inside { print > "example" n ".yaml" }'
+    np-partition example1.yaml --profile-from model -n 2 -q > /dev/null
+    np-partition example2.yaml --profile-from model -n 2 -q > /dev/null
 }
 
 @test "naspipe-recipe(5): every key and word of a canonical recipe is in it, with its default" {

@@ -1,11 +1,33 @@
 #include "reference.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "num/philox.h"
-#include "ops/op.h"
+static const struct reference_op *const ops[NP_NODE_OP_COUNT] = {
+    [NP_NODE_CONV] = &reference_conv,
+    [NP_NODE_DWCONV] = &reference_dwconv,
+    [NP_NODE_LAYER_NORM] = &reference_layer_norm,
+    [NP_NODE_BATCH_NORM] = &reference_batch_norm,
+    [NP_NODE_GROUP_NORM] = &reference_group_norm,
+    [NP_NODE_ACT] = &reference_act,
+    [NP_NODE_GLU] = &reference_glu,
+    [NP_NODE_ATTENTION] = &reference_attention,
+    [NP_NODE_LIGHTCONV] = &reference_light,
+    [NP_NODE_MAX_POOL] = &reference_max_pool,
+    [NP_NODE_AVG_POOL] = &reference_avg_pool,
+    [NP_NODE_GLOBAL_POOL] = &reference_global_pool,
+    [NP_NODE_CHANNEL_SCALE] = &reference_scale,
+    [NP_NODE_SLICE] = &reference_slice,
+    [NP_NODE_MERGE] = &reference_merge,
+    [NP_NODE_ADD] = &reference_add,
+    [NP_NODE_DROPOUT] = &reference_dropout,
+    [NP_NODE_DROP_PATH] = &reference_drop_path,
+    [NP_NODE_ZERO] = &reference_zero,
+    [NP_NODE_POSITIONS] = &reference_positions,
+    [NP_NODE_IMAGE] = &reference_image,
+    [NP_NODE_EMBED] = &reference_embed,
+    [NP_NODE_XENT] = &reference_xent,
+};
 
 double *reference_zeros(size_t count)
 {
@@ -15,217 +37,103 @@ double *reference_zeros(size_t count)
     return x;
 }
 
-static const double *tensor(const struct reference_call *call, int index)
+/* Every value and every gradient of a layer, none of them shared. */
+struct values {
+    double *value[NP_MAX_VALUES], *gradient[NP_MAX_VALUES];
+    double *loss;
+};
+
+static size_t floats(const struct reference_call *call, int value)
 {
-    return call->w + call->kind->tensors[index].offset;
+    return call->samples * np_shape_floats(call->kind->program.values[value]);
 }
 
-static void norm(const struct reference_call *call, double *xn, const double *x, size_t rows)
+static void values_init(struct values *v, const struct reference_call *call,
+                        const struct reference_inputs *in)
 {
-    size_t width = call->kind->width;
-    const double *gamma = tensor(call, 0), *beta = tensor(call, 1);
-    for (size_t r = 0; r < rows; r++) {
-        const double *row = x + r * width;
-        double mean = 0.0, var = 0.0;
-        for (size_t c = 0; c < width; c++)
-            mean += row[c] / (double)width;
-        for (size_t c = 0; c < width; c++)
-            var += (row[c] - mean) * (row[c] - mean) / (double)width;
-        for (size_t c = 0; c < width; c++)
-            xn[r * width + c] =
-                (row[c] - mean) / sqrt(var + (double)NP_NORM_EPS) * gamma[c] + beta[c];
+    const double *inputs[] = {in->x, in->memory, in->sum};
+    for (int i = 0; i < call->kind->program.value_count; i++) {
+        v->value[i] = reference_zeros(floats(call, i));
+        v->gradient[i] = reference_zeros(floats(call, i));
+        if (i < NP_VALUE_OWN && inputs[i])
+            memcpy(v->value[i], inputs[i], floats(call, i) * sizeof(double));
     }
+    v->loss = reference_zeros(call->samples * call->kind->length);
 }
 
-/* Adds the gradient of x to dx. */
-static void norm_grad(const struct reference_call *call, double *dx, double *g, const double *x,
-                      const double *dxn, size_t rows)
+static void values_clear(struct values *v, const struct reference_call *call)
 {
-    size_t width = call->kind->width;
-    const double *gamma = tensor(call, 0);
-    double *dgamma = g + call->kind->tensors[0].offset, *dbeta = g + call->kind->tensors[1].offset;
-    for (size_t r = 0; r < rows; r++) {
-        const double *row = x + r * width, *d = dxn + r * width;
-        double mean = 0.0, var = 0.0, a = 0.0, b = 0.0, rstd;
-        for (size_t c = 0; c < width; c++)
-            mean += row[c] / (double)width;
-        for (size_t c = 0; c < width; c++)
-            var += (row[c] - mean) * (row[c] - mean) / (double)width;
-        rstd = 1.0 / sqrt(var + (double)NP_NORM_EPS);
-        for (size_t c = 0; c < width; c++) {
-            double h = (row[c] - mean) * rstd;
-            dgamma[c] += d[c] * h;
-            dbeta[c] += d[c];
-            a += d[c] * gamma[c] / (double)width;
-            b += d[c] * gamma[c] * h / (double)width;
-        }
-        for (size_t c = 0; c < width; c++)
-            dx[r * width + c] += rstd * (d[c] * gamma[c] - a - (row[c] - mean) * rstd * b);
+    for (int i = 0; i < call->kind->program.value_count; i++) {
+        free(v->value[i]);
+        free(v->gradient[i]);
     }
+    free(v->loss);
 }
 
-void reference_linear(double *y, const double *x, const double *w, const double *b, size_t rows,
-                      size_t k, size_t n)
+static struct reference_node node_of(const struct reference_call *call, const struct values *v,
+                                     double *g, int i)
 {
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t j = 0; j < n; j++)
-            y[r * n + j] = b ? b[j] : 0.0;
-        for (size_t i = 0; i < k; i++)
-            for (size_t j = 0; j < n; j++)
-                y[r * n + j] += x[r * k + i] * w[i * n + j];
+    const struct np_program *program = &call->kind->program;
+    const struct np_node *node = &program->nodes[i];
+    struct reference_node n = {.call = call, .node = node, .samples = call->samples, .y = v->loss};
+    for (int j = 0; j < i; j++)
+        n.number += program->nodes[j].op == node->op;
+    for (int k = 0; k < 2 && node->in[k] >= 0; k++) {
+        n.in[k] = program->values[node->in[k]];
+        n.x[k] = v->value[node->in[k]];
+        n.dx[k] = v->gradient[node->in[k]];
     }
+    if (node->out >= 0) {
+        n.out = program->values[node->out];
+        n.y = v->value[node->out];
+        n.dy = v->gradient[node->out];
+    }
+    for (int k = 0; k < 2 && node->tensor >= 0 && node->tensor + k < call->kind->tensor_count;
+         k++) {
+        n.w[k] = call->w + call->kind->tensors[node->tensor + k].offset;
+        n.g[k] = g ? g + call->kind->tensors[node->tensor + k].offset : NULL;
+    }
+    return n;
 }
 
-void reference_linear_grad(double *dx, double *dw, double *db, const double *x, const double *dy,
-                           const double *w, size_t rows, size_t k, size_t n)
+static void compute(const struct reference_call *call, struct values *v)
 {
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t i = 0; i < k; i++) {
-            for (size_t j = 0; j < n; j++) {
-                dx[r * k + i] += dy[r * n + j] * w[i * n + j];
-                dw[i * n + j] += x[r * k + i] * dy[r * n + j];
-            }
-        }
-        for (size_t j = 0; db && j < n; j++)
-            db[j] += dy[r * n + j];
+    for (int i = 0; i < call->kind->program.node_count; i++) {
+        struct reference_node n = node_of(call, v, NULL, i);
+        ops[n.node->op]->forward(&n);
     }
 }
 
-/* Multiplies by the dropout mask, element by element. */
-static void drop(const struct reference_call *call, double *y, size_t rows)
+void reference_forward(const struct reference_call *call, double *y,
+                       const struct reference_inputs *in)
 {
-    const struct np_kind *kind = call->kind;
-    double p = (double)kind->spec.dropout;
-    struct np_draw_key key = np_draw_key(call->seed, NP_DRAW_DROPOUT, call->member, call->layer, 0);
-    for (size_t i = 0; call->train && p > 0.0 && i < rows * kind->width; i++) {
-        uint64_t element = (uint64_t)call->first * kind->length * kind->width + i;
-        uint32_t word = np_draw(key, call->step, element / 4).w[element % 4];
-        y[i] = (double)word < p * 4294967296.0 ? 0.0 : y[i] / (1.0 - p);
-    }
+    int output = call->kind->program.output;
+    struct values v;
+    values_init(&v, call, in);
+    compute(call, &v);
+    if (output >= 0)
+        memcpy(y, v.value[output], floats(call, output) * sizeof *y);
+    else
+        memcpy(y, v.loss, call->samples * call->kind->length * sizeof *y);
+    values_clear(&v, call);
 }
 
-static void embedding(const struct reference_call *call, double *y, size_t rows)
+void reference_backward(const struct reference_call *call, double *dx, double *dmemory, double *g,
+                        const struct reference_inputs *in, const double *dy)
 {
-    size_t width = call->kind->width, length = call->kind->length;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < width; c++)
-            y[r * width + c] = tensor(call, 0)[(size_t)call->tokens[r] * width + c] +
-                               tensor(call, 1)[r % length * width + c];
-}
-
-static void embedding_grad(const struct reference_call *call, double *g, const double *dy,
-                           size_t rows)
-{
-    size_t width = call->kind->width, length = call->kind->length;
-    double *table = g + call->kind->tensors[0].offset, *place = g + call->kind->tensors[1].offset;
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t c = 0; c < width; c++) {
-            table[(size_t)call->tokens[r] * width + c] += dy[r * width + c];
-            place[r % length * width + c] += dy[r * width + c];
-        }
+    double *inputs[] = {dx, dmemory};
+    int output = call->kind->program.output;
+    struct values v;
+    values_init(&v, call, in);
+    compute(call, &v);
+    if (output >= 0)
+        memcpy(v.gradient[output], dy, floats(call, output) * sizeof *dy);
+    for (int i = call->kind->program.node_count - 1; i >= 0; i--) {
+        struct reference_node n = node_of(call, &v, g, i);
+        ops[n.node->op]->backward(&n);
     }
-}
-
-/* Probabilities of each class from xn, and each row's loss against its smoothed target. */
-static void classify(const struct reference_call *call, double *p, double *loss, const double *xn,
-                     size_t rows)
-{
-    size_t vocab = call->kind->vocab;
-    double off = call->smoothing / (double)vocab;
-    reference_linear(p, xn, tensor(call, 2), NULL, rows, call->kind->width, vocab);
-    for (size_t r = 0; r < rows; r++) {
-        double *row = p + r * vocab, z = 0.0, sum = 0.0, top = row[0];
-        for (size_t v = 0; v < vocab; v++)
-            top = fmax(top, row[v]);
-        for (size_t v = 0; v < vocab; v++)
-            z += exp(row[v] - top);
-        for (size_t v = 0; v < vocab; v++) {
-            double target = off + ((size_t)call->targets[r] == v ? 1.0 - call->smoothing : 0.0);
-            sum -= target * (row[v] - top - log(z));
-            row[v] = exp(row[v] - top) / z;
-        }
-        loss[r] = sum;
-    }
-}
-
-static void head_grad(const struct reference_call *call, double *dx, double *g, const double *x,
-                      size_t rows)
-{
-    const struct np_kind *kind = call->kind;
-    double *xn = reference_zeros(rows * kind->width), *dxn = reference_zeros(rows * kind->width);
-    double *p = reference_zeros(rows * kind->vocab), *loss = reference_zeros(rows);
-    norm(call, xn, x, rows);
-    classify(call, p, loss, xn, rows);
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t v = 0; v < kind->vocab; v++) {
-            double target = call->smoothing / (double)kind->vocab;
-            if ((size_t)call->targets[r] == v)
-                target += 1.0 - call->smoothing;
-            p[r * kind->vocab + v] = (p[r * kind->vocab + v] - target) * call->scale;
-        }
-    }
-    reference_linear_grad(dxn, g + kind->tensors[2].offset, NULL, xn, p, tensor(call, 2), rows,
-                          kind->width, kind->vocab);
-    memset(dx, 0, rows * kind->width * sizeof *dx);
-    norm_grad(call, dx, g, x, dxn, rows);
-    free(xn);
-    free(dxn);
-    free(p);
-    free(loss);
-}
-
-void reference_forward(const struct reference_call *call, double *y, const double *x)
-{
-    size_t rows = call->samples * call->kind->length, count = rows * call->kind->width;
-    double *xn, *p;
-    if (call->kind->spec.op == NP_OP_EMBEDDING) {
-        embedding(call, y, rows);
-        return;
-    }
-    if (call->kind->spec.op == NP_OP_IDENTITY) {
-        memcpy(y, x, count * sizeof *y);
-        return;
-    }
-    xn = reference_zeros(count);
-    norm(call, xn, x, rows);
-    if (call->kind->spec.op == NP_OP_LM) {
-        p = reference_zeros(rows * call->kind->vocab);
-        classify(call, p, y, xn, rows);
-        free(p);
-    } else {
-        reference_branch_forward(call, y, xn);
-        drop(call, y, rows);
-        for (size_t i = 0; i < count; i++)
-            y[i] += x[i];
-    }
-    free(xn);
-}
-
-void reference_backward(const struct reference_call *call, double *dx, double *g, const double *x,
-                        const double *dy)
-{
-    size_t rows = call->samples * call->kind->length, count = rows * call->kind->width;
-    double *xn, *dr, *dxn;
-    if (call->kind->spec.op == NP_OP_EMBEDDING) {
-        embedding_grad(call, g, dy, rows);
-        return;
-    }
-    if (call->kind->spec.op == NP_OP_LM) {
-        head_grad(call, dx, g, x, rows);
-        return;
-    }
-    memcpy(dx, dy, count * sizeof *dx);
-    if (call->kind->spec.op == NP_OP_IDENTITY)
-        return;
-    xn = reference_zeros(count);
-    dr = reference_zeros(count);
-    dxn = reference_zeros(count);
-    norm(call, xn, x, rows);
-    memcpy(dr, dy, count * sizeof *dr);
-    drop(call, dr, rows);
-    reference_branch_backward(call, dxn, g, xn, dr);
-    norm_grad(call, dx, g, x, dxn, rows);
-    free(xn);
-    free(dr);
-    free(dxn);
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; inputs[k] && i < floats(call, k); i++)
+            inputs[k][i] += v.gradient[k][i];
+    values_clear(&v, call);
 }

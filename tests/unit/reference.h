@@ -1,7 +1,7 @@
 /* An independent reference in double: layers forward and backward, optimizers, whole training.
  *
- * Plain loops written from the formulas, sharing nothing with libcore but the tensor tables and the
- * addresses of random numbers. Running out of memory aborts.
+ * Plain loops over the definitions of nodes (space/program.h), sharing nothing with libcore but the
+ * programs, the tensor tables and the addresses of random numbers. Running out of memory aborts.
  *
  * Shapes    as in ops/op.h, in double; weights in the layer's slab layout.
  */
@@ -17,26 +17,50 @@ struct reference_call {
     uint64_t seed, step;
     uint32_t member, layer;
     bool train;
-    const int32_t *tokens, *targets;
+    const double *fixed; /* batch norm's statistics, NULL: the batch's own */
+    const float *images;
+    const int32_t *tokens, *source, *targets;
     double smoothing, scale;
 };
 
-/* y from x; the head's y is one loss a row. */
-void reference_forward(const struct reference_call *call, double *y, const double *x);
-/* dx (not the stem's) from dy (not the head's); adds to the gradient slab g. */
-void reference_backward(const struct reference_call *call, double *dx, double *g, const double *x,
-                        const double *dy);
+/* What a layer reads; NULL where it has none. */
+struct reference_inputs {
+    const double *x, *memory, *sum;
+};
 
-/* A branch: r [R][C] from the normalised input; dxn is written, g added to. */
-void reference_branch_forward(const struct reference_call *call, double *r, const double *xn);
-void reference_branch_backward(const struct reference_call *call, double *dxn, double *g,
-                               const double *xn, const double *dr);
+/* y, of the head one loss a row. */
+void reference_forward(const struct reference_call *call, double *y,
+                       const struct reference_inputs *in);
+/* Adds to dx and dmemory (NULL: not wanted) and to the gradient slab g; dy: NULL for the head. */
+void reference_backward(const struct reference_call *call, double *dx, double *dmemory, double *g,
+                        const struct reference_inputs *in, const double *dy);
 
-/* y = x w + b (b may be NULL); the gradients are added to dx, dw, db. */
-void reference_linear(double *y, const double *x, const double *w, const double *b, size_t rows,
-                      size_t k, size_t n);
-void reference_linear_grad(double *dx, double *dw, double *db, const double *x, const double *dy,
-                           const double *w, size_t rows, size_t k, size_t n);
+/* One node of a program on its way: what it reads and writes, and the gradients of those, which it
+ * adds to; NULL where it has none. */
+struct reference_node {
+    const struct reference_call *call;
+    const struct np_node *node;
+    int number; /* of earlier nodes of its op */
+    struct np_shape in[2], out;
+    size_t samples;
+    const double *x[2], *w[2], *dy;
+    double *y, *dx[2], *g[2];
+};
+
+struct reference_op {
+    void (*forward)(const struct reference_node *n);
+    void (*backward)(const struct reference_node *n);
+};
+
+extern const struct reference_op reference_conv, reference_dwconv, reference_light,
+    reference_max_pool, reference_avg_pool, reference_global_pool, reference_scale,
+    reference_layer_norm, reference_batch_norm, reference_group_norm, reference_act, reference_glu,
+    reference_attention, reference_slice, reference_merge, reference_add, reference_dropout,
+    reference_drop_path, reference_zero, reference_positions, reference_image, reference_embed,
+    reference_xent;
+
+double reference_activate(enum np_act act, double u);
+double reference_slope(enum np_act act, double u);
 /* count zeros, to be freed */
 double *reference_zeros(size_t count);
 
@@ -55,11 +79,16 @@ struct reference_net {
     uint64_t step;
 };
 
+/* The batch of one member. */
+struct reference_batch {
+    const float *images;
+    const int32_t *tokens, *source, *targets;
+};
+
 void reference_net_init(struct reference_net *ref, const struct np_supernet *net);
 void reference_net_clear(struct reference_net *ref);
-/* The next step: choices [members][blocks], tokens and targets [members][B * T]; losses [members]
- * gets mean losses. */
-void reference_net_step(struct reference_net *ref, const uint16_t *choices, const int32_t *tokens,
-                        const int32_t *targets, double *losses);
+/* The next step: choices [members][blocks], batches [members]; losses [members] gets mean losses. */
+void reference_net_step(struct reference_net *ref, const uint16_t *choices,
+                        const struct reference_batch *batches, double *losses);
 
 #endif

@@ -146,44 +146,87 @@ static uint32_t layer_at(const struct np_supernet *net, const uint16_t *choices,
     return net->layer_first[position] + choice;
 }
 
-static void run_member(struct reference_net *ref, const uint16_t *choices, const int32_t *tokens,
-                       const int32_t *targets, uint32_t member, double *mean_loss)
+/* Values and their gradients by the position that makes them; the head makes losses. */
+struct activations {
+    double *value[NP_MAX_BLOCKS + 2], *gradient[NP_MAX_BLOCKS + 2];
+};
+
+/* The positions that a position reads as x, memory and sum; -1 none. */
+static void inputs_of(const struct reference_net *ref, int position, int from[3])
+{
+    const struct np_recipe *recipe = ref->net->recipe;
+    int last = ref->net->positions - 1;
+    from[0] = position == last ? last - 1 : -1;
+    from[1] = from[2] = -1;
+    if (position > 0 && position < last) {
+        from[0] = recipe->blocks[position - 1].from;
+        from[1] = recipe->blocks[position - 1].memory;
+        from[2] = recipe->blocks[position - 1].sum;
+    }
+}
+
+/* One layer of a member, forward, or backward with its weights' gradient. */
+static void run_layer(struct reference_net *ref, struct reference_call *call,
+                      const uint16_t *choices, struct activations *a, int position, bool forward)
+{
+    int from[3];
+    bool head = position == ref->net->positions - 1;
+    double *sum, *dy = a->gradient[position];
+    inputs_of(ref, position, from);
+    call->layer = layer_at(ref->net, choices, position);
+    call->kind = np_supernet_kind(ref->net, call->layer);
+    call->w = ref->w[call->layer];
+    struct reference_inputs in = {from[0] < 0 ? NULL : a->value[from[0]],
+                                  from[1] < 0 ? NULL : a->value[from[1]],
+                                  from[2] < 0 ? NULL : a->value[from[2]]};
+    if (forward) {
+        reference_forward(call, a->value[position], &in);
+        return;
+    }
+    reference_backward(call, from[0] < 0 ? NULL : a->gradient[from[0]],
+                       from[1] < 0 ? NULL : a->gradient[from[1]], ref->g[call->layer], &in,
+                       head ? NULL : dy);
+    sum = from[2] < 0 ? NULL : a->gradient[from[2]];
+    for (size_t i = 0; sum && i < call->samples * np_shape_floats(call->kind->out); i++)
+        sum[i] += dy[i];
+}
+
+static void run_member(struct reference_net *ref, const uint16_t *choices,
+                       const struct reference_batch *batch, uint32_t member, double *mean_loss)
 {
     const struct np_recipe *recipe = ref->net->recipe;
     int positions = ref->net->positions;
-    size_t rows = (size_t)recipe->batch * (size_t)recipe->length;
-    size_t count = rows * (size_t)recipe->width;
-    struct reference_call call = {.samples = (size_t)recipe->batch,
+    size_t samples = (size_t)recipe->batch;
+    size_t rows = samples * np_supernet_kind(ref->net, ref->net->layers - 1)->length;
+    struct reference_call call = {.samples = samples,
                                   .seed = recipe->seed,
                                   .step = ref->step,
                                   .member = member,
                                   .train = true,
-                                  .tokens = tokens,
-                                  .targets = targets,
+                                  .images = batch->images,
+                                  .tokens = batch->tokens,
+                                  .source = batch->source,
+                                  .targets = batch->targets,
                                   .smoothing = recipe->label_smoothing,
                                   .scale = 1.0 / (double)rows};
-    double *x = reference_zeros(count * (size_t)positions), *loss = reference_zeros(rows);
-    double *d[2] = {reference_zeros(count), reference_zeros(count)};
-    /* x + i * count is the input of position i; the stem has none, the head writes losses. */
-    for (int i = 0; i < 2 * positions; i++) {
-        int position = i < positions ? i : 2 * positions - 1 - i;
-        const double *in = x + (size_t)position * count;
-        call.layer = layer_at(ref->net, choices, position);
-        call.kind = np_supernet_kind(ref->net, call.layer);
-        call.w = ref->w[call.layer];
-        if (i < positions)
-            reference_forward(&call, position == positions - 1 ? loss : x + (size_t)(i + 1) * count,
-                              in);
-        else
-            reference_backward(&call, d[i % 2], ref->g[call.layer], in, d[(i + 1) % 2]);
+    struct activations *a = calloc(1, sizeof *a);
+    if (!a)
+        abort();
+    for (int i = 0; i < positions; i++) {
+        size_t count = samples * np_shape_floats(ref->net->shapes[i]);
+        a->value[i] = reference_zeros(i == positions - 1 ? rows : count);
+        a->gradient[i] = reference_zeros(i == positions - 1 ? 0 : count);
     }
+    for (int i = 0; i < 2 * positions; i++)
+        run_layer(ref, &call, choices, a, i < positions ? i : 2 * positions - 1 - i, i < positions);
     *mean_loss = 0.0;
     for (size_t r = 0; r < rows; r++)
-        *mean_loss += loss[r] / (double)rows;
-    free(x);
-    free(loss);
-    free(d[0]);
-    free(d[1]);
+        *mean_loss += a->value[positions - 1][r] / (double)rows;
+    for (int i = 0; i < positions; i++) {
+        free(a->value[i]);
+        free(a->gradient[i]);
+    }
+    free(a);
 }
 
 /* Shared layers: step s reads the version after the updates of steps <= s - D, so step s - D's
@@ -197,11 +240,10 @@ static void update_shared(struct reference_net *ref)
                    ref->step - delay);
 }
 
-void reference_net_step(struct reference_net *ref, const uint16_t *choices, const int32_t *tokens,
-                        const int32_t *targets, double *losses)
+void reference_net_step(struct reference_net *ref, const uint16_t *choices,
+                        const struct reference_batch *batches, double *losses)
 {
     const struct np_recipe *recipe = ref->net->recipe;
-    size_t rows = (size_t)recipe->batch * (size_t)recipe->length;
     bool *active = calloc(ref->net->layers, sizeof *active);
     if (!active)
         abort();
@@ -210,8 +252,7 @@ void reference_net_step(struct reference_net *ref, const uint16_t *choices, cons
         const uint16_t *mine = choices + member * recipe->block_count;
         for (int position = 1; position < ref->net->positions - 1; position++)
             active[layer_at(ref->net, mine, position)] = true;
-        run_member(ref, mine, tokens + (size_t)member * rows, targets + (size_t)member * rows,
-                   (uint32_t)member, &losses[member]);
+        run_member(ref, mine, &batches[member], (uint32_t)member, &losses[member]);
     }
     for (uint32_t layer = 1; layer + 1 < ref->net->layers; layer++)
         if (active[layer])

@@ -1,11 +1,19 @@
-/* Runs a function on every member of a team of threads, each with scratch of its own. */
+/* Teams of threads to run a function on, and which of them a test tries. */
 #ifndef NP_TEST_TEAM_RUN_H
 #define NP_TEST_TEAM_RUN_H
 
+#include <stdbool.h>
+
 #include "num/team.h"
 
-/* size is 1..8; scratch_bytes for each member. */
+/* Runs the function on every member; size is 1..8; scratch_bytes for each member. */
 void team_run(int size, size_t scratch_bytes, void (*function)(struct np_team *, void *),
               void *arg);
+
+/* NP_TEST_FULL is 1: whoever runs the tests wants all that they loop over. Otherwise, as under
+ * sanitizers and emulators, a covering subset will do. */
+bool tests_are_full(void);
+/* Whether a team of `size` is tried with backend number `backend`: in a subset, one in three. */
+bool team_is_tried(int size, int backend);
 
 #endif

@@ -1,28 +1,11 @@
 #include <check.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "data/corpus.h"
+#include "data_files.h"
 #include "num/philox.h"
 
 enum { LENGTH = 5 };
-
-static char directory[] = "/tmp/np-corpus-XXXXXX";
-static char *names[] = {"a", "b", "c"};
-
-static void write_file(const char *name, const void *bytes, size_t n)
-{
-    char path[64];
-    FILE *file;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
-    ck_assert_int_eq(fclose(file), 0);
-}
 
 /* llm.c's format: the header, then the tokens, least significant byte first. */
 static void write_tokens(const char *name, uint32_t magic, uint32_t version, uint32_t counted,
@@ -36,50 +19,48 @@ static void write_tokens(const char *name, uint32_t magic, uint32_t version, uin
     for (size_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++)
             bytes[1024 + i * (size_t)width + (size_t)j] = (unsigned char)(tokens[i] >> 8 * j);
-    write_file(name, bytes, 1024 + n * (size_t)width);
+    data_files_write(name, bytes, 1024 + n * (size_t)width);
 }
 
 static struct np_recipe recipe_of(int vocab)
 {
-    return (struct np_recipe){.directory = directory, .vocab = vocab, .length = LENGTH};
+    return data_files_recipe(NP_INPUT_TOKENS, vocab, LENGTH);
 }
 
-static struct np_data_spec spec_of(enum np_data_kind kind, int files)
+static void read_batch(const struct np_data *data, int32_t *tokens, int32_t *targets, uint64_t seed,
+                       uint64_t step, uint32_t member, size_t first, size_t samples)
 {
-    return (struct np_data_spec){
-        .given = true, .kind = kind, .file_count = files, .files = names, .part = {0.0, 1.0}};
+    const struct np_batch batch = {.tokens = tokens, .targets = targets};
+    np_data_batch(data, &batch, seed, step, member, first, samples);
 }
 
-static struct np_corpus *open_corpus(const struct np_recipe *recipe,
-                                     const struct np_data_spec *spec)
+static void read_eval(const struct np_data *data, int32_t *tokens, int32_t *targets, uint64_t index,
+                      uint64_t total)
 {
-    struct np_corpus *corpus = NULL;
-    struct np_error err = {.msg = ""};
-    enum np_status status = np_corpus_open(&corpus, recipe, spec, &err);
-    ck_assert_msg(status == NP_OK, "%s", err.msg);
-    return corpus;
+    const struct np_batch batch = {.tokens = tokens, .targets = targets};
+    np_data_eval_batch(data, &batch, index, 1, total);
 }
 
 /* Bytes of three files are one sequence: every window of it, also across borders. */
 START_TEST(test_windows_across_files)
 {
     const struct np_recipe recipe = recipe_of(256);
-    const struct np_data_spec spec = spec_of(NP_DATA_BYTES, 3);
+    const struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 3);
     int32_t tokens[LENGTH], targets[LENGTH];
-    struct np_corpus *corpus;
-    write_file("a", "\0\1\2\3", 4);
-    write_file("b", "\4\5", 2);
-    write_file("c", "\6\7\10\11\12\13\14\15\16\377", 10);
-    corpus = open_corpus(&recipe, &spec);
-    ck_assert_uint_eq(np_corpus_tokens(corpus), 16);
+    struct np_data *corpus;
+    data_files_write("a", "\0\1\2\3", 4);
+    data_files_write("b", "\4\5", 2);
+    data_files_write("c", "\6\7\10\11\12\13\14\15\16\377", 10);
+    corpus = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(corpus), 16);
     for (uint64_t begin = 0; begin < 11; begin++) {
-        np_corpus_eval_batch(corpus, tokens, targets, begin, 1, 11);
+        read_eval(corpus, tokens, targets, begin, 11);
         for (int t = 0; t < LENGTH; t++) {
             ck_assert_int_eq(tokens[t], (int)begin + t);
             ck_assert_int_eq(targets[t], begin + t + 1 == 15 ? 255 : (int)begin + t + 1);
         }
     }
-    np_corpus_close(corpus);
+    np_data_close(corpus);
 }
 END_TEST
 
@@ -87,16 +68,16 @@ END_TEST
 START_TEST(test_batches)
 {
     const struct np_recipe recipe = recipe_of(256);
-    const struct np_data_spec spec = spec_of(NP_DATA_BYTES, 1);
+    const struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 1);
     unsigned char bytes[251];
     int32_t tokens[8][LENGTH], targets[8][LENGTH], part[8][LENGTH], part_targets[8][LENGTH];
-    struct np_corpus *corpus;
+    struct np_data *corpus;
     int differ = 0;
     for (int i = 0; i < 251; i++)
         bytes[i] = (unsigned char)i;
-    write_file("a", bytes, sizeof bytes);
-    corpus = open_corpus(&recipe, &spec);
-    np_corpus_batch(corpus, tokens[0], targets[0], 7, 3, 1, 0, 8);
+    data_files_write("a", bytes, sizeof bytes);
+    corpus = data_files_open(&recipe, &spec);
+    read_batch(corpus, tokens[0], targets[0], 7, 3, 1, 0, 8);
     for (uint64_t i = 0; i < 8; i++) {
         struct np_draw_key key = np_draw_key(7, NP_DRAW_BATCH, 1, 0, 0);
         int begin = (int)np_philox_below(np_draw(key, 3, i), 251 - LENGTH);
@@ -105,18 +86,18 @@ START_TEST(test_batches)
             ck_assert_int_eq(targets[i][t], begin + t + 1);
         }
     }
-    np_corpus_batch(corpus, part[0], part_targets[0], 7, 3, 1, 0, 3);
-    np_corpus_batch(corpus, part[3], part_targets[3], 7, 3, 1, 3, 5);
+    read_batch(corpus, part[0], part_targets[0], 7, 3, 1, 0, 3);
+    read_batch(corpus, part[3], part_targets[3], 7, 3, 1, 3, 5);
     ck_assert_mem_eq(part, tokens, sizeof part);
     ck_assert_mem_eq(part_targets, targets, sizeof part);
-    np_corpus_batch(corpus, part[0], part_targets[0], 7, 4, 1, 0, 8);
+    read_batch(corpus, part[0], part_targets[0], 7, 4, 1, 0, 8);
     differ += memcmp(part, tokens, sizeof part) != 0;
-    np_corpus_batch(corpus, part[0], part_targets[0], 7, 3, 0, 0, 8);
+    read_batch(corpus, part[0], part_targets[0], 7, 3, 0, 0, 8);
     differ += memcmp(part, tokens, sizeof part) != 0;
-    np_corpus_batch(corpus, part[0], part_targets[0], 8, 3, 1, 0, 8);
+    read_batch(corpus, part[0], part_targets[0], 8, 3, 1, 0, 8);
     differ += memcmp(part, tokens, sizeof part) != 0;
     ck_assert_int_eq(differ, 3);
-    np_corpus_close(corpus);
+    np_data_close(corpus);
 }
 END_TEST
 
@@ -124,30 +105,31 @@ END_TEST
 START_TEST(test_formats_agree)
 {
     const struct np_recipe recipe = recipe_of(300);
-    const struct np_data_spec text = spec_of(NP_DATA_BYTES, 1), bin = spec_of(NP_DATA_TOKENS, 1);
+    const struct np_data_spec text = data_files_spec(NP_DATA_BYTES, 1),
+                              bin = data_files_spec(NP_DATA_TOKENS, 1);
     uint32_t values[40];
     unsigned char bytes[40];
     struct np_digest digest;
-    struct np_corpus *corpus;
+    struct np_data *corpus;
     for (int i = 0; i < 40; i++)
         bytes[i] = (unsigned char)(values[i] = (uint32_t)(i * 37 % 256));
-    write_file("a", bytes, sizeof bytes);
-    corpus = open_corpus(&recipe, &text);
-    digest = *np_corpus_digest(corpus);
-    np_corpus_close(corpus);
+    data_files_write("a", bytes, sizeof bytes);
+    corpus = data_files_open(&recipe, &text);
+    digest = *np_data_digest(corpus);
+    np_data_close(corpus);
     write_tokens("a", 20240520, 1, 40, values, 40, 2);
-    corpus = open_corpus(&recipe, &bin);
-    ck_assert(np_digest_equal(np_corpus_digest(corpus), &digest));
-    np_corpus_close(corpus);
+    corpus = data_files_open(&recipe, &bin);
+    ck_assert(np_digest_equal(np_data_digest(corpus), &digest));
+    np_data_close(corpus);
     write_tokens("a", 20240801, 7, 40, values, 40, 4);
-    corpus = open_corpus(&recipe, &bin);
-    ck_assert(np_digest_equal(np_corpus_digest(corpus), &digest));
-    np_corpus_close(corpus);
+    corpus = data_files_open(&recipe, &bin);
+    ck_assert(np_digest_equal(np_data_digest(corpus), &digest));
+    np_data_close(corpus);
     values[39]++;
     write_tokens("a", 20240801, 7, 40, values, 40, 4);
-    corpus = open_corpus(&recipe, &bin);
-    ck_assert(!np_digest_equal(np_corpus_digest(corpus), &digest));
-    np_corpus_close(corpus);
+    corpus = data_files_open(&recipe, &bin);
+    ck_assert(!np_digest_equal(np_data_digest(corpus), &digest));
+    np_data_close(corpus);
 }
 END_TEST
 
@@ -155,107 +137,91 @@ END_TEST
 START_TEST(test_known_digest)
 {
     const struct np_recipe recipe = recipe_of(256);
-    const struct np_data_spec spec = spec_of(NP_DATA_BYTES, 1);
-    struct np_corpus *corpus;
-    write_file("a", "\1\2\3\4\5\6", 6);
-    corpus = open_corpus(&recipe, &spec);
-    ck_assert_str_eq(np_digest_hex(np_corpus_digest(corpus)).s,
+    const struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 1);
+    struct np_data *corpus;
+    data_files_write("a", "\1\2\3\4\5\6", 6);
+    corpus = data_files_open(&recipe, &spec);
+    ck_assert_str_eq(np_digest_hex(np_data_digest(corpus)).s,
                      "90d856b7ecac90c26898af8a46404297aa0ef65768f62fdf8c3f08294bcbee49");
-    np_corpus_close(corpus);
+    np_data_close(corpus);
 }
 END_TEST
 
 START_TEST(test_parts)
 {
     const struct np_recipe recipe = recipe_of(256);
-    struct np_data_spec spec = spec_of(NP_DATA_BYTES, 1);
+    struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 1);
     int32_t tokens[LENGTH], targets[LENGTH];
-    struct np_corpus *corpus;
+    struct np_data *corpus;
     unsigned char bytes[101];
     for (int i = 0; i < 101; i++)
         bytes[i] = (unsigned char)i;
-    write_file("a", bytes, sizeof bytes);
+    data_files_write("a", bytes, sizeof bytes);
     spec.part[1] = 0.9;
-    corpus = open_corpus(&recipe, &spec);
-    ck_assert_uint_eq(np_corpus_tokens(corpus), 90);
-    np_corpus_close(corpus);
+    corpus = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(corpus), 90);
+    np_data_close(corpus);
     spec.part[0] = 0.9;
     spec.part[1] = 1.0;
-    corpus = open_corpus(&recipe, &spec);
-    ck_assert_uint_eq(np_corpus_tokens(corpus), 11);
-    np_corpus_eval_batch(corpus, tokens, targets, 0, 1, 2);
+    corpus = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(corpus), 11);
+    read_eval(corpus, tokens, targets, 0, 2);
     ck_assert_int_eq(tokens[0], 90);
-    np_corpus_eval_batch(corpus, tokens, targets, 1, 1, 2);
+    read_eval(corpus, tokens, targets, 1, 2);
     ck_assert_int_eq(tokens[0], 93);
-    np_corpus_close(corpus);
+    np_data_close(corpus);
 }
 END_TEST
-
-/* A failure and its message, without the directory in front of file names. */
-static void check_refused(const struct np_recipe *recipe, const struct np_data_spec *spec,
-                          enum np_status expected, const char *message)
-{
-    struct np_corpus *corpus = NULL;
-    struct np_error err = {.msg = ""};
-    char plain[sizeof err.msg], *at;
-    ck_assert_int_eq(np_corpus_open(&corpus, recipe, spec, &err), expected);
-    ck_assert_ptr_null(corpus);
-    memcpy(plain, err.msg, sizeof plain);
-    at = strstr(plain, directory);
-    if (at)
-        memmove(at, at + strlen(directory) + 1, strlen(at + strlen(directory) + 1) + 1);
-    ck_assert_str_eq(plain, message);
-}
 
 START_TEST(test_bad_bytes)
 {
     const struct np_recipe recipe = recipe_of(256);
-    struct np_data_spec spec = spec_of(NP_DATA_BYTES, 2);
+    struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 2);
     unlink("a");
-    check_refused(&recipe, &spec, NP_EIO, "cannot open 'a': No such file or directory");
-    write_file("a", "123", 3);
-    write_file("b", "", 0);
-    check_refused(&recipe, &spec, NP_EINPUT, "'b' has no tokens");
-    write_file("b", "45", 2);
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'a' and the files after it: 5 tokens in the part, a sample needs 6");
-    write_file("b", "456", 3);
-    np_corpus_close(open_corpus(&recipe, &spec));
+    data_files_refused(&recipe, &spec, NP_EIO, "cannot open 'a': No such file or directory");
+    data_files_write("a", "123", 3);
+    data_files_write("b", "", 0);
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'b' has no tokens");
+    data_files_write("b", "45", 2);
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a' and the files after it: 5 tokens in the part, a sample needs 6");
+    data_files_write("b", "456", 3);
+    np_data_close(data_files_open(&recipe, &spec));
     spec.part[0] = 0.1;
-    np_corpus_close(open_corpus(&recipe, &spec));
+    np_data_close(data_files_open(&recipe, &spec));
     spec.part[0] = 0.2;
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'a' and the files after it: 5 tokens in the part, a sample needs 6");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a' and the files after it: 5 tokens in the part, a sample needs 6");
     spec.file_count = 1;
-    check_refused(&recipe, &spec, NP_EINPUT, "'a': 3 tokens in the part, a sample needs 6");
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': 3 tokens in the part, a sample needs 6");
 }
 END_TEST
 
 START_TEST(test_bad_tokens)
 {
     const struct np_recipe recipe = recipe_of(50);
-    const struct np_data_spec spec = spec_of(NP_DATA_TOKENS, 2);
+    const struct np_data_spec spec = data_files_spec(NP_DATA_TOKENS, 2);
     const uint32_t good[8] = {0, 49, 1, 2, 3, 4, 5, 6};
     const uint32_t bad[8] = {0, 49, 1, 50, 3, 4, 5, 6}, huge[8] = {0, 0xFFFFFFFF, 1};
     write_tokens("a", 20240520, 1, 8, good, 8, 2);
-    write_file("b", "short", 5);
-    check_refused(&recipe, &spec, NP_EINPUT, "'b' is too short for a token file: 5 bytes");
+    data_files_write("b", "short", 5);
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is too short for a token file: 5 bytes");
     write_tokens("b", 20240521, 1, 8, good, 8, 2);
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'b' is not a token file: magic 20240521, not 20240520 or 20240801");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'b' is not a token file: magic 20240521, not 20240520 or 20240801");
     write_tokens("b", 20240520, 7, 8, good, 8, 2);
-    check_refused(&recipe, &spec, NP_EINPUT, "'b': token file version 7, not 1");
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'b': token file version 7, not 1");
     write_tokens("b", 20240801, 7, 0xFFFFFFFF, good, 8, 4);
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'b': the header counts 4294967295 tokens, 32 bytes follow it");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'b': the header counts 4294967295 tokens, 32 bytes follow it");
     write_tokens("b", 20240520, 1, 0, good, 0, 2);
-    check_refused(&recipe, &spec, NP_EINPUT, "'b' has no tokens");
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'b' has no tokens");
     write_tokens("b", 20240520, 1, 8, bad, 8, 2);
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'b': token 50 at 3 is not below the vocabulary of 50");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'b': token 50 at 3 is not below the vocabulary of 50");
     write_tokens("b", 20240801, 7, 8, huge, 8, 4);
-    check_refused(&recipe, &spec, NP_EINPUT,
-                  "'b': token 4294967295 at 1 is not below the vocabulary of 50");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'b': token 4294967295 at 1 is not below the vocabulary of 50");
 }
 END_TEST
 
@@ -273,15 +239,11 @@ int main(void)
     tcase_add_test(tcase, test_bad_bytes);
     tcase_add_test(tcase, test_bad_tokens);
     suite_add_tcase(suite, tcase);
-    if (!mkdtemp(directory) || chdir(directory) != 0)
+    if (!data_files_enter())
         return 1;
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    for (int i = 0; i < 3; i++)
-        unlink(names[i]);
-    if (chdir("/") != 0 || rmdir(directory) != 0)
-        return 1;
-    return failed ? 1 : 0;
+    return failed || !data_files_leave();
 }

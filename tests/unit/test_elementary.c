@@ -55,6 +55,13 @@ LOOPS(np_geluf)
 LOOPS(np_gelu_gradf)
 LOOPS(np_reluf)
 LOOPS(np_relu_gradf)
+LOOPS(np_relu6f)
+LOOPS(np_relu6_gradf)
+LOOPS(np_sigmoid_gradf)
+LOOPS(np_hsigmoidf)
+LOOPS(np_hsigmoid_gradf)
+LOOPS(np_hswishf)
+LOOPS(np_hswish_gradf)
 LOOPS(np_swishf)
 LOOPS(np_swish_gradf)
 LOOPS(np_cos2pif)
@@ -97,6 +104,41 @@ static double exact_swish_grad(double x)
     return exact_sigmoid(x) * (1 + x * exact_sigmoid(-x));
 }
 
+static double exact_relu6(double x)
+{
+    return x > 0 ? fmin(x, 6) : 0;
+}
+
+static double exact_relu6_grad(double x)
+{
+    return x > 0 && x < 6;
+}
+
+static double exact_sigmoid_grad(double x)
+{
+    return exact_sigmoid(x) * exact_sigmoid(-x);
+}
+
+static double exact_hsigmoid(double x)
+{
+    return exact_relu6(x + 3) / 6;
+}
+
+static double exact_hsigmoid_grad(double x)
+{
+    return x > -3 && x < 3 ? 1.0 / 6 : 0;
+}
+
+static double exact_hswish(double x)
+{
+    return isinf(x) && x < 0 ? NAN : x * exact_hsigmoid(x);
+}
+
+static double exact_hswish_grad(double x)
+{
+    return x > -3 ? (x < 3 ? x / 3 + 0.5 : 1) : 0;
+}
+
 static double exact_cos2pi(double u)
 {
     double quarters = rint(4 * u), angle = TWO_PI * (u - quarters / 4);
@@ -129,33 +171,45 @@ static const struct function {
     uint64_t inputs;              /* bit patterns from 0 */
     uint64_t digest;              /* of the default run */
 } functions[] = {
-    {"np_expf", LOOP_NAMES(np_expf), exp, 1, 0, NORMAL, ALL_BITS, 0xe0d89360e76df96f},
-    {"np_logf", LOOP_NAMES(np_logf), log, 1, 0, 0, ALL_BITS, 0x9d2e8a2c7ce85879},
-    {"np_tanhf", LOOP_NAMES(np_tanhf), tanh, 2, 0, 0, ALL_BITS, 0x7fe69c76159d8886},
+    {"np_expf", LOOP_NAMES(np_expf), exp, 1, 0, NORMAL, ALL_BITS, 0xa5c796cb1f0c94d1},
+    {"np_logf", LOOP_NAMES(np_logf), log, 1, 0, 0, ALL_BITS, 0xdf3873b462ceb9b4},
+    {"np_tanhf", LOOP_NAMES(np_tanhf), tanh, 2, 0, 0, ALL_BITS, 0xe68212d4836f7eaa},
     {"np_sigmoidf", LOOP_NAMES(np_sigmoidf), exact_sigmoid, 4, 0, NORMAL, ALL_BITS,
-     0xe078bb9bfcd70d66},
-    {"np_erff", LOOP_NAMES(np_erff), erf, 1, 0, 0, ALL_BITS, 0x82a9c3107fcc7f8d},
-    {"np_geluf", LOOP_NAMES(np_geluf), exact_gelu, 4, 0, NORMAL, ALL_BITS, 0x18a2c28a14a691b4},
+     0x2d3833272bb9e288},
+    {"np_erff", LOOP_NAMES(np_erff), erf, 1, 0, 0, ALL_BITS, 0xed4324808ff62699},
+    {"np_geluf", LOOP_NAMES(np_geluf), exact_gelu, 4, 0, NORMAL, ALL_BITS, 0xebe134a96686c2ba},
     {"np_gelu_gradf", LOOP_NAMES(np_gelu_gradf), exact_gelu_grad, 5, 0x1p-23, 16 * NORMAL, ALL_BITS,
-     0x50038d89cb2fcc63},
-    {"np_reluf", LOOP_NAMES(np_reluf), exact_relu, 0, 0, 0, ALL_BITS, 0x956477ddc561c820},
+     0x35864284392636f7},
+    {"np_reluf", LOOP_NAMES(np_reluf), exact_relu, 0, 0, 0, ALL_BITS, 0x7baada56c78bc820},
     {"np_relu_gradf", LOOP_NAMES(np_relu_gradf), exact_relu_grad, 0, 0, 0, ALL_BITS,
-     0x348fa134f4000000},
+     0x4aac724f4000000},
     {"np_swishf", LOOP_NAMES(np_swishf), exact_swish, 4, 0, 90 * NORMAL, ALL_BITS,
-     0x36db027a2a1589b1},
+     0x24cc07decfd5531},
     {"np_swish_gradf", LOOP_NAMES(np_swish_gradf), exact_swish_grad, 5, 0x1p-25, 90 * NORMAL,
-     ALL_BITS, 0xbac231047fa447b6},
+     ALL_BITS, 0xb63cf74e18e3a736},
+    {"np_relu6f", LOOP_NAMES(np_relu6f), exact_relu6, 0, 0, 0, ALL_BITS, 0x2e0f316c23022df},
+    {"np_relu6_gradf", LOOP_NAMES(np_relu6_gradf), exact_relu6_grad, 0, 0, 0, ALL_BITS,
+     0xcb011aa2cb000000},
+    {"np_sigmoid_gradf", LOOP_NAMES(np_sigmoid_gradf), exact_sigmoid_grad, 5, 0x1p-22, NORMAL,
+     ALL_BITS, 0x377ff0757ed1d35e},
+    {"np_hsigmoidf", LOOP_NAMES(np_hsigmoidf), exact_hsigmoid, 2.5, 0, 0, ALL_BITS,
+     0x10fc3b1351af494c},
+    {"np_hsigmoid_gradf", LOOP_NAMES(np_hsigmoid_gradf), exact_hsigmoid_grad, 0.5, 0, 0, ALL_BITS,
+     0xc4cae9e117d47053},
+    {"np_hswishf", LOOP_NAMES(np_hswishf), exact_hswish, 3.5, 0, 0, ALL_BITS, 0x1c1f6f1c7f4fe909},
+    {"np_hswish_gradf", LOOP_NAMES(np_hswish_gradf), exact_hswish_grad, 1, 0x1p-23, 0, ALL_BITS,
+     0xfe71531d6a1a4f8},
     {"np_cos2pif", LOOP_NAMES(np_cos2pif), exact_cos2pi, 2, 0, 0, UNIT_BITS, 0x83c50e08062f1f3d},
     {"np_sin2pif", LOOP_NAMES(np_sin2pif), exact_sin2pi, 2, 0, 0, UNIT_BITS, 0x3b3856c417c2f6c3},
-    {"np_flushf", LOOP_NAMES(np_flushf), exact_flush, 0, 0, 0, ALL_BITS, 0xb42cbca66de44d3c},
+    {"np_flushf", LOOP_NAMES(np_flushf), exact_flush, 0, 0, 0, ALL_BITS, 0x73839fc6b5394d3c},
 };
 #define FUNCTION_COUNT (int)(sizeof(functions) / sizeof(functions[0]))
 
 /* Where functions change their piece, their sign or their kind of result. */
 static const float borders[] = {
-    0.0f,   FLT_MIN,        0x1p-100f, 0.125f,     0.25f,   0.375f,    0.55f,
-    0.625f, (float)SQRT1_2, 0.751791f, 0.875f,     1.0f,    1.278465f, 1.41421354f,
-    3.93f,  13.146f,        87.33f,    88.722839f, FLT_MAX,
+    0.0f,   FLT_MIN,        0x1p-100f, 0.125f,  0.25f,  0.375f,     0.55f,
+    0.625f, (float)SQRT1_2, 0.751791f, 0.875f,  1.0f,   1.278465f,  1.41421354f,
+    3.0f,   3.93f,          6.0f,      13.146f, 87.33f, 88.722839f, FLT_MAX,
 };
 #define BORDER_COUNT (sizeof(borders) / sizeof(borders[0]))
 
@@ -325,6 +379,19 @@ START_TEST(choosing_and_flushing)
     ck_assert_bits(np_reluf(NAN), 0.0f);
     ck_assert_bits(np_relu_gradf(0.0f), 0.0f);
     ck_assert_bits(np_relu_gradf(FLT_TRUE_MIN), 1.0f);
+    ck_assert_bits(np_relu6f(-0.0f), 0.0f);
+    ck_assert_bits(np_relu6_gradf(0.0f), 0.0f);
+    ck_assert_bits(np_relu6_gradf(6.0f), 0.0f);
+    ck_assert_bits(np_hsigmoidf(-3.0f), 0.0f);
+    ck_assert_bits(np_hsigmoidf(3.0f), 1.0f);
+    ck_assert_bits(np_hsigmoid_gradf(-3.0f), 0.0f);
+    ck_assert_bits(np_hsigmoid_gradf(3.0f), 0.0f);
+    ck_assert_bits(np_hswishf(-4.0f), -0.0f);
+    ck_assert_bits(np_hswishf(4.0f), 4.0f);
+    ck_assert_bits(np_hswish_gradf(-3.0f), 0.0f);
+    ck_assert_bits(np_hswish_gradf(0.0f), 0.5f);
+    ck_assert_bits(np_hswish_gradf(3.0f), 1.0f);
+    ck_assert_bits(np_sigmoid_gradf(0.0f), 0.25f);
     ck_assert_bits(np_flushf(-0x1.fffffep-101f), 0.0f);
     ck_assert_bits(np_flushf(-0x1p-100f), -0x1p-100f);
     ck_assert(isnan(np_flushf(NAN)));

@@ -3,32 +3,33 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "num/backend.h"
+#include "num/elementary.h"
+#include "num/kernels.h"
 #include "team_run.h"
 
-typedef void matmul_function(struct np_team *, const struct np_matmul *);
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+typedef bool matmul_function(struct np_team *, const struct np_matmul *);
 
 struct backend {
     const char *name;
     matmul_function *matmul;
 };
 
-static size_t backends(struct backend out[2])
+/* The instruction sets of this machine; the reference comes first. */
+static size_t backends(struct backend out[NP_ISA_COUNT])
 {
     size_t count = 0;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[count++] = (struct backend){"avx2", np_matmul_avx2};
-    else
-        fprintf(stderr, "test_matmul: no avx2 here, skipped\n");
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-        out[count++] = (struct backend){"avx512", np_matmul_avx512};
-    else
-        fprintf(stderr, "test_matmul: no avx512 here, skipped\n");
+    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
+        const struct np_kernels *k = np_kernels_get((enum np_isa)isa);
+        if (k)
+            out[count++] = (struct backend){k->name, k->matmul};
+    }
     return count;
 }
 
@@ -47,83 +48,126 @@ static void fill(float *x, size_t count, uint64_t *state)
 struct call {
     matmul_function *matmul;
     struct np_matmul mm;
+    atomic_bool infinite;
 };
 
 static void call_matmul(struct np_team *team, void *arg)
 {
     struct call *call = arg;
-    call->matmul(team, &call->mm);
+    if (!call->matmul(team, &call->mm))
+        call->infinite = true;
 }
 
-static void run(matmul_function *matmul, int size, const struct np_matmul *mm, float *c)
-{
-    struct call call = {matmul, *mm};
-    call.mm.c = c;
-    team_run(size, np_kernels_scratch_bytes(0, 0), call_matmul, &call);
-}
-
-/* Operands that begin one float after an aligned address, and C before and after. */
+/* Operands that begin one float after an aligned address; matrices of C's size before and after:
+ * C, what goes into the activation. */
+enum { C, KEPT, OUTPUTS, BEFORE = OUTPUTS, RESIDUAL, SQUARE };
 struct data {
-    float *a, *b, *c, *expected, *got;
-    size_t c_count;
+    float *a, *b, *bias, *square[SQUARE], *expected[OUTPUTS], *got[OUTPUTS];
+    size_t count; /* of C */
 };
 
 /* Not one float more, so that a sanitizer sees a read past the end. */
-static size_t floats(size_t rows, size_t cols, size_t ld, size_t period, size_t skip)
+static size_t floats(size_t rows, size_t cols, size_t ld)
 {
-    if (rows == 0)
-        return 0;
-    return (rows - 1) * ld + (period ? (rows - 1) / period * skip : 0) + cols;
+    return rows == 0 ? 0 : (rows - 1) * ld + cols;
 }
 
-static void data_init(struct data *d, struct np_matmul *mm, uint64_t *state)
+static float *numbers(size_t count, uint64_t *state)
 {
-    size_t a = mm->a_trans ? floats(mm->k, mm->m, mm->lda, mm->period, mm->skip)
-                           : floats(mm->m, mm->k, mm->lda, mm->period, mm->skip);
-    size_t b =
-        mm->b_trans ? floats(mm->n, mm->k, mm->ldb, 0, 0) : floats(mm->k, mm->n, mm->ldb, 0, 0);
-    d->c_count = floats(mm->m, mm->n, mm->ldc, 0, 0);
-    ck_assert_int_eq(np_alloc(&d->a, a + 1, sizeof(float), NULL), NP_OK);
-    ck_assert_int_eq(np_alloc(&d->b, b + 1, sizeof(float), NULL), NP_OK);
-    ck_assert_int_eq(np_alloc(&d->c, d->c_count + 1, sizeof(float), NULL), NP_OK);
-    ck_assert_int_eq(np_alloc(&d->expected, d->c_count + 1, sizeof(float), NULL), NP_OK);
-    ck_assert_int_eq(np_alloc(&d->got, d->c_count + 1, sizeof(float), NULL), NP_OK);
-    fill(d->a, a + 1, state);
-    fill(d->b, b + 1, state);
-    fill(d->c, d->c_count + 1, state);
-    mm->a = d->a + 1;
-    mm->b = d->b + 1;
+    float *x;
+    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof(float), NULL), NP_OK);
+    fill(x, count + 1, state);
+    return x;
+}
+
+static void data_init(struct data *d, const struct np_matmul *mm, uint64_t *state)
+{
+    d->a =
+        numbers(mm->a_trans ? floats(mm->k, mm->m, mm->lda) : floats(mm->m, mm->k, mm->lda), state);
+    d->b =
+        numbers(mm->b_trans ? floats(mm->n, mm->k, mm->ldb) : floats(mm->k, mm->n, mm->ldb), state);
+    d->bias = numbers(mm->n, state);
+    d->count = floats(mm->m, mm->n, mm->ldc);
+    for (int i = 0; i < SQUARE; i++)
+        d->square[i] = numbers(d->count, state);
+    for (int i = 0; i < OUTPUTS; i++) {
+        d->expected[i] = numbers(d->count, state);
+        d->got[i] = numbers(d->count, state);
+    }
 }
 
 static void data_clear(struct data *d)
 {
     free(d->a);
     free(d->b);
-    free(d->c);
-    free(d->expected);
-    free(d->got);
+    free(d->bias);
+    for (int i = 0; i < SQUARE; i++)
+        free(d->square[i]);
+    for (int i = 0; i < OUTPUTS; i++) {
+        free(d->expected[i]);
+        free(d->got[i]);
+    }
 }
 
-static void compare(struct np_matmul mm, uint64_t seed)
+enum residual { NONE, APART, IN_PLACE };
+
+/* An epilogue with everything but the pointers. */
+struct ending {
+    bool bias, before, kept;
+    enum residual residual;
+    enum np_act act;
+};
+
+/* Runs a product into out; the team's result. */
+static bool run(matmul_function *matmul, int size, const struct np_matmul *mm,
+                const struct ending *e, const struct data *d, float *const out[OUTPUTS])
 {
-    struct backend list[2];
-    size_t count = backends(list);
+    struct call call = {.matmul = matmul, .mm = *mm};
+    struct np_epilogue *epilogue = &call.mm.epilogue;
+    for (int i = 0; i < OUTPUTS; i++)
+        memcpy(out[i], d->square[i], (d->count + 1) * sizeof(float));
+    call.mm.a = d->a + 1;
+    call.mm.b = d->b + 1;
+    call.mm.c = out[C] + 1;
+    epilogue->bias = e->bias ? d->bias + 1 : NULL;
+    epilogue->before = e->before ? d->square[BEFORE] + 1 : NULL;
+    epilogue->kept = e->kept ? out[KEPT] + 1 : NULL;
+    epilogue->residual = e->residual == NONE       ? NULL
+                         : e->residual == IN_PLACE ? call.mm.c
+                                                   : d->square[RESIDUAL] + 1;
+    epilogue->act = e->act;
+    epilogue->ld = mm->ldc;
+    team_run(size, np_kernels_scratch_bytes(0, 0), call_matmul, &call);
+    return !call.infinite;
+}
+
+/* Every backend and team against the reference. */
+static void compare_data(const struct np_matmul *mm, const struct ending *e, const struct data *d)
+{
+    struct backend list[NP_ISA_COUNT];
+    size_t count = backends(list), bytes = (d->count + 1) * sizeof(float);
+    bool finite = run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, mm, e, d, d->expected);
+    for (int size = 1; size <= 4; size++)
+        for (size_t i = 0; i < count; i++) {
+            if (!team_is_tried(size, (int)i))
+                continue;
+            bool same = run(list[i].matmul, size, mm, e, d, d->got) == finite;
+            for (int o = 0; o < OUTPUTS && finite; o++)
+                same = same && memcmp(d->got[o], d->expected[o], bytes) == 0;
+            ck_assert_msg(same,
+                          "%s, %d threads: %zu x %zu x %zu, grain %zu, trans %d %d, accumulate %d, "
+                          "bias %d, before %d, residual %d, act %d, kept %d, finite %d",
+                          list[i].name, size, mm->m, mm->n, mm->k, mm->grain, mm->a_trans,
+                          mm->b_trans, mm->accumulate, e->bias, e->before, e->residual, e->act,
+                          e->kept, finite);
+        }
+}
+
+static void compare(struct np_matmul mm, struct ending e, uint64_t seed)
+{
     struct data d;
     data_init(&d, &mm, &seed);
-    size_t bytes = (d.c_count + 1) * sizeof(float);
-    memcpy(d.expected, d.c, bytes);
-    run(np_matmul_scalar, 1, &mm, d.expected + 1);
-    for (int size = 1; size <= 4; size++)
-        for (size_t i = 0; i < count + 1; i++) {
-            matmul_function *f = i < count ? list[i].matmul : np_matmul_scalar;
-            memcpy(d.got, d.c, bytes);
-            run(f, size, &mm, d.got + 1);
-            ck_assert_msg(memcmp(d.got, d.expected, bytes) == 0,
-                          "%s, %d threads: %zu x %zu x %zu, grain %zu, trans %d %d, accumulate %d, "
-                          "period %zu skip %zu",
-                          i < count ? list[i].name : "scalar", size, mm.m, mm.n, mm.k, mm.grain,
-                          mm.a_trans, mm.b_trans, mm.accumulate, mm.period, mm.skip);
-        }
+    compare_data(&mm, &e, &d);
     data_clear(&d);
 }
 
@@ -140,11 +184,11 @@ static struct np_matmul shape(size_t m, size_t n, size_t k, unsigned variant)
     return mm;
 }
 
-static const size_t sizes[] = {1, 2, 5, 7, 13, 15, 16, 17, 29, 31, 32, 33, 43, 64, 97, 171, 193};
+static const struct ending plain = {0};
+static const size_t sizes[] = {1,  2,  5,  7,  8,  9,  13, 15, 16,  17,  24, 25,
+                               29, 31, 32, 33, 43, 58, 64, 97, 116, 171, 193};
 static const size_t inner[] = {1, 3, 7, 8, 31, 64, 255, 256, 257, 300, 523, 771};
 static const size_t grains[] = {0, 1, 7, 100, 256, 300};
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 START_TEST(awkward_shapes)
 {
@@ -154,7 +198,7 @@ START_TEST(awkward_shapes)
             shape(sizes[next(&state) % COUNT(sizes)], sizes[next(&state) % COUNT(sizes)],
                   inner[next(&state) % COUNT(inner)], (unsigned)_i);
         mm.grain = grains[next(&state) % COUNT(grains)];
-        compare(mm, state);
+        compare(mm, plain, state);
     }
 }
 END_TEST
@@ -164,52 +208,94 @@ START_TEST(every_grain)
     for (unsigned variant = 0; variant < 8; variant += 5) {
         struct np_matmul mm = shape(15, 33, 613, variant);
         mm.grain = grains[_i];
-        compare(mm, 7);
+        compare(mm, plain, 7);
     }
 }
 END_TEST
 
-/* The im2col matrix of a causal convolution: stored rows overlap, samples are apart by the padding.
- */
-START_TEST(convolution_rows)
+/* Every activation, forward and back, with and without everything else. */
+START_TEST(epilogues)
 {
-    const size_t channels = 19, taps = 3, length = 23, samples = 9;
-    struct np_matmul mm = {.m = samples * length, .n = 41, .k = taps * channels};
-    mm.lda = channels;
-    mm.period = length;
-    mm.skip = (taps - 1) * channels;
-    mm.ldb = mm.ldc = mm.n;
-    mm.b_trans = _i & 1;
-    if (mm.b_trans)
-        mm.ldb = mm.k;
-    compare(mm, 3);
-    /* The gradient of its weights: inner index over rows. */
-    struct np_matmul grad = mm;
-    grad.a_trans = true;
-    grad.b_trans = false;
-    grad.m = mm.k;
-    grad.k = mm.m;
-    grad.ldb = grad.n;
-    grad.grain = 3 * length;
-    grad.accumulate = _i & 2;
-    compare(grad, 4);
+    uint64_t state = 77 + (uint64_t)_i;
+    for (unsigned bits = 0; bits < 8; bits++)
+        for (int residual = NONE; residual <= IN_PLACE; residual++) {
+            struct ending e = {bits & 1, bits & 2, bits & 4, residual, (enum np_act)_i};
+            struct np_matmul mm =
+                shape(sizes[next(&state) % COUNT(sizes)], sizes[next(&state) % COUNT(sizes)],
+                      inner[next(&state) % COUNT(inner)], (unsigned)next(&state) % 4);
+            mm.grain = grains[next(&state) % COUNT(grains)];
+            compare(mm, e, state);
+        }
 }
 END_TEST
 
 /* More than one block of rows, columns and inner indices. */
 START_TEST(large)
 {
-    struct np_matmul mm = shape(397, 1061, 300, (unsigned)_i);
-    compare(mm, 5);
+    struct ending e = {.residual = _i & 4 ? IN_PLACE : NONE, .act = NP_ACT_RELU};
+    compare(shape(397, 1061, 300, _i & 3), e, 5);
+    compare(shape(57, 40, 27000, _i & 3), e, 5); /* B does not fit the scratch */
+}
+END_TEST
+
+/* Rows that fall on each other in the first cache are copied. */
+START_TEST(aliasing_rows)
+{
+    struct np_matmul mm = shape(350, 70, 300, (unsigned)_i);
+    mm.lda = 1024;
+    compare(mm, plain, 6);
 }
 END_TEST
 
 START_TEST(nothing_to_do)
 {
-    compare(shape(0, 5, 5, 0), 1);
-    compare(shape(5, 0, 5, 0), 1);
-    compare(shape(5, 37, 0, 0), 1);
-    compare(shape(5, 37, 0, 4), 1);
+    struct ending e = {.bias = true, .act = NP_ACT_SIGMOID};
+    compare(shape(0, 5, 5, 0), plain, 1);
+    compare(shape(5, 0, 5, 0), plain, 1);
+    compare(shape(5, 37, 0, 0), plain, 1);
+    compare(shape(5, 37, 0, 4), plain, 1);
+    compare(shape(5, 37, 0, 0), e, 1);
+}
+END_TEST
+
+/* A sum whose products all underflow to -0 stays -0, as does what is accumulated onto. */
+START_TEST(signed_zeros)
+{
+    struct np_matmul mm = shape(17, 37, 260, (unsigned)_i);
+    uint64_t state = 2;
+    struct data d;
+    data_init(&d, &mm, &state);
+    for (size_t i = 0; i < floats(mm.a_trans ? mm.k : mm.m, mm.a_trans ? mm.m : mm.k, mm.lda); i++)
+        d.a[1 + i] = 0x1p-100f;
+    for (size_t i = 0; i < floats(mm.b_trans ? mm.n : mm.k, mm.b_trans ? mm.k : mm.n, mm.ldb); i++)
+        d.b[1 + i] = -0x1p-100f;
+    for (size_t i = 0; i < d.count; i++)
+        d.square[C][1 + i] = -0.0f;
+    compare_data(&mm, &plain, &d);
+    ck_assert_uint_eq(np_float_bits(d.got[C][1]), 0x80000000u);
+    data_clear(&d);
+}
+END_TEST
+
+/* One value too large, anywhere, and the team knows; also if the activation hides it. */
+START_TEST(not_finite)
+{
+    for (int i = 0; i < 6; i++) {
+        struct ending e = {.act = i % 3 == 0   ? NP_ACT_NONE
+                                  : i % 3 == 1 ? NP_ACT_RELU
+                                               : NP_ACT_SIGMOID};
+        struct np_matmul mm = shape(31, 45, 270, (unsigned)_i % 4);
+        uint64_t state = (uint64_t)(10 * _i + i);
+        struct data d;
+        data_init(&d, &mm, &state);
+        size_t r = next(&state) % mm.m, p = next(&state) % mm.k;
+        d.a[1 + (mm.a_trans ? p * mm.lda + r : r * mm.lda + p)] = i & 1 ? -INFINITY : 3e38f;
+        for (size_t j = 0; j < mm.n; j++)
+            d.b[1 + (mm.b_trans ? j * mm.ldb + p : p * mm.ldb + j)] = 20;
+        ck_assert(!run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &e, &d, d.expected));
+        compare_data(&mm, &e, &d);
+        data_clear(&d);
+    }
 }
 END_TEST
 
@@ -224,11 +310,12 @@ START_TEST(near_double)
     mm.ldb = mm.b_trans ? mm.k : mm.n;
     mm.grain = 100;
     data_init(&d, &mm, &state);
-    memcpy(d.got, d.c, (d.c_count + 1) * sizeof(float));
-    run(np_matmul_scalar, 1, &mm, d.got + 1);
+    mm.a = d.a + 1;
+    mm.b = d.b + 1;
+    run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &plain, &d, d.got);
     for (size_t i = 0; i < mm.m; i++)
         for (size_t j = 0; j < mm.n; j++) {
-            double sum = mm.accumulate ? d.c[1 + i * mm.ldc + j] : 0, size = fabs(sum);
+            double sum = mm.accumulate ? d.square[C][1 + i * mm.ldc + j] : 0, size = fabs(sum);
             for (size_t p = 0; p < mm.k; p++) {
                 double term = (double)mm.a[mm.a_trans ? p * mm.lda + i : i * mm.lda + p] *
                               mm.b[mm.b_trans ? j * mm.ldb + p : p * mm.ldb + j];
@@ -236,7 +323,7 @@ START_TEST(near_double)
                 size += fabs(term);
             }
             double bound = 1.01 * (777 + 8 + 1) * (FLT_EPSILON / 2) * size;
-            ck_assert_double_le(fabs(sum - d.got[1 + i * mm.ldc + j]), bound);
+            ck_assert_double_le(fabs(sum - d.got[C][1 + i * mm.ldc + j]), bound);
         }
     data_clear(&d);
 }
@@ -249,9 +336,12 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, awkward_shapes, 0, 16);
     tcase_add_loop_test(tests, every_grain, 0, COUNT(grains));
-    tcase_add_loop_test(tests, convolution_rows, 0, 4);
-    tcase_add_loop_test(tests, large, 0, 4);
+    tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
+    tcase_add_loop_test(tests, large, 0, 8);
+    tcase_add_loop_test(tests, aliasing_rows, 0, 4);
     tcase_add_test(tests, nothing_to_do);
+    tcase_add_loop_test(tests, signed_zeros, 0, 8);
+    tcase_add_loop_test(tests, not_finite, 0, 4);
     tcase_add_loop_test(tests, near_double, 0, 8);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

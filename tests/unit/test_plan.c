@@ -33,6 +33,20 @@ static const char recipe_text[] = "naspipe: recipe/1\n"
                                   "  grain: 1\n"
                                   "  optimizer: {kind: adamw, lr: 1.0e-3}\n";
 
+/* What the encoder makes is read to the end. */
+static const char memory_text[] =
+    "naspipe: recipe/1\n"
+    "data:\n"
+    "  train: {kind: pairs, files: [pairs.tsv]}\n"
+    "space:\n"
+    "  input: {kind: pairs, vocab: 256, source_length: 6, length: 8}\n"
+    "  width: 16\n"
+    "  blocks:\n"
+    "    - {name: encoder, choices: [{op: ffn}]}\n"
+    "    - {choices: [{op: embedding}]}\n"
+    "    - {repeat: 3, choices: [{op: mha, heads: 2, memory: encoder}, {op: identity}]}\n"
+    "train: {steps: 20, batch: 8, grain: 1}\n";
+
 static struct np_recipe recipe;
 static struct np_supernet net;
 
@@ -157,6 +171,47 @@ START_TEST(refuses_impossible_requests)
 }
 END_TEST
 
+/* A stage holds what passes it by, and is never smaller for beginning earlier. */
+START_TEST(memory_counts_values_that_cross)
+{
+    struct np_recipe pairs;
+    struct np_supernet pairs_net;
+    struct np_plan plan;
+    struct np_error err = {.msg = ""};
+    uint64_t enter[7];
+    write_file("pairs.yaml", memory_text);
+    ck_assert_msg(np_recipe_read(&pairs, "pairs.yaml", NULL, 0, &err) == NP_OK, "%s", err.msg);
+    ck_assert_msg(np_supernet_init(&pairs_net, &pairs, &err) == NP_OK, "%s", err.msg);
+    ck_assert_int_eq(pairs_net.positions, 7);
+    ck_assert_int_eq(np_plan_init(&plan, &pairs_net, 2, &err), NP_OK);
+    plan.micro_batches = 2;
+    plan.window = 3;
+    np_memory_enter(enter, &plan, &pairs_net);
+    /* values and gradients of 4 samples, for 2 micro-batches of 3 steps */
+    const uint64_t source = 2 * 6 * 16 * 4 * 4 * 6, target = 2 * 8 * 16 * 4 * 4 * 6;
+    ck_assert_uint_eq(enter[0], 0);
+    ck_assert_uint_eq(enter[1], source);
+    ck_assert_uint_eq(enter[2], source);
+    for (int p = 3; p <= 5; p++)
+        ck_assert_uint_eq(enter[p], source + target);
+    ck_assert_uint_eq(enter[6], target);
+    plan.stage_first[2] = 7;
+    for (int p = 1; p < 7; p++) {
+        uint64_t earlier = enter[p - 1] + np_memory_position(&plan, &pairs_net, p - 1);
+        uint64_t bytes = np_memory_work(&plan, &pairs_net) + enter[p];
+        for (int q = p; q < 7; q++)
+            bytes += np_memory_position(&plan, &pairs_net, q);
+        plan.stage_first[1] = p;
+        ck_assert_uint_eq(np_memory_stage(&plan, &pairs_net, 1), bytes);
+        ck_assert_uint_ge(earlier, enter[p]);
+    }
+    np_plan_clear(&plan);
+    np_supernet_clear(&pairs_net);
+    np_recipe_clear(&pairs);
+    unlink("pairs.yaml");
+}
+END_TEST
+
 /* A minimal plan with its lines replaceable. */
 static const char head_lines[] = "micro_batches: 4\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n";
 
@@ -267,6 +322,7 @@ int main(void)
     tcase_add_test(tests, chooses_stages_by_processors_and_positions);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
     tcase_add_test(tests, refuses_impossible_requests);
+    tcase_add_test(tests, memory_counts_values_that_cross);
     tcase_add_test(tests, reads_a_plan_written_by_hand);
     tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, refuses_another_recipe);

@@ -69,8 +69,8 @@ static const char canonical[] =
     "  blocks:\n"
     "    - repeat: 2\n"
     "      choices:\n"
-    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0}\n"
-    "        - {op: mha, heads: 4, dropout: 0}\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0}\n"
+    "        - {op: mha, heads: 4, mask: causal, dropout: 0, drop_path: 0}\n"
     "  head: {op: lm}\n"
     "shared: {policy: delay, steps: 1}\n"
     "sampler: {kind: uniform, members: 1}\n"
@@ -168,7 +168,11 @@ START_TEST(test_overrides)
         {"train.batch=44", "  batch: 44\n  grain: 4\n"},
         {"train.batch=31", "  batch: 31\n  grain: 1\n"},
         {"space.blocks.0.choices.0={op: lightconv, heads: 3, kernel: 256, dropout: 0.1}",
-         "        - {op: lightconv, heads: 3, kernel: 256, dropout: 0.1}\n"},
+         "        - {op: lightconv, kernel: 256, heads: 3, dropout: 0.1, drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 4, mask: none, drop_path: 0.5}",
+         "        - {op: mha, heads: 4, mask: none, dropout: 0, drop_path: 0.5}\n"},
+        {"space.stem={positions: none}", "  stem: {op: embedding, positions: none}\n"},
+        {"space.blocks.0.cell=3", "    - repeat: 2\n      cell: 3\n      choices:\n"},
         {"space.blocks.0.choices.0={op: identity}", "        - {op: identity}\n"},
         {"data.valid={kind: tokens, files: ['a: b', \"c\\td\"], part: [0.25, 0.5]}",
          "  valid: {kind: tokens, files: ["},
@@ -198,14 +202,15 @@ START_TEST(test_bad_values)
         {"numerics=fast/sm_90", "unknown numerics 'fast/sm_90' (known: portable/1)"},
         {"seed=-1", "'seed' must be a whole number from 0 to 2^64-1, not '-1'"},
         {"sedd=1", "unknown key 'sedd' (did you mean 'seed'?)"},
-        {"space.input.kind=images", "unknown kind 'images' (known: tokens)"},
+        {"space.input.kind=image", "unknown kind 'image' (did you mean 'images'?)"},
         {"space.input.vocab=1", "'vocab' must be a whole number from 2 to 16777216, not '1'"},
         {"space.input.length=65537",
          "'length' must be a whole number from 1 to 65536, not '65537'"},
         {"space.width=0", "'width' must be a whole number from 1 to 65536, not '0'"},
         {"space.stem={op: embeding}", "unknown op 'embeding' (did you mean 'embedding'?)"},
         {"space.stem={op: mha}", "unknown op 'mha' (known: embedding)"},
-        {"space.stem={positions: sine}", "unknown positions 'sine' (known: learned)"},
+        {"space.stem={op: patch}", "'patch' is an operator of images, not of tokens"},
+        {"space.stem={positions: sine}", "unknown positions 'sine' (known: none, learned)"},
         {"space.head={op: ln}", "unknown op 'ln' (did you mean 'lm'?)"},
         {"space.blocks=[]", "'blocks' must have at least 1 item, not 0"},
         {"space.blocks.0.repeat=0", "'repeat' must be a whole number from 1 to 4096, not '0'"},
@@ -222,7 +227,7 @@ START_TEST(test_bad_values)
         {"space.blocks.0.choices.0={op: lightconv, heads: 13}",
          "'heads' must be a whole number from 1 to 12, not '13'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, ratio: 2}",
-         "unknown key 'ratio' (known: op, heads, dropout)"},
+         "unknown key 'ratio' (known: op, heads, memory, mask, dropout, drop_path)"},
         {"space.blocks.0.choices.0={op: ffn, ratio: 65}",
          "'ratio' must be a whole number from 1 to 64, not '65'"},
         {"space.blocks.0.choices.0={op: ffn, act: gleu}",
@@ -237,6 +242,23 @@ START_TEST(test_bad_values)
          "'dropout' is 1 in single precision"},
         {"space.blocks.0.choices.0={op: identity, dropout: 0.1}",
          "unknown key 'dropout' (known: op)"},
+        {"space.blocks.0.choices.0={op: conv2d}",
+         "'conv2d' is an operator of images, not of tokens"},
+        {"space.blocks.0.choices.0={op: embedding}",
+         "'embedding' is an operator of pairs, not of tokens"},
+        {"space.blocks.0.choices.0={op: mha, heads: 4, mask: full}",
+         "unknown mask 'full' (known: none, causal)"},
+        {"space.blocks.0.choices.0={op: mha, heads: 4, memory: first}",
+         "no block before this one has a name"},
+        {"space.blocks.0.out=24", "unknown key 'out' (known: repeat, cell, name, choices)"},
+        {"space.blocks.0.cell=17", "'cell' must be a whole number from 2 to 16, not '17'"},
+        {"space.blocks.0.name=''", "'name' must have 1 to 64 bytes"},
+        {"space.blocks=[{cell: 16, repeat: 35, choices: [{op: glu}]}]",
+         "more than 4096 choice blocks"},
+        {"train.calibration=4", "unknown key 'calibration' (known: steps, batch, grain, optimizer, "
+                                "schedule, loss, clip, checkpoint_every)"},
+        {"data.train.kind=idx", "data of kind 'idx' are images, the space's input are tokens"},
+        {"data.train.mean=[0]", "unknown key 'mean' (known: kind, files, part)"},
         {"data.train.kind=byte", "unknown kind 'byte' (did you mean 'bytes'?)"},
         {"data.train.files=[]", "'files' must have at least 1 item, not 0"},
         {"data.train.files=['']", "a file name is empty"},

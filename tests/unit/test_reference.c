@@ -6,43 +6,73 @@
 
 #include "layer_cases.h"
 #include "reference.h"
+#include "space/kinds.h"
 
-enum { SAMPLES = 2, DIRECTIONS = 3 };
+enum { SAMPLES = 2, DIRECTIONS = 3, X = 40, MEMORY, SUM, DY, IMAGES, ALONG };
 
 struct trial {
     struct np_kind kind;
     struct reference_call call;
-    size_t rows, count; /* of activations; 0 for the stem's input */
-    double *w, *x, *dy, *y, *dx, *g, *direction;
+    bool head;
+    size_t outputs; /* of y, or losses */
+    double *w, *x, *memory, *sum, *dy, *y, *dx, *dmemory, *g, *direction;
+    float *images;
     int32_t *tokens, *targets;
 };
 
-static void trial_init(struct trial *t, const struct layer_case *c)
+static size_t size_of(struct np_shape shape)
 {
-    ck_assert(np_kind_init(&t->kind, &c->spec, c->width, c->length, CASE_VOCAB));
-    t->rows = SAMPLES * c->length;
-    t->count = t->rows * c->width;
+    return SAMPLES * np_shape_floats(shape);
+}
+
+static double *drawn(size_t count, uint32_t stream)
+{
+    double *x = reference_zeros(count);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (double)case_value(stream, i);
+    return x;
+}
+
+static int32_t *classes(size_t count, size_t step)
+{
+    int32_t *x = calloc(count + 1, sizeof *x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (int32_t)(i * step % CASE_VOCAB);
+    return x;
+}
+
+static void draw_weights(struct trial *t)
+{
     t->w = reference_zeros(t->kind.floats);
     t->g = reference_zeros(t->kind.floats);
-    t->x = reference_zeros(t->count);
-    t->y = reference_zeros(t->count);
-    t->dy = reference_zeros(t->count);
-    t->dx = reference_zeros(t->count);
-    t->direction = reference_zeros(t->count + t->kind.floats);
-    t->tokens = calloc(t->rows, sizeof *t->tokens);
-    t->targets = calloc(t->rows, sizeof *t->targets);
     for (int k = 0; k < t->kind.tensor_count; k++)
         for (size_t i = 0; i < t->kind.tensors[k].count; i++)
             t->w[t->kind.tensors[k].offset + i] =
                 (double)case_weight(&t->kind.tensors[k], (uint32_t)k, i);
-    for (size_t i = 0; i < t->count; i++) {
-        t->x[i] = (double)case_value(20, i);
-        t->dy[i] = (double)case_value(21, i);
-    }
-    for (size_t i = 0; i < t->rows; i++) {
-        t->tokens[i] = (int32_t)(i * 7 % CASE_VOCAB);
-        t->targets[i] = (int32_t)(i * 5 % CASE_VOCAB);
-    }
+}
+
+static void trial_init(struct trial *t, int index)
+{
+    const struct np_kind *kind = &t->kind;
+    size_t inputs;
+    layer_case_init(&t->kind, index);
+    t->head = kind->program.output < 0;
+    t->outputs = t->head ? SAMPLES * kind->length : size_of(kind->out);
+    inputs = size_of(kind->in) + size_of(kind->memory);
+    draw_weights(t);
+    t->x = drawn(size_of(kind->in), X);
+    t->memory = drawn(size_of(kind->memory), MEMORY);
+    t->sum = drawn(size_of(kind->out), SUM);
+    t->dy = drawn(t->outputs, DY);
+    t->y = reference_zeros(t->outputs);
+    t->dx = reference_zeros(size_of(kind->in));
+    t->dmemory = reference_zeros(size_of(kind->memory));
+    t->direction = reference_zeros(inputs + kind->floats);
+    t->images = calloc(size_of(kind->image) + 1, sizeof *t->images);
+    for (size_t i = 0; i < size_of(kind->image); i++)
+        t->images[i] = case_value(IMAGES, i);
+    t->tokens = classes(t->outputs, 7);
+    t->targets = classes(t->outputs, 5);
     t->call = (struct reference_call){.kind = &t->kind,
                                       .w = t->w,
                                       .samples = SAMPLES,
@@ -51,7 +81,9 @@ static void trial_init(struct trial *t, const struct layer_case *c)
                                       .step = 5,
                                       .layer = 2,
                                       .train = true,
+                                      .images = t->images,
                                       .tokens = t->tokens,
+                                      .source = t->tokens,
                                       .targets = t->targets,
                                       .smoothing = 0.1,
                                       .scale = 0.5};
@@ -59,25 +91,29 @@ static void trial_init(struct trial *t, const struct layer_case *c)
 
 static void trial_clear(struct trial *t)
 {
-    free(t->w);
-    free(t->g);
-    free(t->x);
-    free(t->y);
-    free(t->dy);
-    free(t->dx);
-    free(t->direction);
+    double *all[] = {t->w, t->x,  t->memory,  t->sum, t->dy,
+                     t->y, t->dx, t->dmemory, t->g,   t->direction};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(t->images);
     free(t->tokens);
     free(t->targets);
+    np_kind_clear(&t->kind);
+}
+
+static struct reference_inputs inputs_of(const struct trial *t)
+{
+    return (struct reference_inputs){t->x, t->memory, t->kind.summed ? t->sum : NULL};
 }
 
 /* The scalar whose gradient backward computes. */
 static double objective(struct trial *t)
 {
+    struct reference_inputs in = inputs_of(t);
     double sum = 0.0;
-    bool head = t->kind.spec.op == NP_OP_LM;
-    reference_forward(&t->call, t->y, t->x);
-    for (size_t i = 0; i < (head ? t->rows : t->count); i++)
-        sum += head ? t->call.scale * t->y[i] : t->dy[i] * t->y[i];
+    reference_forward(&t->call, t->y, &in);
+    for (size_t i = 0; i < t->outputs; i++)
+        sum += t->head ? t->call.scale * t->y[i] : t->dy[i] * t->y[i];
     return sum;
 }
 
@@ -113,16 +149,19 @@ static void check_slope(struct trial *t, double *value, const double *gradient, 
 START_TEST(gradients_match_finite_differences)
 {
     struct trial t;
-    char name[NP_KIND_NAME + 32];
-    trial_init(&t, &layer_cases[_i]);
-    reference_backward(&t.call, t.dx, t.g, t.x, t.dy);
+    struct reference_inputs in;
+    char name[NP_KIND_NAME];
+    trial_init(&t, _i);
+    in = inputs_of(&t);
+    reference_backward(&t.call, t.dx, t.dmemory, t.g, &in, t.dy);
     np_kind_name(&t.kind, name);
     for (uint32_t i = 0; i < DIRECTIONS; i++) {
-        if (t.kind.spec.op != NP_OP_EMBEDDING)
-            check_slope(&t, t.x, t.dx, t.count, 40 + i, name);
+        check_slope(&t, t.x, t.dx, size_of(t.kind.in), ALONG + i, name);
+        check_slope(&t, t.memory, t.dmemory, size_of(t.kind.memory), ALONG + i, name);
         for (int k = 0; k < t.kind.tensor_count; k++)
             check_slope(&t, t.w + t.kind.tensors[k].offset, t.g + t.kind.tensors[k].offset,
-                        t.kind.tensors[k].count, 50 + 8 * (uint32_t)k + i, name);
+                        t.kind.tensors[k].count, ALONG + 10 + 8 * (uint32_t)k + i,
+                        t.kind.tensors[k].name);
     }
     trial_clear(&t);
 }
@@ -134,7 +173,7 @@ int main(void)
     TCase *tcase = tcase_create("reference");
     SRunner *runner;
     int failed;
-    tcase_add_loop_test(tcase, gradients_match_finite_differences, 0, LAYER_CASES);
+    tcase_add_loop_test(tcase, gradients_match_finite_differences, 0, layer_cases);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -31,7 +31,7 @@ static enum np_status session(struct tiny *t, const char *run, const struct tiny
     struct np_plan plan;
     struct np_session_config config = {.run = path_in(run, NULL),
                                        .net = &t->net,
-                                       .train_corpus = t->corpus,
+                                       .train_data = t->data,
                                        .kernels = np_kernels_get(shape->isa),
                                        .plan = &plan,
                                        .schedule =
@@ -92,7 +92,7 @@ START_TEST(stop_and_resume)
     size_t count = 0;
     while (variants[_i][count])
         count++;
-    tiny_open(&t, variants[_i], count);
+    tiny_open(&t, TINY_TEXT, variants[_i], count);
     run_whole(&t, "whole", &sequential, &whole);
     tiny_must(session(&t, "parts", &two_stages, 2, false, &part), &t.err);
     ck_assert_uint_eq(part.next, 2);
@@ -113,7 +113,7 @@ START_TEST(resume_after_a_crash)
     struct tiny t;
     struct np_session_result result;
     FILE *ledger;
-    tiny_open(&t, NULL, 0);
+    tiny_open(&t, TINY_TEXT, NULL, 0);
     run_whole(&t, "whole", &sequential, &result);
     tiny_must(session(&t, "crashed", &two_stages, 5, false, &result), &t.err);
     ledger = fopen(path_in("crashed", "ledger.tsv"), "a");
@@ -133,8 +133,8 @@ START_TEST(refusals)
     const char *const other_seed[] = {"seed=12"};
     struct tiny t, other;
     struct np_session_result result;
-    tiny_open(&t, NULL, 0);
-    tiny_open(&other, other_seed, 1);
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    tiny_open(&other, TINY_TEXT, other_seed, 1);
     tiny_must(session(&t, "run", &two_stages, 1, false, &result), &t.err);
     ck_assert_int_eq(session(&t, "run", &two_stages, 1, false, &result), NP_EINPUT);
     ck_assert_ptr_nonnull(strstr(t.err.msg, "exists"));
@@ -193,7 +193,7 @@ START_TEST(damage)
                                  "sed -i 3d ledger.tsv"};
     struct tiny t;
     struct np_session_result result;
-    tiny_open(&t, NULL, 0);
+    tiny_open(&t, TINY_TEXT, NULL, 0);
     tiny_must(session(&t, "sound", &two_stages, 6, false, &result), &t.err);
     ck_assert_uint_eq(fsck("sound"), 0);
     for (size_t i = 0; i < sizeof spoil / sizeof *spoil; i++) {
@@ -220,7 +220,7 @@ START_TEST(localise)
     struct tiny t;
     struct np_session_result result;
     struct np_comparison r;
-    tiny_open(&t, warm, 1);
+    tiny_open(&t, TINY_TEXT, warm, 1);
     tiny_must(session(&t, "a", &two_stages, 4, false, &result), &t.err);
     copy_run("a", "b");
     tiny_must(session(&t, "a", &two_stages, 0, true, &result), &t.err);
@@ -249,8 +249,8 @@ START_TEST(different_recipes)
     struct np_session_result result;
     struct np_comparison r;
     struct np_error err;
-    tiny_open(&t, NULL, 0);
-    tiny_open(&other, other_seed, 1);
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    tiny_open(&other, TINY_TEXT, other_seed, 1);
     tiny_must(session(&t, "a", &two_stages, 1, false, &result), &t.err);
     tiny_must(session(&other, "b", &two_stages, 1, false, &result), &other.err);
     ck_assert_int_eq(np_compare_runs(&r, path_in("a", NULL), path_in("b", NULL), &err), NP_EINPUT);

@@ -118,10 +118,36 @@ START_TEST(test_fair_needs_equal_counts)
 {
     const struct np_stream_shape shape = {BLOCKS, 2, uneven};
     struct np_stream *stream = NULL;
+    char message[80];
     struct np_error err;
+    int block = 0;
+    while (uneven[block] == 1 || uneven[block] == 2)
+        block++;
+    snprintf(message, sizeof message, "sampler fair: block %d has %d candidates, a step 2 members",
+             block, uneven[block]);
     ck_assert_int_eq(np_stream_draw(&stream, &shape, NP_SAMPLER_FAIR, 1, 7, 0, &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, "sampler fair: block 0 has 1 candidates, a step 2 members");
+    ck_assert_str_eq(err.msg, message);
     ck_assert_ptr_null(stream);
+}
+END_TEST
+
+/* A block without a choice is everybody's. */
+START_TEST(test_fair_with_fixed_blocks)
+{
+    const int fixed[] = {3, 1, 3};
+    const struct np_stream_shape shape = {3, 3, fixed};
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
+    uint16_t choices[9];
+    for (int step = 0; step < 100; step++) {
+        unsigned seen[3] = {0, 0, 0};
+        next(stream, choices);
+        for (int i = 0; i < 9; i++)
+            seen[i % 3] |= 1u << choices[i];
+        ck_assert_uint_eq(seen[0], 7);
+        ck_assert_uint_eq(seen[1], 1);
+        ck_assert_uint_eq(seen[2], 7);
+    }
+    np_stream_close(stream);
 }
 END_TEST
 
@@ -378,6 +404,7 @@ int main(void)
     tcase_add_test(tcase, test_ranges);
     tcase_add_test(tcase, test_fair_takes_each_once);
     tcase_add_test(tcase, test_fair_needs_equal_counts);
+    tcase_add_test(tcase, test_fair_with_fixed_blocks);
     tcase_add_test(tcase, test_spread_is_a_reordering);
     tcase_add_test(tcase, test_spread_of_one_is_uniform);
     tcase_add_test(tcase, test_spread_shortens_the_chain);

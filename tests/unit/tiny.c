@@ -7,35 +7,19 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "tiny_recipes.h"
 
-/* Every candidate kind, dropout on, trained stem and head. */
-static const char recipe_text[] = "naspipe: recipe/1\n"
-                                  "seed: 11\n"
-                                  "data:\n"
-                                  "  train: {kind: bytes, files: [corpus.txt]}\n"
-                                  "space:\n"
-                                  "  input: {kind: tokens, vocab: 256, length: 12}\n"
-                                  "  width: 16\n"
-                                  "  blocks:\n"
-                                  "    - repeat: 6\n"
-                                  "      choices:\n"
-                                  "        - {op: mha, heads: 2, dropout: 0.1}\n"
-                                  "        - {op: ffn, ratio: 2, act: gelu, dropout: 0.1}\n"
-                                  "        - {op: ffn, ratio: 3, act: relu}\n"
-                                  "        - {op: glu, dropout: 0.2}\n"
-                                  "        - {op: conv1d, kernel: 3, dropout: 0.1}\n"
-                                  "        - {op: sepconv1d, kernel: 5, dropout: 0.1}\n"
-                                  "        - {op: lightconv, kernel: 4, heads: 4, dropout: 0.1}\n"
-                                  "        - {op: identity}\n"
-                                  "train:\n"
-                                  "  steps: 10\n"
-                                  "  batch: 8\n"
-                                  "  grain: 2\n"
-                                  "  optimizer: {kind: adamw, lr: 1.0e-2}\n"
-                                  "  loss: {kind: cross_entropy, label_smoothing: 0.1}\n";
+#define TEMPLATE "/tmp/np-tiny-XXXXXX"
 
-char tiny_directory[] = "/tmp/np-tiny-XXXXXX";
-char tiny_recipe[64];
+char tiny_directory[] = TEMPLATE;
+
+static const struct {
+    const char *name, *text;
+} recipes[] = {[TINY_TEXT] = {"recipe.yaml", tiny_text},
+               [TINY_IMAGES] = {"images.yaml", tiny_images},
+               [TINY_NORMS] = {"norms.yaml", tiny_norms},
+               [TINY_CELLS] = {"cells.yaml", tiny_cells},
+               [TINY_PAIRS] = {"pairs.yaml", tiny_pairs}};
 
 void tiny_must(enum np_status status, const struct np_error *err)
 {
@@ -50,16 +34,60 @@ void tiny_write(const char *path, const void *bytes, size_t count)
     ck_assert_int_eq(fclose(out), 0);
 }
 
+static const char *path_of(const char *name)
+{
+    static char path[96];
+    snprintf(path, sizeof path, "%s/%s", tiny_directory, name);
+    return path;
+}
+
+/* Images in which the class is to be seen: a bright row, in noise. */
+static void make_images(void)
+{
+    enum { COUNT = 60, HEIGHT = 9, WIDTH = 6, CLASSES = 5 };
+    unsigned char images[16 + COUNT * HEIGHT * WIDTH] = {0, 0, 8, 3,      0, 0, 0, COUNT,
+                                                         0, 0, 0, HEIGHT, 0, 0, 0, WIDTH};
+    unsigned char labels[8 + COUNT] = {0, 0, 8, 1, 0, 0, 0, COUNT};
+    for (int i = 0; i < COUNT; i++) {
+        labels[8 + i] = (unsigned char)(i * 3 % CLASSES);
+        for (int p = 0; p < HEIGHT * WIDTH; p++)
+            images[16 + i * HEIGHT * WIDTH + p] =
+                (unsigned char)((i * 31 + p * p * 7) % 120 +
+                                (p / WIDTH == 2 + labels[8 + i] ? 120 : 0));
+    }
+    tiny_write(path_of("images.idx"), images, sizeof images);
+    tiny_write(path_of("labels.idx"), labels, sizeof labels);
+}
+
+/* Targets are their sources backwards. */
+static void make_pairs(void)
+{
+    char text[2000];
+    size_t used = 0;
+    for (int i = 0; i < 60; i++) {
+        int length = 3 + i % 6;
+        for (int c = 0; c < length; c++)
+            text[used++] = (char)('a' + (i * 5 + c * c) % 26);
+        text[used++] = '\t';
+        for (int c = length - 1; c >= 0; c--)
+            text[used++] = (char)('a' + (i * 5 + c * c) % 26);
+        text[used++] = '\n';
+    }
+    tiny_write(path_of("pairs.tsv"), text, used);
+}
+
 void tiny_make_files(void)
 {
-    char path[64], text[4000];
+    char text[4000];
+    memcpy(tiny_directory, TEMPLATE, sizeof TEMPLATE); /* every test case makes its own */
     ck_assert_ptr_nonnull(mkdtemp(tiny_directory));
-    snprintf(tiny_recipe, sizeof tiny_recipe, "%s/recipe.yaml", tiny_directory);
-    tiny_write(tiny_recipe, recipe_text, strlen(recipe_text));
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        tiny_write(path_of(recipes[i].name), recipes[i].text, strlen(recipes[i].text));
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)('a' + (i * i / 7 + i) % 26);
-    snprintf(path, sizeof path, "%s/corpus.txt", tiny_directory);
-    tiny_write(path, text, sizeof text);
+    tiny_write(path_of("corpus.txt"), text, sizeof text);
+    make_images();
+    make_pairs();
 }
 
 void tiny_remove_files(void)
@@ -69,12 +97,13 @@ void tiny_remove_files(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-void tiny_open(struct tiny *t, const char *const *sets, size_t count)
+void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count)
 {
     memset(t, 0, sizeof *t);
-    tiny_must(np_recipe_read(&t->recipe, tiny_recipe, sets, count, &t->err), &t->err);
+    tiny_must(np_recipe_read(&t->recipe, path_of(recipes[kind].name), sets, count, &t->err),
+              &t->err);
     tiny_must(np_supernet_init(&t->net, &t->recipe, &t->err), &t->err);
-    tiny_must(np_corpus_open(&t->corpus, &t->recipe, &t->recipe.train_data, &t->err), &t->err);
+    tiny_must(np_data_open(&t->data, &t->recipe, &t->recipe.train_data, &t->err), &t->err);
     tiny_must(np_alloc(&t->candidates, (size_t)t->recipe.block_count, sizeof(int), &t->err),
               &t->err);
     for (int b = 0; b < t->recipe.block_count; b++)
@@ -84,7 +113,7 @@ void tiny_open(struct tiny *t, const char *const *sets, size_t count)
 void tiny_close(struct tiny *t)
 {
     free(t->candidates);
-    np_corpus_close(t->corpus);
+    np_data_close(t->data);
     np_supernet_clear(&t->net);
     np_recipe_clear(&t->recipe);
 }

@@ -1,10 +1,10 @@
-/* A tiny supernet with every kind of candidate, on a made-up text: for tests of whole runs.
+/* Tiny supernets, with every kind of candidate, on made-up data: for tests of whole runs.
  *
  * tiny_make_files and tiny_remove_files are an unchecked fixture; everything else asserts. */
 #ifndef NP_TEST_TINY_H
 #define NP_TEST_TINY_H
 
-#include "data/corpus.h"
+#include "data/data.h"
 #include "plan/partition.h"
 #include "space/sampler.h"
 
@@ -12,12 +12,20 @@
 #define TINY_MEMBERS 8
 
 extern char tiny_directory[];
-extern char tiny_recipe[];
+
+enum tiny_kind {
+    TINY_TEXT,
+    TINY_IMAGES, /* batch norm: one micro-batch */
+    TINY_NORMS,  /* images with other norms */
+    TINY_CELLS,
+    TINY_PAIRS,
+    TINY_KINDS
+};
 
 struct tiny {
     struct np_recipe recipe;
     struct np_supernet net;
-    struct np_corpus *corpus;
+    struct np_data *data;
     int *candidates;
     struct np_error err;
 };
@@ -34,8 +42,8 @@ void tiny_remove_files(void);
 void tiny_must(enum np_status status, const struct np_error *err);
 void tiny_write(const char *path, const void *bytes, size_t count);
 
-/* Opens the recipe with `count` overrides. */
-void tiny_open(struct tiny *t, const char *const *sets, size_t count);
+/* Opens a recipe with `count` overrides. */
+void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count);
 void tiny_close(struct tiny *t);
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape);
 /* The recipe's stream from a step on. */

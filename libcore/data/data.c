@@ -1,0 +1,210 @@
+#include "data/data.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/format.h"
+
+/* 4-byte words of a sample in each array of a batch. */
+struct sizes {
+    size_t images, tokens, source, targets;
+};
+
+struct np_data {
+    const struct np_format *format;
+    void *reader;
+    int path_count;
+    char **paths;
+    struct sizes sizes;
+    uint64_t from, count; /* the part */
+    uint64_t places;      /* where in it a sample may begin */
+    bool augment;         /* training batches */
+    struct np_digest digest;
+};
+
+static struct sizes sample_sizes(const struct np_recipe *recipe)
+{
+    size_t length = (size_t)recipe->length, source_length = (size_t)recipe->source_length;
+    struct sizes sizes = {.tokens = length, .targets = length};
+    if (recipe->input == NP_INPUT_IMAGES)
+        sizes = (struct sizes){.images = (size_t)recipe->height * (size_t)recipe->image_width *
+                                         (size_t)recipe->channels,
+                               .targets = 1};
+    else if (recipe->input == NP_INPUT_PAIRS)
+        sizes.source = source_length;
+    return sizes;
+}
+
+size_t np_batch_targets(const struct np_recipe *recipe)
+{
+    return sample_sizes(recipe).targets;
+}
+
+/* The next array of `words` words, if there are any; each begins on a cache line if the slab does. */
+static void *carve(size_t *used, size_t words, float *slab)
+{
+    enum { LINE = NP_ALIGN / sizeof(float) };
+    void *at = slab && words ? slab + *used : NULL;
+    *used += (words + LINE - 1) / LINE * LINE;
+    return at;
+}
+
+size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size_t samples,
+                    bool inputs, bool targets, float *slab)
+{
+    struct sizes sizes = sample_sizes(recipe);
+    size_t used = 0;
+    *batch = (struct np_batch){0};
+    if (inputs) {
+        batch->images = carve(&used, samples * sizes.images, slab);
+        batch->tokens = carve(&used, samples * sizes.tokens, slab);
+        batch->source = carve(&used, samples * sizes.source, slab);
+    }
+    if (targets)
+        batch->targets = carve(&used, samples * sizes.targets, slab);
+    return used;
+}
+
+static const struct np_format *format_of(enum np_data_kind kind)
+{
+    switch (kind) {
+    case NP_DATA_PAIRS:
+        return &np_format_pairs;
+    case NP_DATA_IDX:
+    case NP_DATA_CIFAR10:
+        return &np_format_images;
+    default:
+        return &np_format_corpus;
+    }
+}
+
+static enum np_status locate(char **out, const char *directory, const char *name,
+                             struct np_error *err)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    enum np_status status;
+    if (name[0] == '/')
+        return np_strdup(out, name, err);
+    NP_TRY(np_alloc(out, size, 1, err));
+    snprintf(*out, size, "%s/%s", directory, name);
+out:
+    return status;
+}
+
+static enum np_status locate_files(struct np_data *data, const struct np_recipe *recipe,
+                                   const struct np_data_spec *spec, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_zalloc(&data->paths, (size_t)spec->file_count, sizeof *data->paths, err));
+    for (int i = 0; i < spec->file_count; i++) {
+        NP_TRY(locate(&data->paths[i], recipe->directory, spec->files[i], err));
+        data->path_count++;
+    }
+out:
+    return status;
+}
+
+/* A sample of tokens is a window of T + 1 of them; others are items by themselves. */
+static enum np_status cut_part(struct np_data *data, const struct np_recipe *recipe,
+                               const struct np_data_spec *spec, uint64_t all, struct np_error *err)
+{
+    uint64_t beyond = recipe->input == NP_INPUT_TOKENS ? (uint64_t)recipe->length : 0;
+    data->from = (uint64_t)(spec->part[0] * (double)all);
+    data->count = (uint64_t)(spec->part[1] * (double)all) - data->from;
+    if (data->count > beyond) {
+        data->places = data->count - beyond;
+        return NP_OK;
+    }
+    return np_fail(
+        err, NP_EINPUT, "'%s'%s: %llu %s in the part, a sample needs %llu",
+        np_text_safe(data->paths[0]).s, data->path_count > 1 ? " and the files after it" : "",
+        (unsigned long long)data->count, data->format->items, (unsigned long long)beyond + 1);
+}
+
+enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
+                            const struct np_data_spec *spec, struct np_error *err)
+{
+    struct np_sha256 sha = {0};
+    struct np_data *data = NULL;
+    uint64_t all = 0;
+    enum np_status status;
+    assert(spec->given);
+    NP_TRY(np_zalloc(&data, 1, sizeof *data, err));
+    data->format = format_of(spec->kind);
+    data->sizes = sample_sizes(recipe);
+    data->augment = spec->crop > 0 || spec->flip;
+    NP_TRY(locate_files(data, recipe, spec, err));
+    NP_TRY(data->format->open(&data->reader, &all, data->paths, recipe, spec, err));
+    NP_TRY(cut_part(data, recipe, spec, all, err));
+    NP_TRY(np_sha256_begin(&sha, err));
+    NP_TRY(data->format->digest(data->reader, &sha, data->from, data->count, err));
+    NP_TRY(np_sha256_end(&sha, &data->digest, err));
+    *out = data;
+    data = NULL;
+out:
+    np_sha256_clear(&sha);
+    np_data_close(data);
+    return status;
+}
+
+void np_data_close(struct np_data *data)
+{
+    if (!data)
+        return;
+    if (data->reader)
+        data->format->close(data->reader);
+    for (int i = 0; i < data->path_count; i++)
+        free(data->paths[i]);
+    free(data->paths);
+    free(data);
+}
+
+const struct np_digest *np_data_digest(const struct np_data *data)
+{
+    return &data->digest;
+}
+
+uint64_t np_data_count(const struct np_data *data)
+{
+    return data->count;
+}
+
+/* Sample `place` of the part as sample i of the batch. */
+static void read_sample(const struct np_data *data, const struct np_batch *batch, size_t i,
+                        uint64_t place, const struct np_philox *augment)
+{
+    const struct sizes *sizes = &data->sizes;
+    const struct np_batch sample = {
+        .images = batch->images ? batch->images + i * sizes->images : NULL,
+        .tokens = batch->tokens ? batch->tokens + i * sizes->tokens : NULL,
+        .source = batch->source ? batch->source + i * sizes->source : NULL,
+        .targets = batch->targets ? batch->targets + i * sizes->targets : NULL,
+    };
+    data->format->read(data->reader, &sample, data->from + place, augment);
+}
+
+void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
+                   uint64_t step, uint32_t member, size_t first, size_t samples)
+{
+    struct np_draw_key key = np_draw_key(seed, NP_DRAW_BATCH, member, 0, 0);
+    struct np_draw_key augment_key = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, 0);
+    for (size_t i = 0; i < samples; i++) {
+        struct np_philox augment = np_draw(augment_key, step, first + i);
+        uint64_t place = np_philox_below(np_draw(key, step, first + i), data->places);
+        read_sample(data, batch, i, place, data->augment ? &augment : NULL);
+    }
+}
+
+void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t index,
+                        size_t samples, uint64_t total)
+{
+    for (size_t i = 0; i < samples; i++) {
+        unsigned __int128 number = index * samples + i;
+        assert(number < total);
+        read_sample(data, batch, i, (uint64_t)(data->places * number / total), NULL);
+    }
+}

@@ -1,0 +1,1 @@
+#include "num/attention_simd.h"

@@ -1,0 +1,1 @@
+#include "num/conv_simd.h"

@@ -1,0 +1,301 @@
+/* Body of conv_<isa>.c: convolutions as products whose left operand, the matrix [positions][taps x
+ * channels] of what the windows see, is never built (num/image_rows.h). The gradient of the input
+ * is, for each residue of positions modulo the stride, a convolution of dy by some of the taps, in
+ * reverse; that of the weights is the product with the transposed matrix (num/image_lines.h).
+ */
+#ifndef NP_NUM_CONV_SIMD_H
+#define NP_NUM_CONV_SIMD_H
+
+#include <string.h>
+
+#include "num/backend.h"
+#include "num/grid.h"
+#include "num/image_lines.h"
+#include "num/image_rows.h"
+#include "num/product_simd.h"
+
+/* Columns of the right operand follow each other: weights of the forward, or dy. */
+struct plain_right {
+    struct right base;
+    const float *b;
+};
+
+static void pack_plain(const struct right *right, float *dst, size_t sliver, struct np_share inner,
+                       struct np_share cols)
+{
+    const float *b = ((const struct plain_right *)right)->b + inner.begin * right->ld;
+    NP_SIMD(np_gemm_pack_b)
+    (dst, sliver, b + cols.begin, right->ld, false, np_share_count(inner), np_share_count(cols));
+}
+
+/* Weights of the input's gradient: inner index (tap, co), column ci. */
+struct turned_right {
+    struct right base;
+    const float *w;                /* of the last tap, which comes first */
+    size_t across, back_h, back_w; /* taps across; floats back to the next tap down, across */
+    size_t channels;               /* of co in this group */
+};
+
+static void pack_turned(const struct right *right, float *dst, size_t sliver, struct np_share inner,
+                        struct np_share cols)
+{
+    const struct turned_right *b = (const struct turned_right *)right;
+    for (size_t q = inner.begin, count; q < inner.end; q += count) {
+        size_t tap = q / b->channels, co = q % b->channels;
+        const float *w = b->w - tap / b->across * b->back_h - tap % b->across * b->back_w;
+        count = np_min(b->channels - co, inner.end - q);
+        NP_SIMD(np_gemm_pack_b)
+        (dst + (q - inner.begin) * NR, sliver, w + cols.begin * right->ld + co, right->ld, true,
+         count, np_share_count(cols));
+    }
+}
+
+/* Channels of a group on both sides. */
+struct group {
+    size_t in, out, in_first, out_first;
+};
+
+static struct group group_at(const struct np_conv *v, size_t number)
+{
+    struct group g = {v->in_channels / v->groups, v->out_channels / v->groups, 0, 0};
+    g.in_first = number * g.in;
+    g.out_first = number * g.out;
+    return g;
+}
+
+/* A convolution that is the product of matrices as they lie there. */
+static bool is_matmul(const struct np_conv *v)
+{
+    const struct np_window *w = &v->window;
+    return v->groups == 1 && w->kernel_height == 1 && w->kernel_width == 1 &&
+           w->stride_height == 1 && w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 &&
+           v->in_height == v->out_height && v->in_width == v->out_width;
+}
+
+/* The epilogue of the columns from `first`. */
+static struct np_epilogue epilogue_from(struct np_epilogue e, size_t first)
+{
+    e.bias = e.bias ? e.bias + first : NULL;
+    e.before = e.before ? e.before + first : NULL;
+    e.residual = e.residual ? e.residual + first : NULL;
+    e.kept = e.kept ? e.kept + first : NULL;
+    return e;
+}
+
+/* What the products of one member have in common. */
+static struct product start(const struct np_team *team, const struct np_grid *grid)
+{
+    float *scratch = team->scratch;
+    struct product p = {.rows = grid->rows, .cols = grid->cols};
+    p.packed = scratch;
+    p.sums = scratch + NP_GEMM_B + NP_GEMM_A;
+    return p;
+}
+
+static struct axis forward_axis(size_t out, size_t in, int stride, int taps, int dilation, int pad)
+{
+    return (struct axis){out, in, (size_t)stride, (size_t)dilation, (size_t)taps, -pad, 0, 1, out};
+}
+
+static struct axis forward_height(const struct np_conv *v)
+{
+    const struct np_window *w = &v->window;
+    return forward_axis(v->out_height, v->in_height, w->stride_height, w->kernel_height,
+                        w->dilation, w->pad_top);
+}
+
+static struct axis forward_width(const struct np_conv *v)
+{
+    const struct np_window *w = &v->window;
+    return forward_axis(v->out_width, v->in_width, w->stride_width, w->kernel_width, w->dilation,
+                        w->pad_left);
+}
+
+/* The product of image rows, whose image and axes are known, and b, [columns of a][n]. */
+static bool multiply_rows(struct np_team *team, struct image_rows *a, struct right *b, size_t n,
+                          const struct product *c)
+{
+    struct np_grid grid = np_grid_share(team, a->samples * a->h.out * a->w.out, n, NR);
+    struct product p = start(team, &grid);
+    a->base = (struct left){rows_end, find_image_rows, next_column, NULL};
+    if (a->w.stride * a->ld % NP_GEMM_ALIASES == 0)
+        a->copy = (float *)team->scratch + NP_GEMM_B;
+    p.rows = rows_share(a, &grid.down);
+    p.k = a->h.taps * a->w.taps * a->channels;
+    p.a = &a->base;
+    p.b = b;
+    p.place = place_rows;
+    p.c = c->c;
+    p.ldc = c->ldc;
+    p.epilogue = c->epilogue;
+    if (np_share_count(p.rows) > NP_GEMM_DIRECT)
+        b->direct = NULL;
+    return run_product(&p);
+}
+
+static bool conv_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+{
+    struct image_rows a = {.x = v->x + g->in_first, .ld = v->ldx, .channels = g->in};
+    struct plain_right b = {{pack_plain, v->w + g->out_first, v->out_channels}, NULL};
+    struct product c = {.c = v->out + g->out_first, .ldc = v->ldy};
+    a.samples = v->samples;
+    a.h = forward_height(v);
+    a.w = forward_width(v);
+    b.b = b.base.direct;
+    c.epilogue = epilogue_from(v->epilogue, g->out_first);
+    return multiply_rows(team, &a, &b.base, g->out, &c);
+}
+
+bool NP_SIMD(np_conv)(struct np_team *team, const struct np_conv *v)
+{
+    bool finite = true;
+    if (is_matmul(v)) {
+        struct np_matmul mm = {.n = v->out_channels, .k = v->in_channels, .a = v->x, .b = v->w};
+        mm.m = v->samples * v->out_height * v->out_width;
+        mm.c = v->out;
+        mm.lda = v->ldx;
+        mm.ldb = v->out_channels;
+        mm.ldc = v->ldy;
+        mm.epilogue = v->epilogue;
+        return NP_SIMD(np_matmul)(team, &mm);
+    }
+    for (size_t i = 0; i < v->groups; i++) {
+        struct group g = group_at(v, i);
+        finite = conv_group(team, v, &g) && finite;
+    }
+    return finite;
+}
+
+/* Input positions first, first + stride, ... of one dimension and the taps that reach them, in
+ * descending order: last, last - step, ... */
+struct residue {
+    struct axis axis;
+    size_t last, step;
+};
+
+static struct residue residue_at(size_t first, size_t in, size_t out, int stride, int taps,
+                                 int dilation, int pad)
+{
+    struct residue r = {.step = 1};
+    ptrdiff_t at = (ptrdiff_t)first + pad;
+    size_t apart = (size_t)stride, wide = (size_t)dilation;
+    while (r.step * wide % apart != 0)
+        r.step++;
+    r.axis = (struct axis){.out = (in - first + apart - 1) / apart, .in = out, .stride = 1};
+    r.axis.spacing = r.step * wide / apart;
+    r.axis.place = first;
+    r.axis.step = apart;
+    r.axis.places = in;
+    for (int k = 0; k < taps; k++)
+        if ((at - (ptrdiff_t)k * dilation) % stride == 0) {
+            r.last = (size_t)k;
+            r.axis.taps++;
+        }
+    r.axis.first = (at - (ptrdiff_t)(r.last * wide)) / stride;
+    return r;
+}
+
+static bool grad_residue(struct np_team *team, const struct np_conv *v, const struct group *g,
+                         const struct residue *h, const struct residue *w)
+{
+    struct image_rows a = {.x = v->dy + g->out_first, .ld = v->ldy, .channels = g->out};
+    struct turned_right b = {{.pack = pack_turned, .ld = v->out_channels}, .channels = g->out};
+    struct product c = {.c = v->out + g->in_first, .ldc = v->ldx};
+    size_t tap = g->in * v->out_channels, wide = (size_t)v->window.kernel_width;
+    a.samples = v->samples;
+    a.h = h->axis;
+    a.w = w->axis;
+    b.w = v->w + (h->last * wide + w->last) * tap + g->out_first;
+    b.across = w->axis.taps;
+    b.back_h = h->step * wide * tap;
+    b.back_w = w->step * tap;
+    c.epilogue = epilogue_from(v->epilogue, g->in_first);
+    return multiply_rows(team, &a, &b.base, g->in, &c);
+}
+
+static bool grad_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+{
+    const struct np_window *win = &v->window;
+    size_t high = np_min((size_t)win->stride_height, v->in_height);
+    size_t wide = np_min((size_t)win->stride_width, v->in_width);
+    bool finite = true;
+    for (size_t i = 0; i < high; i++)
+        for (size_t j = 0; j < wide; j++) {
+            struct residue h = residue_at(i, v->in_height, v->out_height, win->stride_height,
+                                          win->kernel_height, win->dilation, win->pad_top);
+            struct residue w = residue_at(j, v->in_width, v->out_width, win->stride_width,
+                                          win->kernel_width, win->dilation, win->pad_left);
+            finite = grad_residue(team, v, g, &h, &w) && finite;
+        }
+    return finite;
+}
+
+bool NP_SIMD(np_conv_grad)(struct np_team *team, const struct np_conv *v)
+{
+    bool finite = true;
+    if (is_matmul(v)) {
+        struct np_matmul mm = {.n = v->in_channels, .k = v->out_channels, .a = v->dy, .b = v->w};
+        mm.m = v->samples * v->in_height * v->in_width;
+        mm.c = v->out;
+        mm.lda = v->ldy;
+        mm.ldb = v->out_channels;
+        mm.b_trans = true;
+        mm.ldc = v->ldx;
+        mm.epilogue = v->epilogue;
+        return NP_SIMD(np_matmul)(team, &mm);
+    }
+    for (size_t i = 0; i < v->groups; i++) {
+        struct group g = group_at(v, i);
+        finite = grad_group(team, v, &g) && finite;
+    }
+    return finite;
+}
+
+static bool grad_weight_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+{
+    struct image_lines a = {.x = v->x + g->in_first, .ld = v->ldx, .channels = g->in};
+    struct plain_right b = {{pack_plain, v->dy + g->out_first, v->ldy}, NULL};
+    size_t image = v->out_height * v->out_width;
+    a.base = (struct left){tap_end, find_lines, next_seeing, row_at};
+    a.h = forward_height(v);
+    a.w = forward_width(v);
+    struct np_grid grid = np_grid_share(team, a.h.taps * a.w.taps * g->in, g->out, NR);
+    struct product p = start(team, &grid);
+    p.k = v->samples * image;
+    p.grain = v->grain * image;
+    p.a_trans = true;
+    p.accumulate = v->accumulate;
+    p.a = &a.base;
+    p.b = &b.base;
+    p.c = v->out + g->out_first;
+    p.ldc = v->out_channels;
+    b.b = b.base.direct;
+    if (np_share_count(p.rows) > NP_GEMM_DIRECT)
+        b.base.direct = NULL;
+    return run_product(&p);
+}
+
+bool NP_SIMD(np_conv_grad_weight)(struct np_team *team, const struct np_conv *v)
+{
+    bool finite = true;
+    if (is_matmul(v)) {
+        struct np_matmul mm = {.m = v->in_channels, .n = v->out_channels, .a = v->x, .b = v->dy};
+        size_t image = v->out_height * v->out_width;
+        mm.k = v->samples * image;
+        mm.grain = v->grain * image;
+        mm.c = v->out;
+        mm.lda = v->ldx;
+        mm.a_trans = true;
+        mm.ldb = v->ldy;
+        mm.ldc = v->out_channels;
+        mm.accumulate = v->accumulate;
+        return NP_SIMD(np_matmul)(team, &mm);
+    }
+    for (size_t i = 0; i < v->groups; i++) {
+        struct group g = group_at(v, i);
+        finite = grad_weight_group(team, v, &g) && finite;
+    }
+    return finite;
+}
+
+#endif

@@ -1,0 +1,1 @@
+#include "num/gemm_simd.h"

@@ -1,0 +1,4 @@
+/* The NEON backend. */
+#include "num/kernels_simd.h"
+
+NP_TABLE(neon);

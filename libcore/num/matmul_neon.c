@@ -1,0 +1,1 @@
+#include "num/matmul_simd.h"

@@ -1,0 +1,60 @@
+/* One element of an optimizer's update, as num/kernels.h puts it: the scalar backend's, and where the
+ * others' vectors end.
+ */
+#ifndef NP_NUM_OPTIMIZER_ELEMENT_H
+#define NP_NUM_OPTIMIZER_ELEMENT_H
+
+#include <math.h>
+
+#include "num/elementary.h"
+#include "num/loops.h"
+
+/* What an update carries from element to element. */
+struct tally {
+    uint64_t sum; /* fingerprint of what was written */
+    bool finite;
+};
+
+static inline void write_element(float *x, size_t i, float value, uint64_t address, struct tally *t)
+{
+    x[i] = np_flushf(value);
+    t->sum += np_fingerprint_mix(address + i, np_float_bits(x[i]));
+    if (!np_is_finite(x[i]))
+        t->finite = false;
+}
+
+/* The gradient as the update sees it. */
+static inline float clip_element(const struct np_update *u, size_t i, struct tally *t)
+{
+    float g = u->g[i] * u->scale;
+    if (!np_is_finite(u->g[i]))
+        t->finite = false;
+    g = g < -u->limit ? -u->limit : g;
+    g = g > u->limit ? u->limit : g;
+    return np_flushf(g);
+}
+
+static inline void adamw_element(const struct np_update *u, size_t i, struct tally *t)
+{
+    float g = clip_element(u, i, t), w = u->w[i], direction;
+    float m = fmaf(u->beta1, u->m[i], (1.0f - u->beta1) * g);
+    float v = fmaf(u->beta2, u->v[i], (1.0f - u->beta2) * (g * g));
+    write_element(u->m, i, m, u->address + u->count, t);
+    write_element(u->v, i, v, u->address + 2 * u->count, t);
+    direction = (u->m[i] * u->c1) / (sqrtf(u->v[i] * u->c2) + u->eps);
+    w = fmaf(-u->lr, direction, fmaf(-(u->lr * u->decay), w, w));
+    write_element(u->w, i, w, u->address, t);
+}
+
+static inline void sgd_element(const struct np_update *u, size_t i, struct tally *t)
+{
+    float g = fmaf(u->decay, u->w[i], clip_element(u, i, t));
+    if (u->m) {
+        float m = fmaf(u->momentum, u->m[i], g);
+        write_element(u->m, i, m, u->address + u->count, t);
+        g = u->nesterov ? fmaf(u->momentum, u->m[i], g) : u->m[i];
+    }
+    write_element(u->w, i, fmaf(-u->lr, g, u->w[i]), u->address, t);
+}
+
+#endif

@@ -1,0 +1,230 @@
+/* One member's part of a matrix product, a part of matmul_simd.h and conv_simd.h.
+ *
+ * The operands are given by functions: the left one is a stored matrix, or its transpose, whose rows
+ * are found one by one (or made, in scratch) and are contiguous in runs; the right one is packed, or
+ * read in place. Columns of C are worked off in blocks whose panel of B stays in the second cache.
+ * Where the panels of all inner indices fit the scratch they are packed once and rows are finished
+ * block by block; else one panel comes after the other and sums wait in C. They cannot wait there if
+ * C holds the residual that is added in the end.
+ */
+#ifndef NP_NUM_PRODUCT_SIMD_H
+#define NP_NUM_PRODUCT_SIMD_H
+
+#include "num/chunk.h"
+#include "num/gemm.h"
+#include "num/grid.h"
+#include "num/simd.h"
+
+#define NR (2 * NP_VW)
+#define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
+
+_Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
+_Static_assert(NP_GEMM_ROWS *(NP_KC + NP_GEMM_PAD) <= NP_GEMM_A &&
+                   NP_KC * (NP_GEMM_ROWS + NP_GEMM_PAD) <= NP_GEMM_A,
+               "a copied block of A fits the scratch");
+
+/* The left operand, or its transpose, as a matrix whose rows are found one by one: those of op(A)
+ * or, transposed, its inner indices. Inner indices may be left out. */
+struct left {
+    /* Where rows of C that begin there and are worked on together end; what follows is about
+     * them. */
+    size_t (*end)(struct left *, size_t begin, size_t end);
+    /* Pointers to the rows (or to inner indices, left out or not), of which the others are read. */
+    const float *const *(*find)(struct left *, struct np_share rows, struct np_share inner);
+    /* The first inner index from `index` that is not left out (SIZE_MAX: none), how many follow it
+     * in memory, and where it is from the pointers to rows. */
+    size_t (*next)(const struct left *, size_t index, size_t *count, size_t *at);
+    /* Where a row of C is from the pointers to inner indices. */
+    size_t (*row_at)(const struct left *, size_t row);
+};
+
+struct right {
+    /* Packs inner indices and columns as np_gemm_pack_b does. */
+    void (*pack)(const struct right *, float *dst, size_t sliver, struct np_share inner,
+                 struct np_share cols);
+    const float *direct; /* if not NULL, read in place: [k][n], rows ld floats apart */
+    size_t ld;
+};
+
+struct product {
+    struct np_share rows, cols; /* of C */
+    size_t k, grain;
+    bool a_trans, accumulate;
+    struct left *a;
+    const struct right *b;
+    float *c;
+    size_t ldc;
+    void (*place)(const struct left *, size_t *row, struct np_share rows); /* NULL: in order */
+    struct np_epilogue epilogue;
+    float *packed, *sums; /* NP_GEMM_B, NP_GEMM_C floats */
+};
+
+/* What is fixed while columns `cols` are worked on. */
+struct pass {
+    struct np_share cols;
+    size_t packed_width; /* of B, in whole slivers */
+    bool whole;          /* all panels of B are packed */
+    bool aside;          /* sums wait in p->sums */
+};
+
+/* Inner indices that are worked on together. */
+struct panel {
+    struct np_share inner;
+    size_t step; /* chunks */
+    const float *b;
+};
+
+/* The stretches of a panel for the current rows. */
+static size_t cut_panel(const struct product *p, const struct panel *panel,
+                        struct np_stretch *stretch)
+{
+    struct np_share inner = panel->inner;
+    size_t count = 0, begin = inner.begin;
+    do {
+        size_t end = np_min(begin + panel->step, inner.end), chunk = count, run, at;
+        for (size_t q = begin; q < end; q += run) {
+            q = p->a->next(p->a, q, &run, &at);
+            if (q >= end)
+                break;
+            run = np_min(run, end - q);
+            stretch[count++] = (struct np_stretch){q - inner.begin, run, at, false};
+        }
+        if (count == chunk)
+            stretch[count++] = (struct np_stretch){0, 0, 0, false};
+        stretch[count - 1].ends = true;
+        begin = end;
+    } while (begin < inner.end);
+    return count;
+}
+
+/* The rows of C from `begin` that are worked on together. */
+static struct np_share next_rows(const struct product *p, size_t begin)
+{
+    size_t count = p->a->end(p->a, begin, p->rows.end) - begin;
+    size_t parts = (count + NP_GEMM_ROWS - 1) / NP_GEMM_ROWS;
+    return (struct np_share){begin, begin + (count + parts - 1) / parts};
+}
+
+/* One panel of a block of rows. */
+static bool run_block(const struct product *p, const struct pass *pass, const struct panel *panel,
+                      struct np_share rows)
+{
+    float *c[NP_GEMM_ROWS];
+    size_t row[NP_GEMM_ROWS];
+    struct np_stretch stretch[NP_KC];
+    const struct np_epilogue *e = &p->epilogue;
+    struct np_finish finish = {e, p->c, p->ldc, pass->cols.begin, row, false};
+    struct np_tiles t = {.m = np_share_count(rows), .n = np_share_count(pass->cols), .c = c};
+    bool last = panel->inner.end == p->k;
+
+    t.a = p->a->find(p->a, rows, panel->inner);
+    t.a_trans = p->a_trans;
+    t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
+    t.stretch = stretch;
+    t.stretches = cut_panel(p, panel, stretch);
+    t.b = t.tail = panel->b;
+    t.b_step = NR;
+    t.sliver = np_share_count(panel->inner) * NR;
+    if (p->b->direct) {
+        t.b = p->b->direct + panel->inner.begin * p->b->ld + pass->cols.begin;
+        t.b_step = p->b->ld;
+        t.sliver = NR;
+    } else {
+        t.tail = NULL;
+    }
+    if (p->place)
+        p->place(p->a, row, rows);
+    else
+        for (size_t i = 0; i < t.m; i++)
+            row[i] = rows.begin + i;
+    for (size_t i = 0; i < t.m; i++)
+        c[i] = pass->aside ? p->sums + i * t.n : p->c + row[i] * p->ldc + pass->cols.begin;
+    t.first = panel->inner.begin == 0 && !p->accumulate;
+    finish.plain = !pass->aside && !e->before && !e->residual && e->act == NP_ACT_NONE;
+    t.finish = last ? &finish : NULL;
+    return NP_SIMD(np_gemm_tiles)(&t);
+}
+
+/* The panel that begins at inner index `begin`; packs it unless it is packed. */
+static struct panel next_panel(const struct product *p, const struct pass *pass, size_t begin,
+                               bool pack)
+{
+    struct panel panel = {.inner = {begin, 0}};
+    struct np_share cols = pass->cols;
+    float *b = p->packed + (pass->whole ? begin * pass->packed_width : 0);
+    panel.inner.end = np_panel_end(begin, p->k, p->grain, &panel.step);
+    panel.b = b;
+    if (p->b->direct)
+        cols.begin = cols.end - np_share_count(cols) % NR;
+    if (pack && np_share_count(cols) > 0)
+        p->b->pack(p->b, b, np_share_count(panel.inner) * NR, panel.inner, cols);
+    return panel;
+}
+
+/* Block after block of rows, each with all its panels. */
+static bool run_blocks(const struct product *p, const struct pass *pass)
+{
+    bool finite = true;
+    for (size_t i = p->rows.begin; i < p->rows.end;) {
+        struct np_share rows = next_rows(p, i);
+        size_t k = 0;
+        do {
+            bool pack = !pass->whole || i == p->rows.begin;
+            struct panel panel = next_panel(p, pass, k, pack);
+            finite = run_block(p, pass, &panel, rows) && finite;
+            k = panel.inner.end;
+        } while (k < p->k);
+        i = rows.end;
+    }
+    return finite;
+}
+
+/* Panel after panel, each with all blocks of rows. */
+static bool run_panels(const struct product *p, const struct pass *pass)
+{
+    bool finite = true;
+    size_t k = 0;
+    do {
+        struct panel panel = next_panel(p, pass, k, true);
+        for (size_t i = p->rows.begin; i < p->rows.end;) {
+            struct np_share rows = next_rows(p, i);
+            finite = run_block(p, pass, &panel, rows) && finite;
+            i = rows.end;
+        }
+        k = panel.inner.end;
+    } while (k < p->k);
+    return finite;
+}
+
+/* Whether the sums of an element pass through memory more than once before they are finished. */
+static bool has_chunks(const struct product *p)
+{
+    return np_chunk_end(0, p->k, p->grain) < p->k;
+}
+
+/* False if an element is not finite. */
+static bool run_product(const struct product *p)
+{
+    bool finite = true;
+    size_t count = np_share_count(p->cols), width = NP_GEMM_NC;
+    struct pass pass = {.whole = true};
+    if (np_share_count(p->rows) == 0 || count == 0)
+        return true;
+    pass.aside = p->epilogue.residual == p->c && has_chunks(p);
+    if (np_min((count + NR - 1) / NR * NR, width) * p->k > NP_GEMM_B) {
+        size_t fits = NP_GEMM_B / p->k / NR * NR;
+        pass.whole = fits >= NARROW && !p->a_trans;
+        width = pass.whole ? fits : width;
+    }
+    size_t parts = (count + width - 1) / width;
+    width = ((count + parts - 1) / parts + NR - 1) / NR * NR;
+    for (size_t j = p->cols.begin; j < p->cols.end; j = pass.cols.end) {
+        pass.cols = (struct np_share){j, np_min(j + width, p->cols.end)};
+        pass.packed_width = p->b->direct ? NR : (np_share_count(pass.cols) + NR - 1) / NR * NR;
+        bool blocks = pass.aside || (pass.whole && !p->a_trans);
+        finite = (blocks ? run_blocks(p, &pass) : run_panels(p, &pass)) && finite;
+    }
+    return finite;
+}
+
+#endif

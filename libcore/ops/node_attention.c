@@ -1,0 +1,65 @@
+/* Multi-head attention, of a value to itself or to another one. */
+#include "ops/node.h"
+
+/* saved: two numbers a query and head */
+static void attention_parts(struct np_node_parts *parts, const struct np_program *program,
+                            const struct np_node *node, size_t samples)
+{
+    parts->saved = samples * np_shape_rows(program->values[node->out]) * (size_t)node->heads * 2;
+}
+
+static bool is_self(const struct np_node *node)
+{
+    return node->in[0] == node->in[1];
+}
+
+static struct np_attention attention_of(const struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t width = np_pass_channels(pass, node->out);
+    const float *q = np_pass_value(pass, node->in[0]);
+    const float *k = is_self(node) ? q + width : np_pass_value(pass, node->in[1]);
+    return (struct np_attention){.samples = pass->call->samples,
+                                 .queries = np_pass_positions(pass, node->in[0]),
+                                 .keys = np_pass_positions(pass, node->in[1]),
+                                 .width = width,
+                                 .heads = (size_t)node->heads,
+                                 .causal = node->causal,
+                                 .q = q,
+                                 .k = k,
+                                 .v = k + width,
+                                 .ldq = np_pass_ld(pass, node->in[0]),
+                                 .ldk = np_pass_ld(pass, node->in[1])};
+}
+
+static bool attention_forward(struct np_pass *pass, int i)
+{
+    struct np_attention attention = attention_of(pass, i);
+    pass->kernels->attention(pass->team, np_pass_value(pass, np_pass_node(pass, i)->out),
+                             np_pass_saved(pass, i), &attention);
+    return true;
+}
+
+static bool attention_backward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    struct np_attention attention = attention_of(pass, i);
+    struct np_sink q, k;
+    float *dq, *dk;
+    bool finite;
+    if (!np_pass_sink(pass, &q, i, 0) || (!is_self(node) && !np_pass_sink(pass, &k, i, 1)))
+        return true;
+    dq = np_sink_start(&q);
+    dk = is_self(node) ? dq + attention.width : np_sink_start(&k);
+    pass->kernels->attention_grad(pass->team, dq, dk, dk + attention.width, np_pass_dy(pass, i),
+                                  np_pass_saved(pass, i), &attention);
+    finite = np_sink_finish(pass, &q);
+    return (is_self(node) || np_sink_finish(pass, &k)) && finite;
+}
+
+const struct np_node_ops np_node_attention = {.forward = attention_forward,
+                                              .backward = attention_backward,
+                                              .parts = attention_parts,
+                                              .gives = NP_IN0 | NP_IN1,
+                                              .reads = NP_IN0 | NP_IN1,
+                                              .silent = true};

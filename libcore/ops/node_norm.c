@@ -1,0 +1,199 @@
+/* Layer norm, whose statistics belong to rows, and batch norm, whose statistics belong to the
+ * channels of a whole mini-batch. */
+#include <math.h>
+
+#include "num/elementary.h"
+#include "ops/node.h"
+
+enum { GAMMA, BETA };
+
+/* saved: mean, rstd of each row */
+static void layer_parts(struct np_node_parts *parts, const struct np_program *program,
+                        const struct np_node *node, size_t samples)
+{
+    parts->saved = 2 * np_lines(samples * np_shape_rows(program->values[node->out]));
+}
+
+static bool layer_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t rows = np_pass_rows(pass, node->out);
+    float *mean = np_pass_saved(pass, i);
+    pass->kernels->layernorm(pass->team, np_pass_value(pass, node->out), mean,
+                             mean + np_lines(rows), np_pass_value(pass, node->in[0]),
+                             np_pass_tensor(pass, i, GAMMA), np_pass_tensor(pass, i, BETA), rows,
+                             np_pass_channels(pass, node->out), NP_NORM_EPS);
+    return true;
+}
+
+static bool layer_backward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t rows = np_pass_rows(pass, node->out);
+    const float *mean = np_pass_saved(pass, i);
+    struct np_sink sink;
+    if (!np_pass_sink(pass, &sink, i, 0))
+        return true;
+    return pass->kernels->layernorm_grad(
+        pass->team, sink.to, sink.base, np_pass_value(pass, node->in[0]), np_pass_dy(pass, i), mean,
+        mean + np_lines(rows), np_pass_tensor(pass, i, GAMMA), rows,
+        np_pass_channels(pass, node->out));
+}
+
+static bool layer_weight(struct np_pass *pass, int i, float *g, bool accumulate)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t rows = np_pass_rows(pass, node->out);
+    const float *mean = np_pass_saved(pass, i);
+    pass->kernels->layernorm_grad_weight(
+        pass->team, np_pass_gradient(pass, g, i, GAMMA), np_pass_gradient(pass, g, i, BETA),
+        np_pass_value(pass, node->in[0]), np_pass_dy(pass, i), mean, mean + np_lines(rows), rows,
+        np_pass_channels(pass, node->out), pass->call->grain * np_pass_positions(pass, node->out),
+        accumulate);
+    return true;
+}
+
+const struct np_node_ops np_node_layer_norm = {.forward = layer_forward,
+                                               .backward = layer_backward,
+                                               .weight = layer_weight,
+                                               .parts = layer_parts,
+                                               .gives = NP_IN0,
+                                               .reads = NP_IN0,
+                                               .reads_dy = true,
+                                               .takes_base = NP_IN0,
+                                               .silent = true,
+                                               .unseen_tensors = 1 << GAMMA | 1 << BETA};
+
+/* saved: mean, rstd of each channel; delta: dbeta, dgamma; in B: their shares of dx */
+static void batch_parts(struct np_node_parts *parts, const struct np_program *program,
+                        const struct np_node *node, size_t samples)
+{
+    size_t channels = np_lines((size_t)program->values[node->out].channels);
+    (void)samples;
+    parts->saved = parts->delta = parts->backward = 2 * channels;
+}
+
+/* The node's norm, with its statistics behind one another in saved. */
+static struct np_colnorm batch_of(const struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t channels = np_pass_channels(pass, node->out);
+    const float *mean = np_pass_saved(pass, i);
+    return (struct np_colnorm){.segments = 1,
+                               .rows = np_pass_rows(pass, node->out),
+                               .cols = channels,
+                               .x = np_pass_value(pass, node->in[0]),
+                               .mean = mean,
+                               .rstd = mean + np_lines(channels),
+                               .gamma = np_pass_tensor(pass, i, GAMMA),
+                               .beta = np_pass_tensor(pass, i, BETA),
+                               .act = node->act};
+}
+
+/* mean and rstd from norm_stats, where the call wants so. */
+static bool batch_fixed(struct np_pass *pass, const struct np_colnorm *norm, const float *stats)
+{
+    struct np_share share = np_team_share(pass->team, norm->cols, NP_ALIGN / sizeof(float));
+    float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
+    bool finite = true;
+    for (size_t c = share.begin; c < share.end; c++) {
+        mean[c] = stats[c];
+        rstd[c] = 1.0f / sqrtf(stats[norm->cols + c] + NP_NORM_EPS);
+        finite = finite && np_is_finite(mean[c]) && np_is_finite(rstd[c]);
+    }
+    np_team_wait(pass->team);
+    return finite;
+}
+
+/* mean and rstd of x; stats, if not NULL, grows by mean and variance. */
+static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm, float *stats)
+{
+    struct np_share share = np_team_share(pass->team, norm->cols, NP_ALIGN / sizeof(float));
+    float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
+    float rows = (float)norm->rows;
+    bool finite = true;
+    pass->kernels->col_sum(pass->team, mean, norm->x, 1, norm->rows, norm->cols, 0, false);
+    np_team_wait(pass->team);
+    for (size_t c = share.begin; c < share.end; c++)
+        mean[c] = mean[c] / rows;
+    np_team_wait(pass->team);
+    pass->kernels->col_square(pass->team, rstd, norm->x, mean, 1, norm->rows, norm->cols, 0);
+    np_team_wait(pass->team);
+    for (size_t c = share.begin; c < share.end; c++) {
+        float var = rstd[c] / rows;
+        rstd[c] = 1.0f / sqrtf(var + NP_NORM_EPS);
+        finite = finite && np_is_finite(mean[c]) && np_is_finite(var);
+        if (stats) {
+            stats[c] = stats[c] + mean[c];
+            stats[norm->cols + c] = stats[norm->cols + c] + var;
+        }
+    }
+    np_team_wait(pass->team);
+    return finite;
+}
+
+bool np_pass_colnorm(struct np_pass *pass, int i, struct np_colnorm *norm)
+{
+    const struct np_node *last = np_pass_node(pass, np_pass_last(pass, i));
+    norm->residual = np_pass_residual(pass, i);
+    if (norm->residual)
+        norm->kept = np_pass_kept(pass, np_pass_last(pass, i));
+    norm->act = last->act;
+    return pass->kernels->colnorm(pass->team, np_pass_value(pass, last->out), norm);
+}
+
+static bool batch_forward(struct np_pass *pass, int i)
+{
+    const struct np_op_call *call = pass->call;
+    const struct np_node *node = np_pass_node(pass, i);
+    struct np_colnorm norm = batch_of(pass, i);
+    float *stats = call->norm == NP_NORM_BATCH ? NULL : call->norm_stats + node->first;
+    bool finite = call->norm == NP_NORM_FIXED ? batch_fixed(pass, &norm, stats)
+                                              : batch_statistics(pass, &norm, stats);
+    return np_pass_colnorm(pass, i, &norm) && finite;
+}
+
+static bool batch_backward(struct np_pass *pass, int i)
+{
+    struct np_colnorm norm = batch_of(pass, i);
+    struct np_share share = np_team_share(pass->team, norm.cols, NP_ALIGN / sizeof(float));
+    float *sum = np_pass_delta(pass, i), *dot = sum + np_lines(norm.cols);
+    float *a = np_pass_scratch(pass, i), *b = a + np_lines(norm.cols);
+    float rows = (float)norm.rows;
+    struct np_sink sink;
+    pass->kernels->colnorm_grad_sums(pass->team, sum, dot, &norm, np_pass_dy(pass, i), 0);
+    if (!np_pass_sink(pass, &sink, i, 0))
+        return true;
+    np_team_wait(pass->team);
+    for (size_t c = share.begin; c < share.end; c++) {
+        a[c] = norm.gamma[c] * sum[c] / rows;
+        b[c] = norm.gamma[c] * dot[c] / rows;
+    }
+    np_team_wait(pass->team);
+    return pass->kernels->colnorm_grad(pass->team, sink.to, sink.base, &norm, np_pass_dy(pass, i),
+                                       a, b);
+}
+
+/* The sums of this member's mini-batch, to those of others. */
+static bool batch_weight(struct np_pass *pass, int i, float *g, bool accumulate)
+{
+    size_t channels = np_pass_channels(pass, np_pass_node(pass, i)->out);
+    const float *sum = np_pass_delta(pass, i), *dot = sum + np_lines(channels);
+    pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, GAMMA), dot, 1, 1, channels, 0,
+                           accumulate);
+    pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, BETA), sum, 1, 1, channels, 0,
+                           accumulate);
+    return true;
+}
+
+const struct np_node_ops np_node_batch_norm = {.forward = batch_forward,
+                                               .backward = batch_backward,
+                                               .weight = batch_weight,
+                                               .parts = batch_parts,
+                                               .gives = NP_IN0,
+                                               .reads = NP_IN0,
+                                               .takes_tail = true,
+                                               .takes_base = NP_IN0,
+                                               .over_dy = true,
+                                               .over_input = true,
+                                               .unseen_tensors = 1 << GAMMA | 1 << BETA};

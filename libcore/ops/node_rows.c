@@ -1,0 +1,73 @@
+/* What moves rows: slices, concatenations, tables of positions, zeros. */
+#include "ops/node.h"
+
+/* A view: its gradient is a view of its origin's. */
+const struct np_node_ops np_node_slice = {0};
+
+static bool merge_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    int a = node->in[0], b = node->in[1];
+    pass->kernels->merge(pass->team, np_pass_value(pass, node->out), np_pass_value(pass, a),
+                         np_pass_value(pass, b), np_pass_rows(pass, node->out),
+                         np_pass_channels(pass, a), np_pass_channels(pass, b), np_pass_ld(pass, a),
+                         np_pass_ld(pass, b), node->interleave);
+    return true;
+}
+
+static bool merge_backward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    struct np_sink a = {.ld = 1}, b = {.ld = 1};
+    bool any = np_pass_sink(pass, &a, i, 0);
+    any = np_pass_sink(pass, &b, i, 1) || any;
+    if (!any)
+        return true;
+    return pass->kernels->split(pass->team, a.to, b.to, a.base, b.base, np_pass_dy(pass, i),
+                                np_pass_rows(pass, node->out), np_pass_channels(pass, node->in[0]),
+                                np_pass_channels(pass, node->in[1]), a.ld, b.ld, node->interleave);
+}
+
+const struct np_node_ops np_node_merge = {.forward = merge_forward,
+                                          .backward = merge_backward,
+                                          .gives = NP_IN0 | NP_IN1,
+                                          .takes_base = NP_IN0 | NP_IN1};
+
+static bool zero_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    pass->kernels->zero(pass->team, np_pass_value(pass, node->out),
+                        np_pass_floats(pass, node->out));
+    return true;
+}
+
+const struct np_node_ops np_node_zero = {.forward = zero_forward};
+
+/* A sample is one row of T*C, the table its bias. */
+static bool positions_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    pass->kernels->bias_add(pass->team, np_pass_value(pass, node->out),
+                            np_pass_value(pass, node->in[0]), np_pass_tensor(pass, i, 0),
+                            pass->call->samples, np_shape_floats(np_pass_shape(pass, node->out)));
+    return true;
+}
+
+static bool positions_weight(struct np_pass *pass, int i, float *g, bool accumulate)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, 0), np_pass_dy(pass, i), 1,
+                           pass->call->samples, np_shape_floats(np_pass_shape(pass, node->out)),
+                           pass->call->grain, accumulate);
+    return true;
+}
+
+const struct np_node_ops np_node_positions = {.forward = positions_forward,
+                                              .weight = positions_weight,
+                                              .gives = NP_IN0,
+                                              .in_place = NP_IN0,
+                                              .takes_base = NP_IN0,
+                                              .reads_dy = true,
+                                              .passes_on = true,
+                                              .silent = true,
+                                              .unseen_tensors = 1};

@@ -1,0 +1,124 @@
+/* The space in the canonical text: layers with all their keys, and blocks folded into repeats and
+ * cells, however they were written. */
+#include <string.h>
+
+#include "space/op_fields.h"
+#include "space/recipe_internal.h"
+
+/* memory: the name of what it attends to, if it does. */
+static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec *spec,
+                                  enum np_op_role role, const char *memory, struct np_error *err)
+{
+    const struct np_op_fields *op = np_op_fields(spec->op, role);
+    char text[NP_FIELD_TEXT];
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "{op: %s", op->name));
+    for (int i = 0; i < NP_FIELD_COUNT; i++) {
+        enum np_field field = (enum np_field)i;
+        if (!np_op_has(op, field))
+            continue;
+        if (field != NP_FIELD_MEMORY) {
+            np_field_text(text, op, spec, field, false);
+            NP_TRY(np_buf_printf(buf, err, ", %s: %s", np_field_name(field), text));
+        } else if (spec->cross) {
+            NP_TRY(np_buf_printf(buf, err, ", memory: "));
+            NP_TRY(np_yaml_quote(buf, memory, err));
+        }
+    }
+    NP_TRY(np_buf_append(buf, "}", 1, err));
+out:
+    return status;
+}
+
+static bool same_block(const struct np_block *a, const struct np_block *b)
+{
+    return a->count == b->count && a->out == b->out && a->memory == b->memory &&
+           a->cell == b->cell && strcmp(a->name, b->name) == 0 &&
+           (a->choices == b->choices ||
+            memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
+}
+
+static int edges_of(const struct np_block *block)
+{
+    return block->cell ? block->cell * (block->cell - 1) / 2 : 1;
+}
+
+static enum np_status write_blocks(struct np_buf *buf, const struct np_recipe *recipe,
+                                   const struct np_block *block, int repeat, struct np_error *err)
+{
+    const char *memory = block->memory > 0 ? recipe->blocks[block->memory - 1].name : "";
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "    - repeat: %d\n", repeat));
+    if (block->name[0]) {
+        NP_TRY(np_buf_printf(buf, err, "      name: "));
+        NP_TRY(np_yaml_quote(buf, block->name, err));
+        NP_TRY(np_buf_append(buf, "\n", 1, err));
+    }
+    if (block->cell)
+        NP_TRY(np_buf_printf(buf, err, "      cell: %d\n", block->cell));
+    if (recipe->input == NP_INPUT_IMAGES)
+        NP_TRY(np_buf_printf(buf, err, "      out: %d\n      stride: %d\n", block->out,
+                             block->stride));
+    NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
+    for (int i = 0; i < block->count; i++) {
+        NP_TRY(np_buf_printf(buf, err, "        - "));
+        NP_TRY(write_layer(buf, &block->choices[i], NP_ROLE_CHOICE, memory, err));
+        NP_TRY(np_buf_append(buf, "\n", 1, err));
+    }
+out:
+    return status;
+}
+
+/* Equal neighbours fold into one `repeat`; all but the first have stride 1. A cell is written as its
+ * first edge. */
+static enum np_status write_list(struct np_buf *buf, const struct np_recipe *recipe,
+                                 struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int first = 0, next; first < recipe->block_count; first = next) {
+        const struct np_block *block = &recipe->blocks[first];
+        int edges = edges_of(block);
+        next = first + edges;
+        while (next < recipe->block_count && recipe->blocks[next].stride == 1 &&
+               same_block(block, &recipe->blocks[next]))
+            next += edges;
+        NP_TRY(write_blocks(buf, recipe, block, (next - first) / edges, err));
+    }
+out:
+    return status;
+}
+
+static enum np_status write_input(struct np_buf *buf, const struct np_recipe *recipe,
+                                  struct np_error *err)
+{
+    switch (recipe->input) {
+    case NP_INPUT_PAIRS:
+        return np_buf_printf(buf, err, "{kind: pairs, vocab: %d, source_length: %d, length: %d}",
+                             recipe->vocab, recipe->source_length, recipe->length);
+    case NP_INPUT_IMAGES:
+        return np_buf_printf(buf, err,
+                             "{kind: images, height: %d, width: %d, channels: %d, classes: %d}",
+                             recipe->height, recipe->image_width, recipe->channels, recipe->vocab);
+    case NP_INPUT_TOKENS:
+        break;
+    }
+    return np_buf_printf(buf, err, "{kind: tokens, vocab: %d, length: %d}", recipe->vocab,
+                         recipe->length);
+}
+
+enum np_status np_recipe_write_space(struct np_buf *buf, const struct np_recipe *recipe,
+                                     struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "space:\n  input: "));
+    NP_TRY(write_input(buf, recipe, err));
+    NP_TRY(np_buf_printf(buf, err, "\n  width: %d\n  stem: ", recipe->width));
+    NP_TRY(write_layer(buf, &recipe->stem, NP_ROLE_STEM, "", err));
+    NP_TRY(np_buf_printf(buf, err, "\n  blocks:\n"));
+    NP_TRY(write_list(buf, recipe, err));
+    NP_TRY(np_buf_printf(buf, err, "  head: "));
+    NP_TRY(write_layer(buf, &recipe->head, NP_ROLE_HEAD, "", err));
+    NP_TRY(np_buf_append(buf, "\n", 1, err));
+out:
+    return status;
+}

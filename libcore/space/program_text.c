@@ -1,0 +1,116 @@
+/* Operators of sequences. Candidates are residual branches behind a layer norm of their own. */
+#include "space/programs.h"
+
+static int channels_of(const struct np_build *b)
+{
+    return b->kind->in.channels;
+}
+
+static int layer_norm(struct np_build *b, const char *name, int x)
+{
+    return np_build_norm(b, name, x, NP_NORM_OF_LAYER, NP_ACT_NONE);
+}
+
+static int linear(struct np_build *b, const char *name, int x, int channels)
+{
+    return np_build_linear(b, name, x, channels, true, NP_ACT_NONE);
+}
+
+static int residual(struct np_build *b, int branch)
+{
+    return np_build_residual(b, NP_VALUE_X, branch, NP_ACT_NONE);
+}
+
+static int attention(struct np_build *b, int queries, int keys)
+{
+    struct np_node *node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, b->kind->in);
+    node->heads = b->kind->spec.heads;
+    node->causal = b->kind->spec.causal;
+    return node->out;
+}
+
+int np_program_mha(struct np_build *b)
+{
+    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X), keys;
+    if (b->kind->spec.cross) {
+        x = linear(b, "q", x, width);
+        keys = linear(b, "kv", layer_norm(b, "memory", NP_VALUE_MEMORY), 2 * width);
+    } else {
+        keys = x = linear(b, "qkv", x, 3 * width);
+    }
+    return residual(b, linear(b, "out", attention(b, x, keys), width));
+}
+
+int np_program_ffn(struct np_build *b)
+{
+    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X);
+    x = np_build_linear(b, "up", x, b->kind->spec.ratio * width, true, b->kind->spec.act);
+    return residual(b, linear(b, "down", x, width));
+}
+
+int np_program_glu(struct np_build *b)
+{
+    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X);
+    struct np_node *node;
+    x = np_build_linear(b, "gate", x, 2 * width, false, NP_ACT_NONE);
+    node = np_build_node(b, NP_NODE_GLU, x, -1, b->kind->in);
+    x = node->out;
+    np_build_tensor(b, node, "gate", "bias", (size_t[4]){2 * (size_t)width}, NP_FILL_ZERO);
+    return residual(b, x);
+}
+
+int np_program_conv1d(struct np_build *b)
+{
+    struct np_build_product product = {.name = "conv",
+                                       .channels = channels_of(b),
+                                       .groups = 1,
+                                       .window = np_build_causal_window(b->kind->spec.kernel[1]),
+                                       .bias = true,
+                                       .fill = NP_FILL_LINEAR};
+    return residual(b, np_build_product(b, layer_norm(b, "norm", NP_VALUE_X), &product));
+}
+
+int np_program_sepconv1d(struct np_build *b)
+{
+    int x = layer_norm(b, "norm", NP_VALUE_X);
+    x = np_build_dwconv(b, "depth", x, np_build_causal_window(b->kind->spec.kernel[1]), true,
+                        NP_FILL_LINEAR);
+    return residual(b, linear(b, "point", x, channels_of(b)));
+}
+
+int np_program_lightconv(struct np_build *b)
+{
+    const struct np_layer_spec *spec = &b->kind->spec;
+    int x = layer_norm(b, "norm", NP_VALUE_X);
+    struct np_node *node = np_build_node(b, NP_NODE_LIGHTCONV, x, -1, b->kind->in);
+    node->window = np_build_causal_window(spec->kernel[1]);
+    node->heads = spec->heads;
+    x = node->out;
+    np_build_tensor(b, node, "kernel", "logits",
+                    (size_t[4]){(size_t)spec->heads, (size_t)spec->kernel[1]}, NP_FILL_TENTH);
+    return residual(b, x);
+}
+
+/* The stem, or where the target's half of a pair begins. */
+int np_program_embedding(struct np_build *b)
+{
+    const struct np_kind *kind = b->kind;
+    size_t width = (size_t)kind->out.channels;
+    struct np_node *node = np_build_node(b, NP_NODE_EMBED, -1, -1, kind->out);
+    int out = node->out;
+    node->bias = kind->spec.positions;
+    node->source = kind->spec.source;
+    np_build_tensor(b, node, "token", "table", (size_t[4]){kind->vocab, width}, NP_FILL_TENTH);
+    if (kind->spec.positions)
+        np_build_tensor(b, node, "position", "table", (size_t[4]){np_shape_rows(kind->out), width},
+                        NP_FILL_TENTH);
+    return out;
+}
+
+int np_program_lm(struct np_build *b)
+{
+    int x = layer_norm(b, "norm", NP_VALUE_X);
+    x = np_build_linear(b, "out", x, (int)b->kind->vocab, false, NP_ACT_NONE);
+    np_build_node(b, NP_NODE_XENT, x, -1, (struct np_shape){0, 0, 0});
+    return -1;
+}

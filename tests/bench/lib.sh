@@ -1,0 +1,48 @@
+# Sourced by the scripts here, which run from the top of the tree.
+# shellcheck shell=sh disable=SC2034 # what is set here is used there
+build=${NP_BUILD:-build}
+data=${NP_TEST_DATA:-../shared/data}
+python=${NP_PEER_PYTHON:-python3}
+runs=${NP_BENCH_RUNS:-3}
+PATH=$(cd "$build" && pwd):$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# row NAME VALUE UNIT [RATIO REFERENCE]: one line, see row.h.
+row() {
+    printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-}" "${5:-}"
+}
+
+skipped() {
+    echo "# SKIPPED: $*"
+}
+
+# A / B, and other arithmetic.
+calc() {
+    awk "BEGIN { printf \"%.4g\", $* }"
+}
+
+# The median of numbers on standard input.
+median() {
+    sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+
+# step_ms RECIPE OPTION...: milliseconds that one run takes a step.
+step_ms() {
+    rm -rf "$work/run"
+    recipe=$1
+    shift
+    np-train "$recipe" --run "$work/run" -v "$@" > "$work/out" 2> "$work/err" ||
+        { cat "$work/err" >&2; return 1; }
+    sed -n 's/.*: \([0-9.]*\) ms a step.*/\1/p' "$work/err"
+    rm -rf "$work/run"
+}
+
+# A text to train on: Shakespeare where it is, else this project's own.
+write_corpus() {
+    if [ -r "$data/tinyshakespeare.txt" ]; then
+        cat "$data/tinyshakespeare.txt"
+    else
+        cat libcore/*/*.c libcore/*/*.h
+    fi > "$1"
+}

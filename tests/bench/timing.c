@@ -1,0 +1,146 @@
+#include "timing.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+#define PEAK_STEPS 250000
+#define MAX_THREADS 64
+
+double bench_seconds(int threads)
+{
+    struct timespec t;
+    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
+}
+
+/* Fourteen independent chains, eight links each a step. */
+#define PEAK(name, isa, vector, width, set1, fma, add, constraint)                                 \
+    __attribute__((target(isa))) static double name(void)                                          \
+    {                                                                                              \
+        vector x = set1(0.5F), acc[14];                                                            \
+        _Pragma("GCC unroll 16") for (int i = 0; i < 14; i++) acc[i] = set1((float)(i + 2));       \
+        double begin = bench_seconds(1);                                                           \
+        for (int step = 0; step < PEAK_STEPS; step++) {                                            \
+            _Pragma("GCC unroll 112") for (int i = 0; i < 14 * 8; i++) acc[i % 14] =               \
+                fma(x, acc[i % 14], x);                                                            \
+        }                                                                                          \
+        for (int i = 1; i < 14; i++)                                                               \
+            acc[0] = add(acc[0], acc[i]);                                                          \
+        __asm__ volatile("" ::constraint(acc[0]));                                                 \
+        return 2e-9 * width * 14 * 8 * PEAK_STEPS / (bench_seconds(1) - begin);                    \
+    }
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+PEAK(peak_avx512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, "v")
+PEAK(peak_avx2, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, "x")
+#endif
+
+enum np_isa bench_isa(const char *name)
+{
+    int isa = 0;
+    name = name ? name : np_kernels_best()->name;
+    while (isa < NP_ISA_COUNT && strcmp(np_isa_name((enum np_isa)isa), name) != 0)
+        isa++;
+    return isa < NP_ISA_COUNT && np_kernels_get((enum np_isa)isa) ? (enum np_isa)isa : NP_ISA_COUNT;
+}
+
+double bench_peak(enum np_isa isa)
+{
+#if defined(__x86_64__)
+    if (isa == NP_ISA_AVX512)
+        return peak_avx512();
+    if (isa == NP_ISA_AVX2)
+        return peak_avx2();
+#endif
+    return 0;
+}
+
+struct member {
+    struct np_team team;
+    struct bench_team *owner;
+    pthread_t thread;
+};
+
+struct bench_team {
+    struct member members[MAX_THREADS];
+    int threads;
+    struct np_barrier *barrier;
+    void (*function)(struct np_team *, void *);
+    void *arg;
+};
+
+static void *serve(void *arg)
+{
+    struct member *m = arg;
+    for (;;) {
+        np_team_wait(&m->team);
+        if (!m->owner->function)
+            return NULL;
+        m->owner->function(&m->team, m->owner->arg);
+        np_team_wait(&m->team);
+    }
+}
+
+struct bench_team *bench_team_new(int threads)
+{
+    struct bench_team *t = calloc(1, sizeof *t);
+    if (!t || threads < 1 || threads > MAX_THREADS ||
+        (threads > 1 && np_barrier_new(&t->barrier, threads, NULL))) {
+        free(t);
+        return NULL;
+    }
+    t->threads = threads;
+    for (int i = 0; i < threads; i++) {
+        struct member *m = &t->members[i];
+        m->owner = t;
+        m->team = (struct np_team){.rank = i, .size = threads, .barrier = t->barrier};
+        m->team.scratch_bytes = np_kernels_scratch_bytes(0, 0);
+        if (np_alloc(&m->team.scratch, m->team.scratch_bytes, 1, NULL))
+            abort();
+    }
+    for (int i = 1; i < threads; i++)
+        if (pthread_create(&t->members[i].thread, NULL, serve, &t->members[i]))
+            abort();
+    return t;
+}
+
+void bench_team_run(struct bench_team *t, void (*function)(struct np_team *, void *), void *arg)
+{
+    t->function = function;
+    t->arg = arg;
+    np_team_wait(&t->members[0].team);
+    function(&t->members[0].team, arg);
+    np_team_wait(&t->members[0].team);
+}
+
+void bench_team_free(struct bench_team *t)
+{
+    if (!t)
+        return;
+    t->function = NULL;
+    np_team_wait(&t->members[0].team);
+    for (int i = 0; i < t->threads; i++) {
+        if (i > 0)
+            pthread_join(t->members[i].thread, NULL);
+        free(t->members[i].team.scratch);
+    }
+    np_barrier_free(t->barrier);
+    free(t);
+}

@@ -1,0 +1,29 @@
+/* What the benchmarks share: clocks, medians, the peak of the machine, and a team whose members wait for
+ * work.
+ */
+#ifndef NP_BENCH_TIMING_H
+#define NP_BENCH_TIMING_H
+
+#include "num/kernels.h"
+
+/* With one thread its processor time, so that other programs do not count; else the time of day. */
+double bench_seconds(int threads);
+
+double bench_median(double *values, size_t count);
+
+/* The instruction set of that name, or for NULL the best here; NP_ISA_COUNT if this machine lacks it. */
+enum np_isa bench_isa(const char *name);
+
+/* GFLOP/s of one thread: chains of multiply-adds that never leave the registers. 0: not known. */
+double bench_peak(enum np_isa isa);
+
+struct bench_team;
+
+/* `threads` members with scratch, the caller being the first; NULL if there is no memory. */
+struct bench_team *bench_team_new(int threads);
+void bench_team_free(struct bench_team *team);
+
+/* Calls function on every member and returns when all are done. */
+void bench_team_run(struct bench_team *team, void (*function)(struct np_team *, void *), void *arg);
+
+#endif

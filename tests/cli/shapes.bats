@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# Images, cells and pairs through all tools: the same promise, other shapes and units.
+
+load common
+
+setup() {
+    fresh_directory
+}
+
+# same A B: the runs are equal, by np-verify and by cmp.
+same() {
+    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv"
+}
+
+@test "images: every plan gives the reference's bits" {
+    image_recipe
+    np-train recipe.yaml --run a --schedule sequential
+    np-train recipe.yaml --run b -n 3 -W 4 --isa scalar
+    np-train recipe.yaml --run c -n 2 --threads 2 --unit 2 --inject-delays 3
+    np-partition recipe.yaml -n 4 | np-train recipe.yaml --run d --plan - --stop-after 3
+    np-train recipe.yaml --run d --resume -n 1
+    same a b
+    same a c
+    same a d
+}
+
+@test "pairs: every plan gives the reference's bits" {
+    pairs_recipe
+    np-train recipe.yaml --run a --schedule sequential
+    np-train recipe.yaml --run b -n 4 -M 4 -W 4 --isa scalar
+    np-train recipe.yaml --run c -n 2 --threads 2 -M 2 --inject-delays 3
+    np-partition recipe.yaml -n 3 -M 2 | np-train recipe.yaml --run d --plan - --stop-after 3
+    np-train recipe.yaml --run d --resume -n 1
+    same a b
+    same a c
+    same a d
+}
+
+@test "batch norm keeps a mini-batch in one piece" {
+    image_recipe
+    refused "batch norm takes its statistics from the whole mini-batch: there must be 1 micro-batch, not 4" \
+        np-train recipe.yaml --run a -M 4
+    refused "batch norm takes its statistics from the whole mini-batch: there must be 1 micro-batch, not 2" \
+        np-partition recipe.yaml -M 2 --profile-from model
+    np-partition recipe.yaml --profile-from model > plan.yaml
+    grep -q '^micro_batches: 1$' plan.yaml
+    sed -i 's/^micro_batches: 1/micro_batches: 2/' plan.yaml
+    refused "plan.yaml:3:16: batch norm takes its statistics from the whole mini-batch: there must be 1 micro-batch, not 2" \
+        np-train recipe.yaml --run a --plan plan.yaml
+}
+
+@test "a plan names layers by shape, each once" {
+    image_recipe
+    np-partition recipe.yaml -n 2 --profile-from model > plan.yaml
+    grep -q 'kind: "resnet_basic(.*in=8x8x8,out=4x4x16.*)"' plan.yaml
+    [ -z "$(grep -o 'kind: "[^"]*"' plan.yaml | sort | uniq -d)" ]
+    pairs_recipe
+    np-partition recipe.yaml -n 2 --profile-from model > plan.yaml
+    grep -q 'kind: "mha(.*memory=6.*)"' plan.yaml
+}
+
+@test "evaluations say how many classes are right, the same on every plan" {
+    image_recipe
+    np-train recipe.yaml --run a --schedule sequential
+    np-train recipe.yaml --run b -n 3 -v --eval-every 3 --eval-subnets 4 2> said
+    np-train recipe.yaml --run c -n 1 --isa scalar --eval-every 3 --eval-subnets 4
+    same a b
+    grep -q 'step 6: validation loss [0-9.]*, accuracy [0-9.]* %' said
+    grep -q 'images/s' said
+    [ "$(jq -c 'select(.valid_loss) | [.step, (.subnets | length), (.accuracies | length)]' \
+        b/metrics.jsonl)" = "$(printf '[3,4,4]\n[6,4,4]')" ]
+    [ "$(jq -c 'select(.valid_loss) | .valid_accuracy >= 0 and .valid_accuracy <= 1' \
+        b/metrics.jsonl | sort -u)" = true ]
+    cmp <(jq -c 'select(.valid_loss) | [.subnets, .accuracies]' b/metrics.jsonl) \
+        <(jq -c 'select(.valid_loss) | [.subnets, .accuracies]' c/metrics.jsonl)
+}
+
+@test "a prediction of a run on images is made, and held against its trace" {
+    image_recipe
+    np-partition recipe.yaml -n 2 > plan.yaml
+    np-train recipe.yaml --run a --plan plan.yaml --trace trace.json
+    run np-predict-trace recipe.yaml --plan plan.yaml --against trace.json
+    [ "$status" -eq 0 ]
+}
+
+@test "a gradient that is not finite is the same news from every plan" {
+    image_recipe
+    for n in 1 2 4; do
+        run np-train recipe.yaml --run "r$n" -n "$n" -s train.optimizer.lr=1.0e12
+        [ "$status" -eq 1 ]
+        printf '%s\n' "$output" > "said$n"
+        grep -q 'is not finite' "said$n"
+    done
+    run np-train recipe.yaml --run r0 --schedule sequential -s train.optimizer.lr=1.0e12
+    printf '%s\n' "$output" > said0
+    cmp said0 said1
+    cmp said1 said2
+    cmp said2 said4
+}

@@ -1,0 +1,139 @@
+#include "kernel_case.h"
+
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "team_run.h"
+
+#define MAX_TEAM 4
+
+/* Primes, below and above vector widths, more columns than a tile holds, more rows than a chunk. */
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, 1},    {1, 2, 3, 3, 1},       {1, 7, 31, 5, 2},     {5, 1, 32, 2, 3},
+    {3, 1, 33, 4, 1},   {1, 17, 64, 7, 5},     {2, 13, 97, 3, 13},   {2, 2, 1031, 9, 2},
+    {1, 2, 2053, 1, 1}, {3, 100, 17, 31, 100}, {1, 523, 29, 8, 300}, {4, 65, 45, 6, 130},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+struct member {
+    struct np_team team;
+    const struct kernel_case *one;
+    const struct call *call;
+    uint64_t result;
+    pthread_t thread;
+};
+
+static void *run_member(void *pointer)
+{
+    struct member *m = pointer;
+    m->result = m->one->run(&m->team, m->call);
+    return NULL;
+}
+
+/* Runs a kernel on a team, in threads or one member after the other (no kernel waits). */
+static uint64_t run_team(const struct kernel_case *one, const struct call *c, int size,
+                         bool threads)
+{
+    static _Alignas(64) char scratch[MAX_TEAM][1 << 22];
+    struct member members[MAX_TEAM];
+    uint64_t sum = 0;
+    ck_assert_uint_le(np_kernels_scratch_bytes(100, 11), sizeof scratch[0]);
+    for (int i = 0; i < size; i++) {
+        members[i] = (struct member){.one = one, .call = c};
+        members[i].team = (struct np_team){i, size, NULL, scratch[i], sizeof scratch[i]};
+        if (threads)
+            ck_assert_int_eq(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
+        else
+            run_member(&members[i]);
+    }
+    for (int i = 0; i < size; i++) {
+        if (threads)
+            ck_assert_int_eq(pthread_join(members[i].thread, NULL), 0);
+        sum += members[i].result;
+    }
+    return one->any ? sum != 0 : sum;
+}
+
+/* What the kernels work in, what they find, what the reference leaves. */
+static float arena[REGIONS * REGION], given[REGIONS * REGION], expected[REGIONS * REGION];
+static int32_t tokens[REGION], targets[REGION];
+
+static float number(struct np_philox drawn, bool special)
+{
+    static const float list[] = {0.0f,   -0.0f,     0x1p-149f, -0x1p-140f, 0x1p-126f, -0x1p-99f,
+                                 1e-33f, 0x1p-101f, 1e4f,      -1e4f,      87.0f,     -88.0f};
+    if (special && drawn.w[3] % 4 == 0)
+        return list[drawn.w[2] % COUNT(list)];
+    return 6.0f * np_philox_unit(drawn.w[0]) - 3.0f;
+}
+
+static void fill(bool special)
+{
+    struct np_draw_key key = np_draw_key(special, NP_DRAW_INIT, 0, 0, 0);
+    for (size_t i = 0; i < REGIONS * REGION; i++) {
+        float x = number(np_draw(key, 0, i), special);
+        given[i] = i / REGION == 4 ? fabsf(x) : x;
+    }
+    for (size_t i = 0; i < REGION; i++)
+        tokens[i] = (int32_t)(np_draw(key, 1, i).w[0] % VOCABULARY);
+}
+
+static void compare(const struct kernel_case *one, const struct call *c, uint64_t reference)
+{
+    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
+        struct call mine = *c;
+        mine.kernels = np_kernels_get((enum np_isa)isa);
+        if (!mine.kernels)
+            continue;
+        for (int run = 0; run < MAX_TEAM + 2; run++) {
+            bool threads = run >= MAX_TEAM;
+            int size = threads ? run - MAX_TEAM + 3 : run + 1;
+            uint64_t sum;
+            if (!team_is_tried(run, isa))
+                continue;
+            memcpy(arena, given, sizeof arena);
+            sum = run_team(one, &mine, size, threads);
+            ck_assert_msg(memcmp(arena, expected, sizeof arena) == 0 && sum == reference,
+                          "%s of %s differs from the reference: %zu samples, length %zu, %zu "
+                          "columns, grain %zu, accumulate %d, team of %d%s",
+                          one->name, mine.kernels->name, c->shape.samples, c->shape.length, c->cols,
+                          c->grain, c->accumulate, size, threads ? " threads" : "");
+        }
+    }
+}
+
+/* Variants: whole sums or grains with special numbers; beginning or accumulating, unaligned. */
+static struct call call_of(const struct shape *shape, unsigned variant)
+{
+    struct call c = {.kernels = np_kernels_get(NP_ISA_SCALAR), .shape = *shape};
+    c.rows = c.shape.samples * c.shape.length;
+    c.cols = c.shape.cols;
+    c.count = c.rows * c.cols;
+    c.grain = variant & 2 ? c.shape.grain : 0;
+    c.accumulate = variant & 1;
+    for (size_t i = 0; i < REGIONS; i++)
+        c.r[i] = arena + i * REGION + 16 + (variant & 1 ? 1 + i % 3 : 0);
+    for (size_t i = 0; i < c.rows; i++)
+        targets[i] = (int32_t)(i * 7919 % c.cols);
+    c.tokens = tokens;
+    c.targets = targets;
+    return c;
+}
+
+void kernel_case_check(const struct kernel_case *one)
+{
+    for (unsigned variant = 0; variant < 4; variant++) {
+        fill(variant & 2);
+        for (size_t s = 0; s < COUNT(shapes); s++) {
+            struct call c = call_of(&shapes[s], variant);
+            uint64_t reference;
+            memcpy(arena, given, sizeof arena);
+            reference = run_team(one, &c, 1, false);
+            memcpy(expected, arena, sizeof arena);
+            compare(one, &c, reference);
+        }
+    }
+}

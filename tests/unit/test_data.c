@@ -1,0 +1,213 @@
+#include <check.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "data_files.h"
+#include "num/philox.h"
+
+enum { FORMATS = 5, SAMPLES = 6, MAX_BYTES = 4 * 3073, SLAB = SAMPLES * 4096 };
+
+/* A small file set of every format. */
+struct subject {
+    struct np_recipe recipe;
+    struct np_data_spec spec;
+    size_t bytes[2]; /* of files "a" and "b" */
+};
+
+static uint8_t content[2][MAX_BYTES];
+
+static size_t fill_tokens(void)
+{
+    static const uint32_t header[] = {20240520, 1, 40};
+    for (size_t i = 0; i < 12; i++)
+        content[0][i] = (uint8_t)(header[i / 4] >> 8 * (i % 4));
+    for (size_t i = 0; i < 40; i++)
+        content[0][1024 + 2 * i] = (uint8_t)(i * 5);
+    return 1024 + 80;
+}
+
+static size_t fill_idx(uint8_t *out, uint8_t rank, size_t count)
+{
+    static const uint8_t dims[] = {10, 4, 3};
+    out[2] = 8;
+    out[3] = rank;
+    for (size_t i = 0; i < rank; i++)
+        out[7 + 4 * i] = dims[i];
+    for (size_t i = 0; i < count; i++)
+        out[4 + 4 * rank + i] = (uint8_t)(i % 10);
+    return 4 + 4 * (size_t)rank + count;
+}
+
+static struct subject subject_of(enum np_data_kind kind)
+{
+    static const enum np_input_kind inputs[] = {NP_INPUT_TOKENS, NP_INPUT_TOKENS, NP_INPUT_PAIRS,
+                                                NP_INPUT_IMAGES, NP_INPUT_IMAGES};
+    struct subject subject = {.recipe = data_files_recipe(inputs[kind], 256, 5),
+                              .spec = data_files_spec(kind, kind == NP_DATA_IDX ? 2 : 1)};
+    struct np_recipe *recipe = &subject.recipe;
+    memset(content, 0, sizeof content);
+    recipe->source_length = 3;
+    recipe->height = kind == NP_DATA_IDX ? 4 : 32;
+    recipe->image_width = kind == NP_DATA_IDX ? 3 : 32;
+    recipe->channels = kind == NP_DATA_IDX ? 1 : 3;
+    subject.spec.crop = 2;
+    subject.spec.flip = true;
+    if (kind == NP_DATA_BYTES) {
+        subject.bytes[0] = 50;
+        for (size_t i = 0; i < 50; i++)
+            content[0][i] = (uint8_t)(i * 5);
+    } else if (kind == NP_DATA_TOKENS) {
+        subject.bytes[0] = fill_tokens();
+    } else if (kind == NP_DATA_PAIRS) {
+        subject.bytes[0] = 28;
+        memcpy(content[0], "ab\tcde\nf\tg\nhijk\tlmnopqrst\nu\t", 28);
+    } else if (kind == NP_DATA_IDX) {
+        subject.bytes[0] = fill_idx(content[0], 3, 120);
+        subject.bytes[1] = fill_idx(content[1], 1, 10);
+    } else {
+        subject.bytes[0] = MAX_BYTES;
+        for (size_t i = 0; i < MAX_BYTES; i++)
+            content[0][i] = (uint8_t)(i % 3073 ? i * 7 : i / 3073);
+    }
+    return subject;
+}
+
+static void write_files(const struct subject *subject)
+{
+    data_files_write("a", content[0], subject->bytes[0]);
+    data_files_write("b", content[1], subject->bytes[1]);
+}
+
+static bool inside(const void *at, size_t words, const float *slab, size_t used)
+{
+    const float *from = at;
+    return !at || (from >= slab && from + words <= slab + used &&
+                   (size_t)(from - slab) * sizeof(float) % 64 == 0);
+}
+
+/* Every input has its arrays, apart from each other. */
+START_TEST(test_lay)
+{
+    static float slab[SLAB];
+    struct subject subject = subject_of((enum np_data_kind)_i);
+    const struct np_recipe *recipe = &subject.recipe;
+    size_t pixels = (size_t)recipe->height * (size_t)recipe->image_width * (size_t)recipe->channels;
+    bool images = recipe->input == NP_INPUT_IMAGES, pairs = recipe->input == NP_INPUT_PAIRS;
+    size_t words = np_batch_targets(recipe), used;
+    struct np_batch batch;
+    ck_assert_uint_eq(words, images ? 1 : 5);
+    for (int wanted = 0; wanted < 4; wanted++) {
+        bool inputs = wanted & 1, targets = wanted & 2;
+        used = np_batch_lay(&batch, recipe, SAMPLES, inputs, targets, NULL);
+        ck_assert(!batch.images && !batch.tokens && !batch.source && !batch.targets);
+        ck_assert_uint_le(used, SLAB);
+        ck_assert_uint_eq(np_batch_lay(&batch, recipe, SAMPLES, inputs, targets, slab), used);
+        ck_assert(!batch.images == !(images && inputs));
+        ck_assert(!batch.tokens == !(!images && inputs));
+        ck_assert(!batch.source == !(pairs && inputs));
+        ck_assert(!batch.targets == !targets);
+        ck_assert(inside(batch.images, SAMPLES * pixels, slab, used));
+        ck_assert(inside(batch.tokens, SAMPLES * words, slab, used));
+        ck_assert(inside(batch.source, SAMPLES * 3, slab, used));
+        ck_assert(inside(batch.targets, SAMPLES * words, slab, used));
+        ck_assert(!pairs || !inputs || batch.source >= batch.tokens + SAMPLES * words);
+        ck_assert(!inputs || !targets || images || batch.targets >= batch.tokens + SAMPLES * words);
+    }
+}
+END_TEST
+
+/* The whole batch, and its samples one at a time, inputs and targets apart: the same words. */
+START_TEST(test_cuts)
+{
+    static float whole[SLAB], cut[SLAB], one[SLAB];
+    struct subject subject = subject_of((enum np_data_kind)_i);
+    struct np_batch all, alone, copy;
+    struct np_data *data;
+    size_t used = np_batch_lay(&all, &subject.recipe, SAMPLES, true, true, whole);
+    size_t differ = 0;
+    write_files(&subject);
+    data = data_files_open(&subject.recipe, &subject.spec);
+    np_data_batch(data, &all, 3, 4, 1, 0, SAMPLES);
+    np_batch_lay(&copy, &subject.recipe, SAMPLES, true, true, cut);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t targets = np_batch_targets(&subject.recipe), length = targets;
+        size_t pixels = (size_t)subject.recipe.height * (size_t)subject.recipe.image_width *
+                        (size_t)subject.recipe.channels;
+        np_batch_lay(&alone, &subject.recipe, 1, true, false, one);
+        np_data_batch(data, &alone, 3, 4, 1, i, 1);
+        if (copy.images)
+            memcpy(copy.images + i * pixels, alone.images, pixels * sizeof(float));
+        if (copy.tokens)
+            memcpy(copy.tokens + i * length, alone.tokens, length * sizeof(int32_t));
+        if (copy.source)
+            memcpy(copy.source + i * 3, alone.source, 3 * sizeof(int32_t));
+        np_batch_lay(&alone, &subject.recipe, 1, false, true, one);
+        np_data_batch(data, &alone, 3, 4, 1, i, 1);
+        memcpy(copy.targets + i * targets, alone.targets, targets * sizeof(int32_t));
+    }
+    ck_assert_mem_eq(cut, whole, used * sizeof(float));
+    for (int other = 0; other < 3; other++) {
+        np_data_batch(data, &copy, 3 + (other == 0), 4 + (other == 1), 1 + (other == 2), 0,
+                      SAMPLES);
+        differ += memcmp(cut, whole, used * sizeof(float)) != 0;
+    }
+    ck_assert_uint_eq(differ, 3);
+    np_data_close(data);
+}
+END_TEST
+
+/* Damaged files are refused or read, but never read beyond their end (a sanitizer watches). */
+START_TEST(test_damage)
+{
+    static float slab[SLAB];
+    const struct subject sound = subject_of((enum np_data_kind)_i);
+    const struct np_draw_key key = np_draw_key(1, NP_DRAW_BATCH, 0, 0, 0);
+    struct np_batch batch;
+    size_t refused = 0;
+    np_batch_lay(&batch, &sound.recipe, SAMPLES, true, true, slab);
+    for (uint64_t round = 0; round < 300; round++) {
+        struct np_philox drawn = np_draw(key, (uint64_t)_i, round);
+        struct subject subject = subject_of((enum np_data_kind)_i);
+        size_t file = subject.bytes[1] ? drawn.w[0] % 2 : 0;
+        size_t header = subject.bytes[file] < 40 ? subject.bytes[file] : 40;
+        struct np_data *data = NULL;
+        struct np_error err = {.msg = ""};
+        if (drawn.w[1] % 4 == 0)
+            subject.bytes[file] = drawn.w[2] % (subject.bytes[file] + 1);
+        else
+            content[file][drawn.w[2] % header] = (uint8_t)(drawn.w[3] >> drawn.w[1] % 25);
+        write_files(&subject);
+        if (np_data_open(&data, &subject.recipe, &subject.spec, &err) != NP_OK) {
+            ck_assert_int_eq(err.code, NP_EINPUT);
+            ck_assert_ptr_nonnull(strstr(err.msg, file ? "/b'" : "/"));
+            refused++;
+            continue;
+        }
+        np_data_batch(data, &batch, 1, round, 0, 0, SAMPLES);
+        np_data_eval_batch(data, &batch, 0, SAMPLES, SAMPLES);
+        np_data_close(data);
+    }
+    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_lt(refused, 300);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("data");
+    TCase *tcase = tcase_create("all");
+    SRunner *runner;
+    int failed;
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, test_lay, 0, FORMATS);
+    tcase_add_loop_test(tcase, test_cuts, 0, FORMATS);
+    tcase_add_loop_test(tcase, test_damage, 0, FORMATS);
+    suite_add_tcase(suite, tcase);
+    if (!data_files_enter())
+        return 1;
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed || !data_files_leave();
+}

@@ -1,0 +1,158 @@
+/* Evaluations: the forward pass alone, with batch norm's statistics from calibration. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/step.h"
+#include "exec/sweep.h"
+#include "tiny.h"
+
+enum { SUBNETS = 4, BLOCKS_MAX = 16 };
+
+static void draw_subnets(const struct tiny *t, uint16_t *choices)
+{
+    struct np_stream_shape shape = {t->recipe.block_count, 1, t->candidates};
+    ck_assert_int_le(t->recipe.block_count, BLOCKS_MAX);
+    for (uint64_t i = 0; i < SUBNETS; i++)
+        np_stream_eval_subnet(&shape, t->recipe.seed, i,
+                              choices + i * (size_t)t->recipe.block_count);
+}
+
+static void evaluate(struct tiny *t, struct np_state *state, struct np_score *scores,
+                     enum np_isa isa, int threads, uint64_t batches)
+{
+    struct np_train_config config = {
+        .net = &t->net, .data = t->data, .kernels = np_kernels_get(isa)};
+    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    draw_subnets(t, choices);
+    tiny_must(
+        np_evaluate(scores, &config, state, t->data, threads, choices, SUBNETS, batches, &t->err),
+        &t->err);
+}
+
+/* Neither threads nor instruction sets change a score. */
+START_TEST(scores_are_the_same_everywhere)
+{
+    struct tiny t;
+    struct np_state *state;
+    struct np_score scores[SUBNETS], again[SUBNETS];
+    tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 2);
+    for (int i = 0; i < SUBNETS; i++) {
+        ck_assert(scores[i].loss > 0 && scores[i].loss < 10);
+        ck_assert(scores[i].accuracy >= 0 && scores[i].accuracy <= 1);
+    }
+    for (int isa = 0; isa < NP_ISA_COUNT; isa++)
+        for (int threads = 1; threads <= 3 && np_kernels_get((enum np_isa)isa); threads++) {
+            evaluate(&t, state, again, (enum np_isa)isa, threads, 2);
+            ck_assert_mem_eq(scores, again, sizeof scores);
+        }
+    np_state_free(state);
+    tiny_close(&t);
+}
+END_TEST
+
+/* A head without weights finds all classes equal: the first one counts, a fifth of the images. */
+START_TEST(accuracy_of_a_head_that_knows_nothing)
+{
+    struct tiny t;
+    struct np_state *state;
+    struct np_score scores[SUBNETS];
+    tiny_open(&t, TINY_CELLS, NULL, 0);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    uint32_t head = t.net.layers - 1;
+    tiny_must(np_state_take(state, head, &t.err), &t.err);
+    memset(state->layers[head].slab, 0, np_supernet_kind(&t.net, head)->floats * sizeof(float));
+    evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 15); /* 120 of 60 images: each of them twice */
+    for (int i = 0; i < SUBNETS; i++) {
+        ck_assert_double_eq(scores[i].accuracy, 0.2);
+        ck_assert_double_eq_tol(scores[i].loss, log(5), 1e-6);
+    }
+    np_state_free(state);
+    tiny_close(&t);
+}
+END_TEST
+
+/* The loss of one subnet on one batch that normalises by its own statistics. */
+static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_t *blocks)
+{
+    const struct np_recipe *recipe = &t->recipe;
+    struct np_train_config config = {
+        .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR)};
+    size_t samples = (size_t)recipe->batch;
+    struct np_cell cells[BLOCKS_MAX + 2] = {{NULL}};
+    uint16_t choices[BLOCKS_MAX + 2] = {0};
+    float grain_loss[64], slab[8 * 9 * 6 + 64];
+    struct np_batch batch;
+    bool finite = true;
+    struct np_sweep sweep = {.config = &config,
+                             .state = state,
+                             .samples = samples,
+                             .choices = choices,
+                             .cells = cells,
+                             .grain_loss = grain_loss,
+                             .batch = &batch,
+                             .evaluates = true};
+    ck_assert_uint_le(np_batch_lay(&batch, recipe, samples, true, true, slab),
+                      sizeof slab / sizeof *slab);
+    np_data_eval_batch(t->data, &batch, 0, samples, samples);
+    memcpy(choices + 1, blocks, (size_t)recipe->block_count * sizeof *blocks);
+    tiny_must(np_crew_new(&sweep.crew, 1, np_ops_scratch_bytes(&t->net), &t->err), &t->err);
+    tiny_must(np_pool_new(&sweep.pool, &t->err), &t->err);
+    tiny_must(np_alloc(&sweep.work, np_sweep_work_floats(&t->net, samples), sizeof(float), &t->err),
+              &t->err);
+    for (int p = 0; p < t->net.positions; p++)
+        tiny_must(np_sweep_forward(&sweep, p, &finite, &t->err), &t->err);
+    ck_assert(finite);
+    np_crew_free(sweep.crew);
+    np_pool_free(sweep.pool);
+    free(sweep.work);
+    return np_step_loss(recipe, grain_loss);
+}
+
+/* Calibrated on the very batch that is evaluated, fixed statistics are the batch's own. */
+START_TEST(calibration_takes_the_batch_statistics)
+{
+    const char *const sets[] = {"train.calibration=1"};
+    struct tiny t;
+    struct np_state *state;
+    struct np_score scores[SUBNETS], others[SUBNETS];
+    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    tiny_open(&t, TINY_IMAGES, sets, 1);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 1);
+    draw_subnets(&t, choices);
+    for (int i = 0; i < SUBNETS; i++)
+        ck_assert(scores[i].loss ==
+                  (double)loss_of_batch(&t, state, choices + i * t.recipe.block_count));
+    tiny_close(&t);
+    tiny_open(&t, TINY_IMAGES, NULL, 0); /* of three batches */
+    evaluate(&t, state, others, NP_ISA_SCALAR, 1, 1);
+    for (int i = 0; i < SUBNETS; i++)
+        ck_assert(scores[i].loss != others[i].loss);
+    np_state_free(state);
+    tiny_close(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("evaluate");
+    TCase *tests = tcase_create("evaluate");
+    SRunner *runner;
+    int failed;
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, scores_are_the_same_everywhere, 0, TINY_KINDS);
+    tcase_add_test(tests, accuracy_of_a_head_that_knows_nothing);
+    tcase_add_test(tests, calibration_takes_the_batch_statistics);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

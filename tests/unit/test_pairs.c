@@ -1,0 +1,154 @@
+#include <check.h>
+#include <string.h>
+
+#include "data_files.h"
+#include "num/philox.h"
+
+enum { SOURCE = 5, LENGTH = 4, VOCAB = 256 };
+
+static struct np_recipe recipe_of(void)
+{
+    struct np_recipe recipe = data_files_recipe(NP_INPUT_PAIRS, VOCAB, LENGTH);
+    recipe.source_length = SOURCE;
+    return recipe;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    data_files_write(name, text, strlen(text));
+}
+
+/* Sample `index` of an evaluation over all `count` pairs. */
+static void check_pair(const struct np_data *data, uint64_t index, uint64_t count,
+                       const char source[SOURCE + 1], const char tokens[LENGTH + 1],
+                       const char targets[LENGTH + 1])
+{
+    int32_t s[SOURCE], t[LENGTH], want[LENGTH];
+    const struct np_batch batch = {.source = s, .tokens = t, .targets = want};
+    np_data_eval_batch(data, &batch, index, 1, count);
+    for (int i = 0; i < SOURCE; i++)
+        ck_assert_int_eq(s[i], (unsigned char)source[i]);
+    for (int i = 0; i < LENGTH; i++) {
+        ck_assert_int_eq(t[i], (unsigned char)tokens[i]);
+        ck_assert_int_eq(want[i], (unsigned char)targets[i]);
+    }
+}
+
+/* Filled and cut; bytes above 127; empty sides; the last line without a newline; two files. */
+START_TEST(test_rows)
+{
+    const struct np_recipe recipe = recipe_of();
+    const struct np_data_spec spec = data_files_spec(NP_DATA_PAIRS, 2);
+    struct np_data *data;
+    write_text("a", "ab\tx\nabcde\txyz\nabcdefgh\tvwxyz\n");
+    write_text("b", "\t\n\377\t\376\r\nq\tr");
+    data = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(data), 6);
+    check_pair(data, 0, 6, "ab\0\0\0", "\1x\0\0", "x\0\0\0");
+    check_pair(data, 1, 6, "abcde", "\1xyz", "xyz\0");
+    check_pair(data, 2, 6, "abcde", "\1vwx", "vwx\0");
+    check_pair(data, 3, 6, "\0\0\0\0\0", "\1\0\0\0", "\0\0\0\0");
+    check_pair(data, 4, 6, "\377\0\0\0\0", "\1\376\r\0", "\376\r\0\0");
+    check_pair(data, 5, 6, "q\0\0\0\0", "\1r\0\0", "r\0\0\0");
+    np_data_close(data);
+}
+END_TEST
+
+/* A sample is the drawn line, and arrays that are not wanted are left out. */
+START_TEST(test_batches)
+{
+    const struct np_recipe recipe = recipe_of();
+    struct np_data_spec spec = data_files_spec(NP_DATA_PAIRS, 1);
+    int32_t source[8][SOURCE], tokens[8][LENGTH], targets[8][LENGTH];
+    const struct np_batch inputs = {.source = source[0], .tokens = tokens[0]};
+    const struct np_batch outputs = {.targets = targets[0]};
+    struct np_data *data;
+    char text[26 * 4];
+    for (int i = 0; i < 26; i++) {
+        char line[] = {(char)('a' + i), '\t', (char)('A' + i), '\n'};
+        memcpy(text + (size_t)i * 4, line, 4);
+    }
+    data_files_write("a", text, sizeof text);
+    spec.part[0] = 0.5;
+    data = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(data), 13);
+    np_data_batch(data, &inputs, 5, 2, 1, 3, 8);
+    np_data_batch(data, &outputs, 5, 2, 1, 3, 8);
+    for (uint64_t i = 0; i < 8; i++) {
+        struct np_draw_key key = np_draw_key(5, NP_DRAW_BATCH, 1, 0, 0);
+        int line = 13 + (int)np_philox_below(np_draw(key, 2, 3 + i), 13);
+        ck_assert_int_eq(source[i][0], 'a' + line);
+        ck_assert_int_eq(tokens[i][1], 'A' + line);
+        ck_assert_int_eq(targets[i][0], 'A' + line);
+    }
+    np_data_close(data);
+}
+END_TEST
+
+/* SHA-256 of the words a 0 0 0 0, 1 b 0 0, from sha256sum. */
+START_TEST(test_known_digest)
+{
+    const struct np_recipe recipe = recipe_of();
+    const struct np_data_spec spec = data_files_spec(NP_DATA_PAIRS, 1);
+    struct np_data *data;
+    write_text("a", "a\tb\n");
+    data = data_files_open(&recipe, &spec);
+    ck_assert_str_eq(np_digest_hex(np_data_digest(data)).s,
+                     "816eaad31ea83eec803a53eb0e785bdef2b2f5ddf608a33100210e19dffd111d");
+    np_data_close(data);
+}
+END_TEST
+
+START_TEST(test_refused)
+{
+    struct np_recipe recipe = recipe_of();
+    struct np_data_spec spec = data_files_spec(NP_DATA_PAIRS, 1);
+    write_text("a", "");
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a' has no pairs");
+    write_text("a", "one\ttwo\nthree four\n");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a': line 2 has no tab between source and target");
+    write_text("a", "one\ttwo\n\n");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a': line 2 has no tab between source and target");
+    write_text("a", "one\ttwo\tthree\n");
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': line 1 has more than one tab");
+    data_files_write("a", "one\ttw\0o\n", 9);
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': line 1 has a byte 0");
+    write_text("a", "one\ttwo\nthree\tfour");
+    spec.part[0] = 0.25;
+    spec.part[1] = 0.375;
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': 0 pairs in the part, a sample needs 1");
+    spec.part[1] = 1.0;
+    recipe.vocab = 'w';
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a': line 1 has token 119, not below the vocabulary of 119");
+    spec.file_count = 2;
+    write_text("b", "x\tabc\n");
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'a': line 1 has token 119, not below the vocabulary of 119");
+    spec.part[0] = 0.7;
+    data_files_refused(&recipe, &spec, NP_EINPUT,
+                       "'b': line 1 has token 120, not below the vocabulary of 119");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pairs");
+    TCase *tcase = tcase_create("all");
+    SRunner *runner;
+    int failed;
+    tcase_add_test(tcase, test_rows);
+    tcase_add_test(tcase, test_batches);
+    tcase_add_test(tcase, test_known_digest);
+    tcase_add_test(tcase, test_refused);
+    suite_add_tcase(suite, tcase);
+    if (!data_files_enter())
+        return 1;
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed || !data_files_leave();
+}

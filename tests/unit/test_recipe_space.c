@@ -1,0 +1,641 @@
+/* The grammar of images, pairs and cells: canonical text, defaults, and what is refused, with its
+ * place. Then every example, as it is and damaged. */
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "num/philox.h"
+#include "space/supernet.h"
+
+static char path[] = "/tmp/np-space-XXXXXX";
+
+static const char images[] =
+    "naspipe: recipe/1\n"
+    "data:\n"
+    "  train: {kind: idx, files: [i, l]}\n"
+    "space:\n"
+    "  input: {kind: images, height: 28, width: 20, channels: 3, classes: 10}\n"
+    "  width: 8\n"
+    "  blocks:\n"
+    "    - repeat: 2\n"
+    "      out: 16\n"
+    "      stride: 2\n"
+    "      choices:\n"
+    "        - {op: conv2d}\n"
+    "        - {op: identity}\n"
+    "    - choices:\n"
+    "        - {op: mha, heads: 4}\n"
+    "    - cell: 3\n"
+    "      choices:\n"
+    "        - {op: zero}\n"
+    "        - {op: avg_pool}\n"
+    "train: {steps: 10}\n";
+
+/* The same, with the blocks of a `repeat` apart and every default said. */
+static const char images_spelled_out[] =
+    "naspipe: recipe/1\n"
+    "data:\n"
+    "  train: {kind: idx, files: [i, l], mean: [0, 0.0, -0.0], std: [1, 1, 1.0], flip: false, "
+    "crop: 0}\n"
+    "space:\n"
+    "  input: {kind: images, height: 28, width: 20, channels: 3, classes: 10}\n"
+    "  width: 8\n"
+    "  stem: {op: conv2d, kernel: [3, 3], stride: 1, norm: batch, act: relu}\n"
+    "  blocks:\n"
+    "    - {out: 16, stride: 2, choices: [{op: conv2d, groups: 1}, {op: identity}]}\n"
+    "    - {out: 16, stride: 1, choices: [{op: conv2d, kernel: [3, 3]}, {op: identity}]}\n"
+    "    - choices: [{op: mha, heads: 4, mask: none}]\n"
+    "    - {cell: 3, choices: [{op: zero}, {op: avg_pool, norm: none}]}\n"
+    "  head: {op: classifier, features: 0, norm: none, act: none}\n"
+    "train: {steps: 10, calibration: 8}\n";
+
+static const char images_canonical[] =
+    "data:\n"
+    "  train: {kind: idx, files: [i, l], part: [0, 1], mean: [0, 0, 0], std: [1, 1, 1], crop: 0, "
+    "flip: false}\n"
+    "space:\n"
+    "  input: {kind: images, height: 28, width: 20, channels: 3, classes: 10}\n"
+    "  width: 8\n"
+    "  stem: {op: conv2d, kernel: 3, stride: 1, norm: batch, act: relu}\n"
+    "  blocks:\n"
+    "    - repeat: 2\n"
+    "      out: 16\n"
+    "      stride: 2\n"
+    "      choices:\n"
+    "        - {op: conv2d, kernel: 3, dilation: 1, groups: 1, norm: batch, act: relu}\n"
+    "        - {op: identity}\n"
+    "    - repeat: 1\n"
+    "      out: 16\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: mha, heads: 4, mask: none, dropout: 0, drop_path: 0}\n"
+    "    - repeat: 1\n"
+    "      cell: 3\n"
+    "      out: 16\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: zero}\n"
+    "        - {op: avg_pool, kernel: 3, norm: none}\n"
+    "  head: {op: classifier, features: 0, norm: none, act: none}\n";
+
+static const char pairs[] = "naspipe: recipe/1\n"
+                            "data:\n"
+                            "  train: {kind: pairs, files: [p]}\n"
+                            "space:\n"
+                            "  input: {kind: pairs, vocab: 256, source_length: 9, length: 6}\n"
+                            "  width: 12\n"
+                            "  blocks:\n"
+                            "    - name: first\n"
+                            "      choices: [{op: mha, heads: 3, mask: none}]\n"
+                            "    - name: \"the encoder's: last\"\n"
+                            "      repeat: 2\n"
+                            "      choices: [{op: ffn}, {op: glu}]\n"
+                            "    - choices: [{op: embedding}]\n"
+                            "    - choices:\n"
+                            "        - {op: mha, heads: 4, memory: \"the encoder's: last\"}\n"
+                            "        - {op: identity}\n"
+                            "train: {steps: 10}\n";
+
+static const char pairs_canonical[] =
+    "  input: {kind: pairs, vocab: 256, source_length: 9, length: 6}\n"
+    "  width: 12\n"
+    "  stem: {op: embedding, positions: learned}\n"
+    "  blocks:\n"
+    "    - repeat: 1\n"
+    "      name: first\n"
+    "      choices:\n"
+    "        - {op: mha, heads: 3, mask: none, dropout: 0, drop_path: 0}\n"
+    "    - repeat: 2\n"
+    "      name: \"the encoder's: last\"\n"
+    "      choices:\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0}\n"
+    "        - {op: glu, dropout: 0, drop_path: 0}\n"
+    "    - repeat: 1\n"
+    "      choices:\n"
+    "        - {op: embedding, positions: learned}\n"
+    "    - repeat: 1\n"
+    "      choices:\n"
+    "        - {op: mha, heads: 4, memory: \"the encoder's: last\", mask: none, dropout: 0, "
+    "drop_path: 0}\n"
+    "        - {op: identity}\n"
+    "  head: {op: lm}\n";
+
+static void write_text(const char *text, size_t count)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, count, file), count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void read_text(struct np_recipe *recipe, const char *text)
+{
+    struct np_error err = {.msg = ""};
+    write_text(text, strlen(text));
+    ck_assert_msg(np_recipe_read(recipe, path, NULL, 0, &err) == NP_OK, "%s", err.msg);
+}
+
+/* The canonical text is a recipe, and its own canonical text. */
+static void assert_stable(const struct np_recipe *recipe)
+{
+    struct np_recipe again;
+    read_text(&again, recipe->canonical);
+    ck_assert_str_eq(again.canonical, recipe->canonical);
+    ck_assert(np_digest_equal(&again.digest, &recipe->digest));
+    np_recipe_clear(&again);
+}
+
+static void assert_holds(const struct np_recipe *recipe, const char *text)
+{
+    ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
+                  recipe->canonical);
+}
+
+START_TEST(test_images)
+{
+    struct np_recipe recipe, other;
+    read_text(&recipe, images);
+    assert_holds(&recipe, images_canonical);
+    assert_holds(&recipe, "  checkpoint_every: 0\n  calibration: 8\n");
+    assert_stable(&recipe);
+    read_text(&other, images_spelled_out);
+    ck_assert_str_eq(other.canonical, recipe.canonical);
+    np_recipe_clear(&other);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+START_TEST(test_pairs)
+{
+    struct np_recipe recipe;
+    read_text(&recipe, pairs);
+    assert_holds(&recipe, pairs_canonical);
+    ck_assert_ptr_null(strstr(recipe.canonical, "calibration"));
+    assert_stable(&recipe);
+    ck_assert_int_eq(recipe.blocks[4].memory, 3);
+    ck_assert_int_eq(recipe.blocks[0].memory, -1);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* One block as it is written back. */
+START_TEST(test_choices)
+{
+    const struct {
+        const char *choice, *line;
+    } cases[] = {
+        {"{op: conv2d, kernel: [1, 7], dilation: 2, groups: 4, norm: layer, act: hsigmoid}",
+         "{op: conv2d, kernel: [1, 7], dilation: 2, groups: 4, norm: layer, act: hsigmoid}"},
+        {"{op: dwconv2d, norm: group}",
+         "{op: dwconv2d, kernel: 3, dilation: 1, norm: group, act: relu}"},
+        {"{op: relu_conv_bn, kernel: 1}", "{op: relu_conv_bn, kernel: 1, dilation: 1}"},
+        {"{op: sepconv, kernel: 15}", "{op: sepconv, kernel: 15}"},
+        {"{op: dilconv}", "{op: dilconv, kernel: 3, dilation: 2}"},
+        {"{op: resnet_basic}",
+         "{op: resnet_basic, kernel: 3, hidden: 16, act: relu, dropout: 0, drop_path: 0}"},
+        {"{op: mbconv, se: 4}",
+         "{op: mbconv, kernel: 3, expand: 6, se: 4, act: relu6, dropout: 0, drop_path: 0}"},
+        {"{op: shuffle, xception: true}", "{op: shuffle, kernel: 3, xception: true}"},
+        {"{op: max_pool, kernel: 5, norm: batch}", "{op: max_pool, kernel: 5, norm: batch}"},
+        {"{op: ffn, drop_path: 0.25}",
+         "{op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0.25}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char set[160];
+        const char *sets[] = {set};
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        snprintf(set, sizeof set, "space.blocks.1.choices.0=%s", cases[i].choice);
+        write_text(images, strlen(images));
+        ck_assert_msg(np_recipe_read(&recipe, path, sets, 1, &err) == NP_OK, "%s", err.msg);
+        assert_holds(&recipe, cases[i].line);
+        assert_stable(&recipe);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+START_TEST(test_ends)
+{
+    const struct {
+        const char *set, *line;
+    } cases[] = {
+        {"space.stem={stride: 2, norm: none}",
+         "  stem: {op: conv2d, kernel: 3, stride: 2, norm: none, act: relu}\n"},
+        {"space.stem={op: patch, kernel: 4}",
+         "  stem: {op: patch, kernel: 4, positions: learned}\n"},
+        {"space.stem={op: patch, kernel: [7, 5], positions: none}",
+         "  stem: {op: patch, kernel: [7, 5], positions: none}\n"},
+        {"space.head={features: 32}",
+         "  head: {op: classifier, features: 32, norm: batch, act: relu}\n"},
+        {"space.head={norm: layer, act: gelu}",
+         "  head: {op: classifier, features: 0, norm: layer, act: gelu}\n"},
+        {"data.train={kind: idx, files: [a, b, c, d], mean: [0.5, 0.25, 0.125], std: [1, 2, 4], "
+         "crop: 19, flip: true}",
+         "files: [a, b, c, d], part: [0, 1], mean: [0.5, 0.25, 0.125], std: [1, 2, 4], crop: 19, "
+         "flip: true}\n"},
+        {"data.valid={kind: idx, files: [a, b]}",
+         "  valid: {kind: idx, files: [a, b], part: [0, 1], mean: [0, 0, 0], std: [1, 1, 1]}\n"},
+        {"train={steps: 1, calibration: 4096}", "  calibration: 4096\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        write_text(images, strlen(images));
+        ck_assert_msg(np_recipe_read(&recipe, path, &cases[i].set, 1, &err) == NP_OK, "%s",
+                      err.msg);
+        assert_holds(&recipe, cases[i].line);
+        assert_stable(&recipe);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+struct bad {
+    const char *set, *message;
+};
+
+static void assert_refused(const char *text, const struct bad *bad)
+{
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    const char *message;
+    write_text(text, strlen(text));
+    ck_assert_msg(np_recipe_read(&recipe, path, &bad->set, 1, &err) == NP_EINPUT, "%s", bad->set);
+    message = strstr(err.msg, ": ");
+    if (strncmp(err.msg, "--set ", 6) == 0 && message)
+        message = err.msg + 6 + strlen(bad->set);
+    ck_assert_ptr_nonnull(message);
+    ck_assert_str_eq(message + 2, bad->message);
+}
+
+START_TEST(test_bad_images)
+{
+    static const struct bad bad[] = {
+        {"space.input.height=4097", "'height' must be a whole number from 1 to 4096, not '4097'"},
+        {"space.input.channels=65", "'channels' must be a whole number from 1 to 64, not '65'"},
+        {"space.input.classes=1", "'classes' must be a whole number from 2 to 1048576, not '1'"},
+        {"space.input.vocab=7",
+         "unknown key 'vocab' (known: kind, height, width, channels, classes)"},
+        {"space.stem={op: embedding}", "'embedding' is an operator of sequences, not of images"},
+        {"space.stem={kernel: 4}", "'kernel' must be odd, not 4 x 4"},
+        {"space.stem={kernel: [3, 2]}", "'kernel' must be odd, not 3 x 2"},
+        {"space.stem={kernel: 17}", "a kernel of 17 x 17 has more than 256 taps"},
+        {"space.stem={kernel: [3]}", "'kernel' must have exactly 2 items, not 1"},
+        {"space.stem={stride: 3}", "'stride' must be a whole number from 1 to 2, not '3'"},
+        {"space.stem={norm: layer}", "unknown norm 'layer' (known: none, batch, group)"},
+        {"space.stem={dilation: 2}",
+         "unknown key 'dilation' (known: op, kernel, stride, norm, act)"},
+        {"space.stem={op: patch}", "'kernel' must divide the image of 28 x 20, not 16 x 16"},
+        {"space.stem={op: patch, kernel: [7, 3]}",
+         "'kernel' must divide the image of 28 x 20, not 7 x 3"},
+        {"space.head={op: lm}", "'lm' is an operator of sequences, not of images"},
+        {"space.head={norm: group}", "unknown norm 'group' (known: none, batch, layer)"},
+        {"space.head={features: -1}",
+         "'features' must be a whole number from 0 to 65536, not '-1'"},
+        {"space.blocks.0.out=0", "'out' must be a whole number from 1 to 65536, not '0'"},
+        {"space.blocks.0.stride=3", "'stride' must be a whole number from 1 to 2, not '3'"},
+        {"space.blocks.0.cell=1", "'cell' must be a whole number from 2 to 16, not '1'"},
+        {"space.blocks.0.choices.0={op: conv1d}",
+         "'conv1d' is an operator of sequences, not of images"},
+        {"space.blocks.0.choices.0={op: embedding}",
+         "'embedding' is an operator of pairs, not of images"},
+        {"space.blocks.0.choices.0={op: conv3d}", "unknown op 'conv3d' (did you mean 'conv2d'?)"},
+        {"space.blocks.0.choices.0={op: classifier}",
+         "unknown op 'classifier' (known: identity, mha, ffn, conv2d, dwconv2d, relu_conv_bn, "
+         "sepconv, dilconv, resnet_basic, mbconv, shuffle, max_pool, avg_pool, zero)"},
+        {"space.blocks.0.choices.0={op: mha, heads: 4}",
+         "'mha' keeps the shape, its block makes 14x10x16 of 28x20x8"},
+        {"space.blocks.0.choices.0={op: ffn}",
+         "'ffn' keeps the shape, its block makes 14x10x16 of 28x20x8"},
+        {"space.blocks.1.choices.0={op: mha, heads: 5}",
+         "'heads' must divide the width of 16, not 5"},
+        {"space.blocks.1.choices.0={op: mha, heads: 4, mask: causal}", "images have no mask"},
+        {"space.blocks.0.choices.0={op: dwconv2d}",
+         "'dwconv2d' keeps the channels, its block makes 16 of 8"},
+        {"space.blocks.0.choices.0={op: max_pool}",
+         "'max_pool' keeps the channels, its block makes 16 of 8"},
+        {"space.blocks.0.choices.0={op: avg_pool, norm: group}",
+         "unknown norm 'group' (known: none, batch)"},
+        {"space.blocks.0.choices.0={op: conv2d, groups: 16}",
+         "'groups' must divide the 8 channels it reads and the 16 it makes, not 16"},
+        {"space.blocks.0.choices.0={op: conv2d, dilation: 3}",
+         "'dilation' must be a whole number from 1 to 2, not '3'"},
+        {"space.blocks.0.choices.0={op: conv2d, dropout: 0.1}",
+         "unknown key 'dropout' (known: op, kernel, dilation, groups, norm, act)"},
+        {"space.blocks.0.choices.0={op: mbconv, expand: 17}",
+         "'expand' must be a whole number from 1 to 16, not '17'"},
+        {"space.blocks.0.choices.0={op: mbconv, se: 65}",
+         "'se' must be a whole number from 0 to 64, not '65'"},
+        {"space.blocks.0.choices.0={op: resnet_basic, hidden: 0}",
+         "'hidden' must be a whole number from 1 to 65536, not '0'"},
+        {"space.blocks.0.choices.0={op: shuffle, xception: 1}",
+         "'xception' must be true or false, not '1'"},
+        {"space.blocks=[{out: 7, stride: 2, choices: [{op: shuffle}]}]",
+         "'shuffle' makes an even number of channels, not 7"},
+        {"space.blocks=[{out: 16, choices: [{op: shuffle}]}]",
+         "'shuffle' keeps the channels at stride 1, its block makes 16 of 8"},
+        {"space.blocks=[{out: 1, stride: 2, choices: [{op: identity}]}]",
+         "'identity' makes 2 channels or more at stride 2"},
+        {"space.blocks=[{out: 16, cell: 3, choices: [{op: ffn}]}]",
+         "'ffn' keeps the shape, its block makes 28x20x16 of 28x20x8"},
+        {"data.train={kind: bytes, files: [a]}",
+         "data of kind 'bytes' are tokens, the space's input are images"},
+        {"data.train={kind: cifar10, files: [a]}",
+         "cifar10 holds images of 32 x 32 x 3, not 28 x 20 x 3"},
+        {"data.train.files=[a, b, c]", "idx files come in twos, images and labels, not 3"},
+        {"data.train.mean=[0]", "'mean' must have exactly 3 items, not 1"},
+        {"data.train.mean=0.5", "'mean' must be a list, not '0.5'"},
+        {"data.train.std=[1, 0, 1]", "'std.1' must be a number in [1e-30, 1e+30], not '0'"},
+        {"data.train.crop=20", "'crop' must be a whole number from 0 to 19, not '20'"},
+        {"data.train.flip=yes", "'flip' must be true or false, not 'yes'"},
+        {"data.valid={kind: idx, files: [a, b], crop: 2}",
+         "unknown key 'crop' (known: kind, files, part, mean, std)"},
+        {"train={steps: 1, calibration: 0}",
+         "'calibration' must be a whole number from 1 to 4096, not '0'"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_refused(images, &bad[i]);
+}
+END_TEST
+
+START_TEST(test_bad_pairs)
+{
+    static const struct bad bad[] = {
+        {"space.input={kind: pairs, vocab: 256, length: 6}",
+         "missing key 'source_length' in 'input'"},
+        {"space.input.vocab=255", "pairs need a vocabulary of at least 256, not 255"},
+        {"space.blocks.1.name=first", "a block before this one has the name 'first'"},
+        {"space.blocks.3.choices.0.memory=frist", "unknown memory 'frist' (did you mean 'first'?)"},
+        {"space.blocks.3.choices.0.mask=causal", "layers with a memory have no mask"},
+        {"space.blocks.3.choices.1={op: mha, heads: 2, memory: first}",
+         "the candidates of a block have one memory: 'the encoder's: last'"},
+        {"space.blocks.0.choices.0={op: mha, heads: 2, memory: first}",
+         "no block before this one has a name"},
+        {"space.blocks.2.choices=[{op: embedding}, {op: embedding}]",
+         "the target's embedding must be a block of its own"},
+        {"space.blocks.2.repeat=2", "the target's embedding must be a block of its own"},
+        {"space.blocks.2.cell=3", "the target's embedding must be a block of its own"},
+        {"space.blocks.3.choices=[{op: embedding}]", "the target's embedding is there already"},
+        {"space.blocks.2.choices=[{op: glu}]",
+         "pairs need a block of {op: embedding}: the target's"},
+        {"data.train.kind=tokens", "data of kind 'tokens' are tokens, the space's input are pairs"},
+        {"train={steps: 1, calibration: 8}",
+         "unknown key 'calibration' (known: steps, batch, grain, optimizer, schedule, loss, clip, "
+         "checkpoint_every)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_refused(pairs, &bad[i]);
+}
+END_TEST
+
+/* The place is that of the key to blame. */
+START_TEST(test_places)
+{
+    const struct {
+        const char *from, *to, *message;
+    } bad[] = {
+        {"{op: identity}", "{op: ffn}",
+         ":13:16: 'ffn' keeps the shape, its block makes 14x10x16 of 28x20x8"},
+        {"heads: 4", "heads: 7", ":15:28: 'heads' must divide the width of 16, not 7"},
+        {"avg_pool", "avg_poll", ":19:16: unknown op 'avg_poll' (did you mean 'avg_pool'?)"},
+        {"cell: 3", "cell: 0", ":16:13: 'cell' must be a whole number from 2 to 16, not '0'"},
+        {"[i, l]", "[i]", ":3:29: idx files come in twos, images and labels, not 1"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *at = strstr(images, bad[i].from);
+        char text[sizeof images + 64];
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        ck_assert_ptr_nonnull(at);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - images), images, bad[i].to,
+                 at + strlen(bad[i].from));
+        write_text(text, strlen(text));
+        ck_assert_int_eq(np_recipe_read(&recipe, path, NULL, 0, &err), NP_EINPUT);
+        ck_assert_str_eq(err.msg + strlen(path), bad[i].message);
+        ck_assert_ptr_null(recipe.blocks);
+        ck_assert_ptr_null(recipe.names);
+    }
+}
+END_TEST
+
+/* Cells fold like blocks, whichever way they were written. */
+START_TEST(test_cells_fold)
+{
+    static const char *const ways[] = {
+        "space.blocks=[{cell: 3, repeat: 3, out: 16, stride: 2, choices: [{op: sepconv}]}]",
+        "space.blocks=[{cell: 3, out: 16, stride: 2, choices: [{op: sepconv}]}, {cell: 3, repeat: "
+        "2, "
+        "choices: [{op: sepconv}]}]",
+        "space.blocks=[{cell: 3, repeat: 2, out: 16, stride: 2, choices: [{op: sepconv}]}, {cell: "
+        "3, "
+        "choices: [{op: sepconv, kernel: 3}]}]"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct np_recipe recipe;
+        write_text(images, strlen(images));
+        ck_assert_int_eq(np_recipe_read(&recipe, path, &ways[i], 1, NULL), NP_OK);
+        assert_holds(&recipe,
+                     "  blocks:\n    - repeat: 3\n      cell: 3\n      out: 16\n"
+                     "      stride: 2\n      choices:\n        - {op: sepconv, kernel: 3}\n"
+                     "  head");
+        ck_assert_int_eq(recipe.block_count, 9);
+        assert_stable(&recipe);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+/* A second block of stride 2 is an item of its own. */
+START_TEST(test_strides_do_not_fold)
+{
+    const char *set = "space.blocks=[{out: 16, stride: 2, choices: [{op: zero}]}, {stride: 2, "
+                      "choices: [{op: zero}]}, {choices: [{op: zero}]}]";
+    struct np_recipe recipe;
+    write_text(images, strlen(images));
+    ck_assert_int_eq(np_recipe_read(&recipe, path, &set, 1, NULL), NP_OK);
+    assert_holds(&recipe, "    - repeat: 1\n      out: 16\n      stride: 2\n"
+                          "      choices:\n        - {op: zero}\n"
+                          "    - repeat: 2\n      out: 16\n      stride: 2\n");
+    assert_stable(&recipe);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* There is something to calibrate if any layer has a batch norm, an identity of another shape, too. */
+START_TEST(test_calibration)
+{
+    const struct {
+        const char *blocks;
+        int calibration;
+    } cases[] = {{"space.blocks=[{choices: [{op: identity}, {op: avg_pool}]}]", 0},
+                 {"space.blocks=[{choices: [{op: identity}, {op: avg_pool, norm: batch}]}]", 8},
+                 {"space.blocks=[{out: 9, choices: [{op: identity}]}]", 8},
+                 {"space.blocks=[{out: 9, choices: [{op: zero}]}]", 0},
+                 {"space.blocks=[{cell: 3, stride: 2, choices: [{op: identity}]}]", 8},
+                 {"space.blocks=[{choices: [{op: mbconv}]}]", 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *sets[] = {"space.stem={norm: none}", cases[i].blocks};
+        struct np_supernet net;
+        struct np_recipe recipe;
+        write_text(images, strlen(images));
+        ck_assert_int_eq(np_recipe_read(&recipe, path, sets, 2, NULL), NP_OK);
+        ck_assert_int_eq(recipe.calibration, cases[i].calibration);
+        ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+        ck_assert_int_eq(net.whole_batch, cases[i].calibration > 0);
+        np_supernet_clear(&net);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+/* A text of a file that must be there. */
+static void slurp(struct np_buf *buf, const char *name)
+{
+    char block[4096];
+    FILE *file = fopen(name, "r");
+    size_t n;
+    ck_assert_ptr_nonnull(file);
+    while ((n = fread(block, 1, sizeof block, file)) > 0)
+        ck_assert_int_eq(np_buf_append(buf, block, n, NULL), NP_OK);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Calls `with` for every example. */
+static void for_examples(void (*with)(const char *name))
+{
+    DIR *directory = opendir("examples");
+    struct dirent *entry;
+    int count = 0;
+    if (!directory) {
+        fprintf(stderr, "test_recipe_space: SKIPPED what reads examples: no examples/ here\n");
+        return;
+    }
+    while ((entry = readdir(directory))) {
+        char name[300];
+        size_t length = strlen(entry->d_name);
+        if (length < 5 || strcmp(entry->d_name + length - 5, ".yaml") != 0)
+            continue;
+        snprintf(name, sizeof name, "examples/%s", entry->d_name);
+        with(name);
+        count++;
+    }
+    closedir(directory);
+    ck_assert_int_ge(count, 20);
+}
+
+static void round_trip(const char *name)
+{
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    ck_assert_msg(np_recipe_read(&recipe, name, NULL, 0, &err) == NP_OK, "%s", err.msg);
+    assert_stable(&recipe);
+    np_recipe_clear(&recipe);
+}
+
+START_TEST(test_examples)
+{
+    for_examples(round_trip);
+}
+END_TEST
+
+/* Reads what became of a recipe: it is one, or is refused with a message. */
+static void read_damaged(const struct np_buf *buf)
+{
+    struct np_recipe recipe;
+    struct np_supernet net;
+    struct np_error err = {.msg = ""};
+    enum np_status status;
+    write_text(buf->text, buf->used);
+    status = np_recipe_read(&recipe, path, NULL, 0, &err);
+    if (status == NP_OK) {
+        status = np_supernet_init(&net, &recipe, &err);
+        if (status == NP_OK)
+            assert_stable(&recipe);
+        np_supernet_clear(&net);
+        np_recipe_clear(&recipe);
+    }
+    ck_assert(status == NP_OK || (status == NP_EINPUT && err.msg[0]));
+}
+
+/* One of many small changes: another byte or digit, a piece left out or said again elsewhere. */
+static void damage(struct np_buf *buf, uint64_t i)
+{
+    static const char bytes[] = "0192 -:,{}[]'\"#\nacost";
+    struct np_philox draw = np_draw(np_draw_key(17, NP_DRAW_DELAY, 0, 0, 0), 0, i);
+    size_t at = draw.w[0] % buf->used, length = draw.w[1] % 40;
+    if (length > buf->used - at)
+        length = buf->used - at;
+    switch (draw.w[2] % 4) {
+    case 0:
+        buf->text[at] = bytes[draw.w[3] % (sizeof bytes - 1)];
+        break;
+    case 1:
+        memmove(buf->text + at, buf->text + at + length, buf->used - at - length);
+        buf->used -= length;
+        break;
+    case 2:
+        memmove(buf->text + draw.w[3] % (buf->used - length + 1), buf->text + at, length);
+        break;
+    default:
+        while (at < buf->used && (buf->text[at] < '0' || buf->text[at] > '9'))
+            at++;
+        if (at < buf->used)
+            buf->text[at] = (char)('0' + draw.w[3] % 10);
+    }
+}
+
+static void mutate(const char *name)
+{
+    struct np_buf original = {0};
+    slurp(&original, name);
+    if (original.used < 8000) /* the long ones say nothing new */
+        for (uint64_t i = 0; i < 150; i++) {
+            struct np_buf buf = {0};
+            ck_assert_int_eq(np_buf_append(&buf, original.text, original.used, NULL), NP_OK);
+            for (uint64_t k = 0; k <= i % 3; k++)
+                damage(&buf, 3 * i + k);
+            read_damaged(&buf);
+            np_buf_clear(&buf);
+        }
+    np_buf_clear(&original);
+}
+
+START_TEST(test_mutations)
+{
+    for_examples(mutate);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recipe_space");
+    TCase *tcase = tcase_create("all");
+    int fd = mkstemp(path), failed;
+    SRunner *runner;
+    if (fd < 0 || close(fd) != 0)
+        return 1;
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, test_images);
+    tcase_add_test(tcase, test_pairs);
+    tcase_add_test(tcase, test_choices);
+    tcase_add_test(tcase, test_ends);
+    tcase_add_test(tcase, test_bad_images);
+    tcase_add_test(tcase, test_bad_pairs);
+    tcase_add_test(tcase, test_places);
+    tcase_add_test(tcase, test_cells_fold);
+    tcase_add_test(tcase, test_strides_do_not_fold);
+    tcase_add_test(tcase, test_calibration);
+    tcase_add_test(tcase, test_examples);
+    tcase_add_test(tcase, test_mutations);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    unlink(path);
+    return failed ? 1 : 0;
+}
