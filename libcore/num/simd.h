@@ -129,7 +129,14 @@ typedef __m512i vq;
 #define q_mul32(a, b) q_mul64(a, b)
 #define q_even(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi64(0xffffffff))
 #define q_odd(v) q_high(_mm512_castps_si512(v))
-#define q_total(a) ((uint64_t)_mm512_reduce_add_epi64(a))
+static inline uint64_t q_total(vq a) /* the compiler's own reduction adds signed numbers */
+{
+    uint64_t lane[8], sum = 0;
+    _mm512_storeu_si512(lane, a);
+    for (int i = 0; i < 8; i++)
+        sum += lane[i];
+    return sum;
+}
 static inline void q_store4(uint32_t *p, vq a, vq b, vq c, vq d)
 {
     const vq low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
