@@ -346,7 +346,7 @@ int main(void)
 {
     Suite *suite = suite_create("attention");
     TCase *tests = tcase_create("attention");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, same_bits, 0, COUNT(lengths));
     tcase_add_loop_test(tests, extremes, 0, COUNT(extreme));
     tcase_add_test(tests, what_is_not_seen_does_not_matter);

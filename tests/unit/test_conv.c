@@ -409,7 +409,7 @@ int main(void)
 {
     Suite *suite = suite_create("conv");
     TCase *tests = tcase_create("conv");
-    tcase_set_timeout(tests, 240);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, real_shapes, 0, 11);

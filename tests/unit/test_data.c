@@ -198,7 +198,7 @@ int main(void)
     TCase *tcase = tcase_create("all");
     SRunner *runner;
     int failed;
-    tcase_set_timeout(tcase, 60);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, test_lay, 0, FORMATS);
     tcase_add_loop_test(tcase, test_cuts, 0, FORMATS);
     tcase_add_loop_test(tcase, test_damage, 0, FORMATS);

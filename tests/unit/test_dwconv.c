@@ -268,7 +268,7 @@ int main(void)
     TCase *tcase = tcase_create("depthwise");
     SRunner *runner = srunner_create(suite);
     int failed;
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 900);
     tcase_add_test(tcase, backends_agree);
     tcase_add_test(tcase, backends_agree_on_any_shape);
     tcase_add_test(tcase, what_is_not_finite_is_reported);

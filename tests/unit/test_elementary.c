@@ -406,7 +406,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, getenv("NP_TEST_EXHAUSTIVE") ? 0 : 300);
+    tcase_set_timeout(tcase, getenv("NP_TEST_EXHAUSTIVE") ? 0 : 900);
     tcase_add_loop_test(tcase, accuracy_and_bits, 0, FUNCTION_COUNT);
     tcase_add_test(tcase, special_values);
     tcase_add_test(tcase, choosing_and_flushing);

@@ -145,7 +145,7 @@ int main(void)
     SRunner *runner;
     int failed;
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, scores_are_the_same_everywhere, 0, TINY_KINDS);
     tcase_add_test(tests, accuracy_of_a_head_that_knows_nothing);
     tcase_add_test(tests, calibration_takes_the_batch_statistics);

@@ -362,7 +362,7 @@ int main(void)
     TCase *tcase = tcase_create("table");
     SRunner *runner = srunner_create(suite);
     int failed;
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
     tcase_add_test(tcase, non_finite_numbers_are_seen_anywhere);
     tcase_add_test(tcase, instruction_sets_have_names);

@@ -333,7 +333,7 @@ int main(void)
 {
     Suite *suite = suite_create("matmul");
     TCase *tests = tcase_create("matmul");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, awkward_shapes, 0, 16);
     tcase_add_loop_test(tests, every_grain, 0, COUNT(grains));
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);

@@ -507,7 +507,7 @@ int main(void)
     TCase *tcase = tcase_create("ops");
     SRunner *runner;
     int failed;
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, operators_match_the_double_reference, 0, layer_cases);
     tcase_add_loop_test(tcase, operators_give_the_bits_of_their_nodes_run_plainly, 0, layer_cases);
     tcase_add_loop_test(tcase, cuts_teams_and_instruction_sets_give_the_same_bits, 0, layer_cases);

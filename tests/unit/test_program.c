@@ -501,7 +501,7 @@ int main(void)
     SRunner *runner;
     if (fd < 0 || close(fd) != 0)
         return 1;
-    tcase_set_timeout(tcase, 60);
+    tcase_set_timeout(tcase, 900);
     tcase_add_test(tcase, test_images);
     tcase_add_test(tcase, test_pairs);
     tcase_add_loop_test(tcase, test_examples, 0, (int)(sizeof examples / sizeof *examples));

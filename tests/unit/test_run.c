@@ -269,7 +269,7 @@ int main(void)
     SRunner *runner;
     int failed;
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tests, 300);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);

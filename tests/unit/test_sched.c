@@ -296,7 +296,7 @@ int main(void)
     TCase *tcase = tcase_create("rule");
     SRunner *runner = srunner_create(suite);
     int failed;
-    tcase_set_timeout(tcase, 300);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, every_interleaving_keeps_the_rule, 0, 20);
     tcase_add_loop_test(tcase, stop_after_completes_and_no_more, 0, 10);
     tcase_add_test(tcase, early_stop_leaves_later_steps);

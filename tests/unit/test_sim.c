@@ -278,7 +278,7 @@ int main(void)
     TCase *tcase = tcase_create("schedules");
     SRunner *runner = srunner_create(suite);
     int failed;
-    tcase_set_timeout(tcase, 300);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, draining_schedules_match_their_closed_form, 0, 16);
     tcase_add_loop_test(tcase, one_stage_gains_nothing, 0, 2);
     tcase_add_loop_test(tcase, checked_runs_of_mixed_pipelines, 0, 12);

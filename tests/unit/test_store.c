@@ -299,7 +299,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
     tcase_add_checked_fixture(tests, open_store, close_store);
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 900);
     tcase_add_test(tests, test_round_trip);
     tcase_add_test(tests, test_damage);
     tcase_add_test(tests, test_hostile);

@@ -56,7 +56,7 @@ int main(void)
 {
     Suite *suite = suite_create("team");
     TCase *tests = tcase_create("team");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, meetings, 1, MEMBERS + 1);
     tcase_add_test(tests, shares);
     suite_add_tcase(suite, tests);

@@ -153,7 +153,7 @@ int main(void)
     SRunner *runner;
     int failed;
     tcase_add_unchecked_fixture(tcase, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tcase, 240);
+    tcase_set_timeout(tcase, 900);
     tcase_add_loop_test(tcase, losses_follow_the_double_reference, 0,
                         (int)(sizeof cases / sizeof *cases));
     suite_add_tcase(suite, tcase);

@@ -484,7 +484,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
     tcase_add_checked_fixture(tests, NULL, clear_doc);
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 900);
     tcase_add_test(tests, test_tree);
     tcase_add_test(tests, test_refused);
     tcase_add_test(tests, test_nul_byte);
