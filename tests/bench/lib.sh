@@ -27,14 +27,16 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
-# step_ms RECIPE OPTION...: milliseconds that one run takes a step.
+# step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in which
+# layers come into being.
 step_ms() {
     rm -rf "$work/run"
     recipe=$1
     shift
-    np-train "$recipe" --run "$work/run" -v "$@" > "$work/out" 2> "$work/err" ||
+    np-train "$recipe" --run "$work/run" -q "$@" > "$work/out" 2> "$work/err" ||
         { cat "$work/err" >&2; return 1; }
-    sed -n 's/.*: \([0-9.]*\) ms a step.*/\1/p' "$work/err"
+    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
+        awk '{ t[NR] = $1 } END { n = int(NR / 4); print 1000 * (t[NR] - t[n]) / (NR - n) }'
     rm -rf "$work/run"
 }
 
