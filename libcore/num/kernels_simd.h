@@ -13,10 +13,10 @@
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"
-#include "num/merge_scalar.h"
+#include "num/merge_loops.h"
 #include "num/norm_simd.h"
 #include "num/optimizer_simd.h"
-#include "num/pool_scalar.h"
+#include "num/pool_loops.h"
 #include "num/random_loops.h"
 
 #endif
