@@ -19,6 +19,10 @@ enum tiny_kind {
     TINY_NORMS,  /* images with other norms */
     TINY_CELLS,
     TINY_PAIRS,
+    TINY_LONG,
+    TINY_TRANSLATE,
+    TINY_STAGES,
+    TINY_ACTS,
     TINY_KINDS
 };
 
