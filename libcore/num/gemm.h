@@ -43,7 +43,7 @@ struct np_finish {
     float *c;          /* where row 0 of the output begins */
     size_t ldc, col;   /* its column that is column 0 here */
     const size_t *row; /* and its rows that are rows 0..m-1 here */
-    bool plain;        /* nothing but a bias is added, and rows are those of np_tiles.c */
+    bool plain; /* nothing but bias and residual are added, and rows are those of np_tiles.c */
 };
 
 /* C[m][n] += op(A)[m][..] B[..][n], or C = where first. */

@@ -13,20 +13,40 @@
 #include "num/gemm_tile.h"
 #include "num/simd.h"
 
+/* The rows of C under a row of tiles; behind them, where sums are finished, those of the epilogue's
+ * matrices, the residual's first. Returns how many there are. */
+static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, size_t h)
+{
+    const struct np_finish *f = g->finish;
+    size_t count = 0;
+    for (; count < h; count++)
+        to[count] = g->c[i + count];
+    if (!f)
+        return count;
+    const float *matrix[] = {f->epilogue->residual, f->epilogue->before, f->epilogue->kept};
+    for (size_t m = 0; m < sizeof matrix / sizeof *matrix; m++)
+        for (size_t r = 0; matrix[m] && r < h; r++)
+            to[count++] = matrix[m] + f->row[i + r] * f->epilogue->ld + f->col;
+    return count;
+}
+
 /* One row of tiles, h high, whose first row is row i. */
 static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
 {
     _Alignas(64) float out[MR * NR];
-    const float *next[AHEAD * LINE / STEPS];
+    const float *next[AHEAD * LINE / STEPS], *ahead[4 * MR];
     const struct np_finish *f = g->finish;
     struct tile t = {.a = g->a_trans ? g->a : g->a + i, .c = g->c + i, .bad = *bad};
     if (g->a_trans)
         t.a_at = g->a_at + i;
     for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
         next[r] = g->a[np_min(i + h + r, g->m - 1)];
+    t.ahead = ahead;
+    t.ahead_end = ahead + rows_under(g, ahead, i, h);
     if (f) {
         t.bias = f->epilogue->bias ? f->epilogue->bias + f->col : NULL;
         t.out = f->plain ? NULL : out;
+        t.residual = f->plain && f->epilogue->residual ? ahead + h : NULL;
     }
     for (t.j = 0; t.j < g->n; t.j += NR) {
         size_t width = np_min(NR, g->n - t.j), vectors = width > NP_VW ? 2 : 1;

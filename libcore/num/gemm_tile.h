@@ -39,10 +39,12 @@ struct tile {
     size_t b_step;
     const float *const *next; /* not NULL: MR or more rows of A to fetch for the next tile */
     float *const *c;          /* rows; the tile begins at column j of them */
-    size_t j, last;           /* columns of the last vector */
-    float *out;               /* finished sums go here, rows after each other; NULL: to c */
+    const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
+    size_t j, last;                               /* columns of the last vector */
+    float *out; /* finished sums go here, rows after each other; NULL: to c */
     const float *bias;
-    vf bad; /* 0, NaN where a finished sum was not finite */
+    const float *const *residual; /* rows; NULL: none is added here */
+    vf bad;                       /* 0, NaN where a finished sum was not finite */
 };
 
 enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
@@ -82,13 +84,14 @@ NP_INLINE void clear(struct sums *acc, struct shape s)
     }
 }
 
-/* Adds a chunk to what the rows of C hold. */
-NP_INLINE void add_chunk(struct sums *acc, struct shape s, const struct tile *t)
+/* Adds a chunk to what `rows` hold. */
+NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
+                        const float *const *rows)
 {
     size_t last = s.vectors - 1;
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
-        const float *c = t->c[i] + t->j;
+        const float *c = rows[i] + t->j;
         if (last > 0)
             acc->v[i][0] = v_add(v_load(c), acc->v[i][0]);
         acc->v[i][last] = v_add(load_last(c + last * NP_VW, s.last, t->last), acc->v[i][last]);
@@ -125,6 +128,8 @@ NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
     vf bad = t->bad;
     if (t->bias)
         add_bias(acc, s, t->bias + t->j, t->last);
+    if (t->residual)
+        add_rows(acc, s, t, t->residual);
     if (t->out) {
         UNROLL
         for (size_t i = 0; i < s.h; i++)
@@ -170,7 +175,7 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
 {
     const struct np_stretch *stretch = g->stretch, *end = stretch + g->stretches;
     struct cursor at;
-    float *const *ahead = t->c, *const *last = t->c + s.h;
+    const float *const *ahead = t->ahead;
     struct sums acc;
     clear(&acc, s);
     for (bool first = g->first;; stretch++) {
@@ -181,8 +186,8 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
         for (size_t i = 0; i < s.h; i++)
             at.row[i] = s.trans ? NULL : t->a[i] + stretch->at;
         for (; p + STEPS <= stretch->count; p += STEPS) {
-            /* Rows of C are fetched one by one while the sum runs: all at once would stall it. */
-            if (ahead < last) {
+            /* One by one while the sum runs: all at once would stall it. */
+            if (ahead < t->ahead_end) {
                 __builtin_prefetch(*ahead + t->j, 1);
                 if (s.vectors > 1)
                     __builtin_prefetch(*ahead + t->j + NR - 1, 1);
@@ -206,7 +211,7 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
             if (s.last == LAST_HALF)
                 acc.v[i][s.vectors - 1] = vh_widen(acc.half[i]);
         if (!first)
-            add_chunk(&acc, s, t);
+            add_rows(&acc, s, t, (const float *const *)t->c);
         if (stretch + 1 == end)
             break;
         first = false;

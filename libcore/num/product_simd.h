@@ -140,7 +140,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     for (size_t i = 0; i < t.m; i++)
         c[i] = pass->aside ? p->sums + i * t.n : p->c + row[i] * p->ldc + pass->cols.begin;
     t.first = panel->inner.begin == 0 && !p->accumulate;
-    finish.plain = !pass->aside && !e->before && !e->residual && e->act == NP_ACT_NONE;
+    finish.plain = !pass->aside && !e->before && e->act == NP_ACT_NONE;
     t.finish = last ? &finish : NULL;
     return NP_SIMD(np_gemm_tiles)(&t);
 }
