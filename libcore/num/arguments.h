@@ -74,6 +74,10 @@ struct np_attention {
     size_t ldq, ldk;        /* of q and dq; of k, v, dk and dv */
 };
 
+/* What becomes of the chunks of column sums: they make a result, are added to one, or are kept for
+ * col_total. The first two are what `accumulate` says elsewhere. */
+enum np_sum { NP_SUM_NEW, NP_SUM_ONTO, NP_SUM_CHUNKS };
+
 /* A norm whose statistics belong to columns: segments of `rows` rows each have their own. Batch
  * norm: one segment; group norm: a segment a sample, the channels of a group being equal. */
 struct np_colnorm {

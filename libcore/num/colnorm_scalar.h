@@ -33,22 +33,22 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 }
 
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
-                              const struct np_colnorm *p, const float *dy, size_t grain)
+                              const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
     struct np_share share = np_team_share(team, p->segments * p->cols, 1);
     for (size_t i = share.begin; i < share.end; i++) {
         size_t c = i % p->cols, first = i / p->cols * p->rows;
         for (size_t begin = 0, end; begin < p->rows; begin = end) {
             float plain = 0.0f, product = 0.0f;
-            end = np_chunk_end(begin, p->rows, grain);
+            end = np_chunk_end(begin, p->rows, 0);
             for (size_t r = first + begin; r < first + end; r++) {
                 float h = colnorm_h(p, r, c, i), u = fmaf(h, p->gamma[c], p->beta[c]);
                 float du = dy[r * p->cols + c] * np_act_grad(p->act, u);
                 plain = plain + du;
                 product = fmaf(du, h, product);
             }
-            sum[i] = add_chunk(sum[i], plain, begin, false);
-            dot[i] = add_chunk(dot[i], product, begin, false);
+            put_chunk(sum, plain, i, begin, p->rows, p->cols, how);
+            put_chunk(dot, product, i, begin, p->rows, p->cols, how);
         }
     }
 }

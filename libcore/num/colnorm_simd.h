@@ -121,24 +121,24 @@ static const float *col_gather(float *copy, const float *from, size_t rows, size
     return copy;
 }
 
-/* sum and dot of n (to NORM_TILE) columns from c on, of segment s. */
+/* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s. */
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
-                            size_t grain, size_t s, size_t c, size_t n)
+                            struct np_share rows, size_t s, size_t c, size_t n)
 {
     float du[NORM_TILE], h[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
-    size_t first = s * p->rows, at = s * p->cols + c, times = col_times(n, p->rows);
+    size_t at = s * p->cols + c, times = col_times(n, rows.end - rows.begin);
     struct col_terms t = {.a = du, .b = h, .ld = n};
     struct col_pattern mean, rstd, gamma, beta;
     col_repeat(&mean, p->mean + at, n, times);
     col_repeat(&rstd, p->rstd + at, n, times);
     col_repeat(&gamma, p->gamma + c, n, times);
     col_repeat(&beta, p->beta + c, n, times);
-    for (size_t begin = 0, end, count; begin < p->rows; begin = end) {
-        end = np_chunk_end(begin, p->rows, grain);
+    for (size_t begin = rows.begin, end, count; begin < rows.end; begin = end) {
+        end = np_min(begin + NP_KC, rows.end);
         memset(part, 0, sizeof part);
         memset(part_dot, 0, sizeof part_dot);
         for (size_t r = begin; r < end; r += count) {
-            const float *x = p->x + (first + r) * p->cols + c, *up = dy + (first + r) * p->cols + c;
+            const float *x = p->x + r * p->cols + c, *up = dy + r * p->cols + c;
             count = np_min(times, end - r);
             x = col_gather(h, x, count, n, p->cols);
             up = col_gather(du, up, count, n, p->cols);
@@ -146,23 +146,19 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
             NP_ACT_EACH(p->act, TERMS);
             col_block(COL_BOTH, part, part_dot, &t, count, 0, n);
         }
-        add_chunk(sum + at, part, n, begin, false);
-        add_chunk(dot + at, part_dot, n, begin, false);
+        add_chunk(sum, part, n, begin - rows.begin, false);
+        add_chunk(dot, part_dot, n, begin - rows.begin, false);
     }
 }
 
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
-                              const struct np_colnorm *p, const float *dy, size_t grain)
+                              const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
-    bool whole = p->segments >= (size_t)team->size;
-    struct np_share cols = {0, p->cols}, share = {0, p->segments};
-    if (whole)
-        share = np_team_share(team, p->segments, 1);
-    else
-        cols = col_share(team, p->cols);
-    for (size_t s = share.begin; s < share.end; s++)
-        for (size_t c = cols.begin; c < cols.end; c += NORM_TILE)
-            colnorm_columns(sum, dot, p, dy, grain, s, c, np_min(NORM_TILE, cols.end - c));
+    const struct col_units u = col_units_of(team, p->segments, p->rows, p->cols, how);
+    for (size_t i = u.units.begin; i < u.units.end; i++)
+        for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
+            colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy, col_unit(&u, i),
+                            i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
 }
 
 /* What colnorm_grad reads of n columns. */

@@ -32,10 +32,21 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
     }
 }
 
+/* The sum of the chunk that begins at row `begin` of a segment, to where column i of all segments
+ * wants it. */
+static void put_chunk(float *out, float chunk, size_t i, size_t begin, size_t rows, size_t cols,
+                      enum np_sum how)
+{
+    if (how == NP_SUM_CHUNKS)
+        out[(i / cols * np_chunks(rows) + begin / NP_KC) * cols + i % cols] = chunk;
+    else
+        out[i] = add_chunk(out[i], chunk, begin, how == NP_SUM_ONTO);
+}
+
 /* Chunked sums over the rows of each segment: of a, of products with b, or of squares of a - mean. */
 static void col_chunked(struct np_team *team, float *out, const float *a, const float *b,
                         const float *mean, size_t segments, size_t rows, size_t cols, size_t grain,
-                        bool accumulate)
+                        enum np_sum how)
 {
     struct np_share share = np_team_share(team, segments * cols, 1);
     for (size_t i = share.begin; i < share.end; i++) {
@@ -47,27 +58,27 @@ static void col_chunked(struct np_team *team, float *out, const float *a, const 
                 float x = a[first + r * cols], d = mean ? x - mean[i] : 0.0f;
                 acc = mean ? fmaf(d, d, acc) : b ? fmaf(x, b[first + r * cols], acc) : acc + x;
             }
-            out[i] = add_chunk(out[i], acc, begin, accumulate);
+            put_chunk(out, acc, i, begin, rows, cols, how);
         }
     }
 }
 
 static void col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
-                    size_t cols, size_t grain, bool accumulate)
+                    size_t cols, size_t grain, enum np_sum how)
 {
-    col_chunked(team, out, x, NULL, NULL, segments, rows, cols, grain, accumulate);
+    col_chunked(team, out, x, NULL, NULL, segments, rows, cols, grain, how);
 }
 
 static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
-                       size_t segments, size_t rows, size_t cols, size_t grain)
+                       size_t segments, size_t rows, size_t cols, enum np_sum how)
 {
-    col_chunked(team, out, x, NULL, mean, segments, rows, cols, grain, false);
+    col_chunked(team, out, x, NULL, mean, segments, rows, cols, 0, how);
 }
 
 static void col_dot(struct np_team *team, float *out, const float *a, const float *b,
                     size_t segments, size_t rows, size_t cols, size_t grain)
 {
-    col_chunked(team, out, a, b, NULL, segments, rows, cols, grain, false);
+    col_chunked(team, out, a, b, NULL, segments, rows, cols, grain, NP_SUM_NEW);
 }
 
 static void transpose(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)

@@ -108,10 +108,11 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
     float part[COL_TILE], part_dot[COL_TILE];
     for (size_t c = cols.begin, n; c < cols.end; c += n) {
         n = np_min(COL_TILE, cols.end - c);
+        const size_t wide = (n + NP_VW - 1) / NP_VW * NP_VW;
         for (size_t begin = 0, end, count; begin < rows; begin = end) {
             end = np_chunk_end(begin, rows, grain);
-            memset(part, 0, sizeof part);
-            memset(part_dot, 0, both ? sizeof part_dot : 0);
+            memset(part, 0, wide * sizeof *part);
+            memset(part_dot, 0, both ? wide * sizeof *part_dot : 0);
             for (size_t r = begin; r < end; r += count) {
                 struct col_terms block = t;
                 count = np_min(COL_BLOCK / n > 8 ? COL_BLOCK / n : 8, end - r);
@@ -136,45 +137,73 @@ static inline struct np_share col_share(const struct np_team *team, size_t cols)
     return np_team_share(team, cols, cols < 64 * (size_t)team->size ? 4 : NP_SHARE_UNIT);
 }
 
-/* All segments: members take whole ones where there are enough, else columns of each. */
-NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out,
-                            struct col_terms t, size_t segments, size_t rows, size_t grain,
-                            bool accumulate)
+/* What has a sum of its own: a segment, or a chunk of one where these are kept. */
+struct col_units {
+    size_t rows, length, each;   /* of a segment; of a unit, but the last; units of a segment */
+    struct np_share units, cols; /* the caller's */
+};
+
+/* Members take whole units where these come out even or are many, else columns of each. */
+static struct col_units col_units_of(const struct np_team *team, size_t segments, size_t rows,
+                                     size_t cols, enum np_sum how)
 {
-    bool whole = segments >= (size_t)team->size;
-    struct np_share cols = {0, t.ld}, share = {0, segments};
-    if (whole)
-        share = np_team_share(team, segments, 1);
+    size_t size = (size_t)team->size, count;
+    struct col_units u = {.rows = rows, .length = rows, .each = 1, .cols = {0, cols}};
+    if (how == NP_SUM_CHUNKS) {
+        u.length = NP_KC;
+        u.each = np_chunks(rows);
+    }
+    count = segments * u.each;
+    u.units.end = count;
+    if (count % size == 0 || count >= 4 * size)
+        u.units = np_team_share(team, count, 1);
     else
-        cols = col_share(team, t.ld);
-    for (size_t s = share.begin; s < share.end; s++) {
-        struct col_terms part = t;
-        part.a = t.a + s * rows * t.ld;
-        part.b = t.b ? t.b + s * rows * t.ld : NULL;
-        part.mean = t.mean ? t.mean + s * t.ld : NULL;
-        col_chunks(kind, out + s * t.ld, NULL, part, rows, cols, grain, accumulate);
+        u.cols = col_share(team, cols);
+    return u;
+}
+
+/* The rows of unit i, of all segments' rows. */
+static struct np_share col_unit(const struct col_units *u, size_t i)
+{
+    size_t first = i % u->each * u->length, begin = i / u->each * u->rows + first;
+    return (struct np_share){begin, begin + np_min(u->length, u->rows - first)};
+}
+
+NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out,
+                            const struct col_terms *t, size_t segments, size_t rows, size_t grain,
+                            enum np_sum how)
+{
+    const struct col_units u = col_units_of(team, segments, rows, t->ld, how);
+    for (size_t i = u.units.begin; i < u.units.end; i++) {
+        struct np_share unit = col_unit(&u, i);
+        struct col_terms part = *t;
+        part.a = t->a + unit.begin * t->ld;
+        part.b = t->b ? t->b + unit.begin * t->ld : NULL;
+        part.mean = t->mean ? t->mean + i / u.each * t->ld : NULL;
+        col_chunks(kind, out + i * t->ld, NULL, part, unit.end - unit.begin, u.cols, grain,
+                   how == NP_SUM_ONTO);
     }
 }
 
 static void col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
-                    size_t cols, size_t grain, bool accumulate)
+                    size_t cols, size_t grain, enum np_sum how)
 {
     struct col_terms t = {.a = x, .ld = cols};
-    col_segments(COL_SUM, team, out, t, segments, rows, grain, accumulate);
+    col_segments(COL_SUM, team, out, &t, segments, rows, grain, how);
 }
 
 static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
-                       size_t segments, size_t rows, size_t cols, size_t grain)
+                       size_t segments, size_t rows, size_t cols, enum np_sum how)
 {
     struct col_terms t = {.a = x, .mean = mean, .ld = cols};
-    col_segments(COL_SQUARE, team, out, t, segments, rows, grain, false);
+    col_segments(COL_SQUARE, team, out, &t, segments, rows, 0, how);
 }
 
 static void col_dot(struct np_team *team, float *out, const float *a, const float *b,
                     size_t segments, size_t rows, size_t cols, size_t grain)
 {
     struct col_terms t = {.a = a, .b = b, .ld = cols};
-    col_segments(COL_DOT, team, out, t, segments, rows, grain, false);
+    col_segments(COL_DOT, team, out, &t, segments, rows, grain, NP_SUM_NEW);
 }
 
 static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta, const float *x,

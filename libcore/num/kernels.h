@@ -41,6 +41,12 @@
 
 enum np_isa { NP_ISA_SCALAR, NP_ISA_AVX2, NP_ISA_AVX512, NP_ISA_NEON, NP_ISA_COUNT };
 
+/* Chunks of an inner index that has no grains. */
+static inline size_t np_chunks(size_t count)
+{
+    return (count + NP_KC - 1) / NP_KC;
+}
+
 struct np_kernels {
     const char *name;
 
@@ -156,21 +162,27 @@ struct np_kernels {
     bool (*avg_pool_grad)(struct np_team *, const struct np_conv *, const float *base);
 
     /* Column sums of segments: x [segments * rows][cols], out [segments][cols]: chunked sums over
-     * the rows of a segment (grain in rows). col_sum of acc + x (accumulate: one segment only);
-     * col_square of fma(d, d, acc), d = x - mean; col_dot of fma(a, b, acc). */
+     * the rows of a segment (grain in rows, or 0). col_sum of acc + x (NP_SUM_ONTO: one segment
+     * only); col_square of fma(d, d, acc), d = x - mean; col_dot of fma(a, b, acc).
+     * NP_SUM_CHUNKS (grain 0): out [segments][np_chunks(rows)][cols], so that members share rows,
+     * which are many where columns are few; the sums of a segment are col_total's. */
     void (*col_sum)(struct np_team *, float *out, const float *x, size_t segments, size_t rows,
-                    size_t cols, size_t grain, bool accumulate);
+                    size_t cols, size_t grain, enum np_sum);
     void (*col_square)(struct np_team *, float *out, const float *x, const float *mean,
-                       size_t segments, size_t rows, size_t cols, size_t grain);
+                       size_t segments, size_t rows, size_t cols, enum np_sum);
     void (*col_dot)(struct np_team *, float *out, const float *a, const float *b, size_t segments,
                     size_t rows, size_t cols, size_t grain);
+    /* out [segments][cols] = chunk 0, + chunk 1, ... of x [segments][chunks][cols]. Shares are
+     * np_team_share's of the elements of out, in cache lines. */
+    void (*col_total)(struct np_team *, float *out, const float *x, size_t segments, size_t chunks,
+                      size_t cols);
     /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL, then
      * kept = u if kept is not NULL; y = act(u). y may be residual. */
     bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *);
     /* du = dy * act'(u), u and h recomputed. Chunked sums over a segment's rows: sum of acc + du, dot
-     * of fma(du, h, acc); both [segments][cols]. */
+     * of fma(du, h, acc), laid out like those of col_square. */
     void (*colnorm_grad_sums)(struct np_team *, float *sum, float *dot, const struct np_colnorm *,
-                              const float *dy, size_t grain);
+                              const float *dy, enum np_sum);
     /* dx = rstd * ((du * gamma - a) - h * b), then base + dx if base is not NULL; a, b
      * [segments][cols]. dx may be base, dy or x. */
     bool (*colnorm_grad)(struct np_team *, float *dx, const float *base, const struct np_colnorm *,

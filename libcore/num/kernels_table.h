@@ -41,6 +41,7 @@
         .col_sum = col_sum,                                                                        \
         .col_square = col_square,                                                                  \
         .col_dot = col_dot,                                                                        \
+        .col_total = col_total,                                                                    \
         .colnorm = colnorm,                                                                        \
         .colnorm_grad_sums = colnorm_grad_sums,                                                    \
         .colnorm_grad = colnorm_grad,                                                              \

@@ -76,7 +76,7 @@ static bool group_forward(struct np_pass *pass, int i)
     np_team_wait(pass->team);
     spread_means(pass, &g, mean, sums, scratch);
     kernels->col_square(pass->team, sums, g.norm.x, mean, g.norm.segments, g.norm.rows, g.norm.cols,
-                        0);
+                        NP_SUM_NEW);
     np_team_wait(pass->team);
     spread_means(pass, &g, rstd, sums, scratch);
     for (size_t c = share.begin; c < share.end; c++)
@@ -104,7 +104,8 @@ static bool group_backward(struct np_pass *pass, int i)
     float *sum = np_pass_delta(pass, i), *dot = sum + g.row;
     float *a = np_pass_scratch(pass, i), *b = a + g.row;
     struct np_sink sink;
-    pass->kernels->colnorm_grad_sums(pass->team, sum, dot, &g.norm, np_pass_dy(pass, i), 0);
+    pass->kernels->colnorm_grad_sums(pass->team, sum, dot, &g.norm, np_pass_dy(pass, i),
+                                     NP_SUM_NEW);
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
     np_team_wait(pass->team);

@@ -64,13 +64,23 @@ const struct np_node_ops np_node_layer_norm = {.forward = layer_forward,
                                                .silent = true,
                                                .unseen_tensors = 1 << GAMMA | 1 << BETA};
 
-/* saved: mean, rstd of each channel; delta: dbeta, dgamma; in B: their shares of dx */
+/* Floats of the chunks' sums of each channel. */
+static size_t batch_chunks(const struct np_program *program, const struct np_node *node,
+                           size_t samples)
+{
+    struct np_shape shape = program->values[node->out];
+    return np_lines(np_chunks(samples * np_shape_rows(shape)) * (size_t)shape.channels);
+}
+
+/* saved: mean, rstd of each channel; delta: dbeta, dgamma; in B: their shares of dx; in F and B:
+ * sums of chunks */
 static void batch_parts(struct np_node_parts *parts, const struct np_program *program,
                         const struct np_node *node, size_t samples)
 {
     size_t channels = np_lines((size_t)program->values[node->out].channels);
-    (void)samples;
-    parts->saved = parts->delta = parts->backward = 2 * channels;
+    parts->saved = parts->delta = 2 * channels;
+    parts->forward = batch_chunks(program, node, samples);
+    parts->backward = 2 * channels + 2 * parts->forward;
 }
 
 /* The node's norm, with its statistics behind one another in saved. */
@@ -106,19 +116,24 @@ static bool batch_fixed(struct np_pass *pass, const struct np_colnorm *norm, con
 }
 
 /* mean and rstd of x; stats, if not NULL, grows by mean and variance. */
-static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm, float *stats)
+static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm, float *sums,
+                             float *stats)
 {
+    const struct np_kernels *kernels = pass->kernels;
+    const size_t cols = norm->cols, chunks = np_chunks(norm->rows);
     struct np_share share = np_team_share(pass->team, norm->cols, NP_ALIGN / sizeof(float));
     float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
     float rows = (float)norm->rows;
     bool finite = true;
-    pass->kernels->col_sum(pass->team, mean, norm->x, 1, norm->rows, norm->cols, 0, false);
+    kernels->col_sum(pass->team, sums, norm->x, 1, norm->rows, cols, 0, NP_SUM_CHUNKS);
     np_team_wait(pass->team);
+    kernels->col_total(pass->team, mean, sums, 1, chunks, cols);
     for (size_t c = share.begin; c < share.end; c++)
         mean[c] = mean[c] / rows;
     np_team_wait(pass->team);
-    pass->kernels->col_square(pass->team, rstd, norm->x, mean, 1, norm->rows, norm->cols, 0);
+    kernels->col_square(pass->team, sums, norm->x, mean, 1, norm->rows, cols, NP_SUM_CHUNKS);
     np_team_wait(pass->team);
+    kernels->col_total(pass->team, rstd, sums, 1, chunks, cols);
     for (size_t c = share.begin; c < share.end; c++) {
         float var = rstd[c] / rows;
         rstd[c] = 1.0f / sqrtf(var + NP_NORM_EPS);
@@ -148,8 +163,9 @@ static bool batch_forward(struct np_pass *pass, int i)
     const struct np_node *node = np_pass_node(pass, i);
     struct np_colnorm norm = batch_of(pass, i);
     float *stats = call->norm == NP_NORM_BATCH ? NULL : call->norm_stats + node->first;
-    bool finite = call->norm == NP_NORM_FIXED ? batch_fixed(pass, &norm, stats)
-                                              : batch_statistics(pass, &norm, stats);
+    bool finite = call->norm == NP_NORM_FIXED
+                      ? batch_fixed(pass, &norm, stats)
+                      : batch_statistics(pass, &norm, np_pass_scratch(pass, i), stats);
     return np_pass_colnorm(pass, i, &norm) && finite;
 }
 
@@ -159,12 +175,18 @@ static bool batch_backward(struct np_pass *pass, int i)
     struct np_share share = np_team_share(pass->team, norm.cols, NP_ALIGN / sizeof(float));
     float *sum = np_pass_delta(pass, i), *dot = sum + np_lines(norm.cols);
     float *a = np_pass_scratch(pass, i), *b = a + np_lines(norm.cols);
+    float *sums = b + np_lines(norm.cols);
+    float *dots = sums + batch_chunks(pass->program, np_pass_node(pass, i), pass->call->samples);
+    size_t chunks = np_chunks(norm.rows);
     float rows = (float)norm.rows;
     struct np_sink sink;
-    pass->kernels->colnorm_grad_sums(pass->team, sum, dot, &norm, np_pass_dy(pass, i), 0);
+    pass->kernels->colnorm_grad_sums(pass->team, sums, dots, &norm, np_pass_dy(pass, i),
+                                     NP_SUM_CHUNKS);
+    np_team_wait(pass->team);
+    pass->kernels->col_total(pass->team, sum, sums, 1, chunks, norm.cols);
+    pass->kernels->col_total(pass->team, dot, dots, 1, chunks, norm.cols);
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    np_team_wait(pass->team);
     for (size_t c = share.begin; c < share.end; c++) {
         a[c] = norm.gamma[c] * sum[c] / rows;
         b[c] = norm.gamma[c] * dot[c] / rows;

@@ -94,7 +94,7 @@ static void run_col_sum(const struct bench *b)
 static void run_col_square(const struct bench *b)
 {
     b->k->col_square(&team, columns[4], a[0], columns[0], b->norm.segments, b->norm.rows,
-                     b->norm.cols, 0);
+                     b->norm.cols, NP_SUM_NEW);
 }
 
 static void run_col_dot(const struct bench *b)
@@ -109,7 +109,7 @@ static void run_colnorm(const struct bench *b)
 
 static void run_colnorm_grad_sums(const struct bench *b)
 {
-    b->k->colnorm_grad_sums(&team, columns[4], columns[5], &b->norm, a[1], 0);
+    b->k->colnorm_grad_sums(&team, columns[4], columns[5], &b->norm, a[1], NP_SUM_NEW);
 }
 
 static void run_colnorm_grad(const struct bench *b)

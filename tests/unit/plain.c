@@ -252,7 +252,8 @@ static void col_norm_forward(struct plain *p, const struct node *n)
     float *rstd = p->kept[n->number][1] = array(count);
     p->kernels->col_sum(p->team, mean, norm.x, norm.segments, norm.rows, norm.cols, 0, false);
     mean_of_groups(p, n, mean);
-    p->kernels->col_square(p->team, rstd, norm.x, mean, norm.segments, norm.rows, norm.cols, 0);
+    p->kernels->col_square(p->team, rstd, norm.x, mean, norm.segments, norm.rows, norm.cols,
+                           NP_SUM_NEW);
     mean_of_groups(p, n, rstd);
     for (size_t i = 0; i < count; i++)
         rstd[i] = 1.0f / sqrtf(rstd[i] + NP_NORM_EPS);
@@ -266,7 +267,7 @@ static void col_norm_backward(struct plain *p, const struct node *n)
     size_t count = norm.segments * norm.cols;
     float *sum = array(count), *dot = array(count), *a = array(count), *b = array(count);
     float *dx = array(n->count);
-    p->kernels->colnorm_grad_sums(p->team, sum, dot, &norm, n->dy, 0);
+    p->kernels->colnorm_grad_sums(p->team, sum, dot, &norm, n->dy, NP_SUM_NEW);
     for (size_t i = 0; i < count; i++) {
         float *dgamma = &n->g[0][i % n->cols], *dbeta = &n->g[1][i % n->cols];
         bool add = p->accumulate || i >= n->cols;
