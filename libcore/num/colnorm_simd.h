@@ -98,39 +98,27 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
     return !bad;
 }
 
-/* du and h of n elements. */
-NP_INLINE void colnorm_terms(enum np_act act, float *du, float *h, const float *x, const float *dy,
-                             const float *mean, const float *rstd, const float *gamma,
-                             const float *beta, size_t n)
+/* du of n elements. */
+NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const float *dy,
+                              const float *mean, const float *rstd, const float *gamma,
+                              const float *beta, size_t n)
 {
     NP_INDEPENDENT
-    for (size_t i = 0; i < n; i++) {
-        float normal = (x[i] - mean[i]) * rstd[i];
-        h[i] = normal;
-        du[i] = dy[i] * np_act_grad(act, fmaf(normal, gamma[i], beta[i]));
-    }
+    for (size_t i = 0; i < n; i++)
+        du[i] = dy[i] * np_act_grad(act, fmaf((x[i] - mean[i]) * rstd[i], gamma[i], beta[i]));
 }
 
-/* n of cols columns of rows, to lie together: where they are, or copied. */
-static const float *col_gather(float *copy, const float *from, size_t rows, size_t n, size_t cols)
-{
-    if (n == cols)
-        return from;
-    for (size_t r = 0; r < rows; r++)
-        memcpy(copy + r * n, from + r * cols, n * sizeof *copy);
-    return copy;
-}
-
-/* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s. */
+/* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many operations,
+ * so some rows' is made first. */
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
                             struct np_share rows, size_t s, size_t c, size_t n)
 {
-    float du[NORM_TILE], h[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
-    size_t at = s * p->cols + c, times = col_times(n, rows.end - rows.begin);
-    struct col_terms t = {.a = du, .b = h, .ld = n};
+    float du[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
+    size_t at = s * p->cols + c, times = n == p->cols ? col_times(n, rows.end - rows.begin) : 1;
+    struct col_terms t = {.a = du, .mean = p->mean + at, .rstd = p->rstd + at, .ld = n};
     struct col_pattern mean, rstd, gamma, beta;
-    col_repeat(&mean, p->mean + at, n, times);
-    col_repeat(&rstd, p->rstd + at, n, times);
+    col_repeat(&mean, t.mean, n, times);
+    col_repeat(&rstd, t.rstd, n, times);
     col_repeat(&gamma, p->gamma + c, n, times);
     col_repeat(&beta, p->beta + c, n, times);
     for (size_t begin = rows.begin, end, count; begin < rows.end; begin = end) {
@@ -138,13 +126,12 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
         memset(part, 0, sizeof part);
         memset(part_dot, 0, sizeof part_dot);
         for (size_t r = begin; r < end; r += count) {
-            const float *x = p->x + r * p->cols + c, *up = dy + r * p->cols + c;
+            const float *up = dy + r * p->cols + c;
+            t.b = p->x + r * p->cols + c;
             count = np_min(times, end - r);
-            x = col_gather(h, x, count, n, p->cols);
-            up = col_gather(du, up, count, n, p->cols);
-#define TERMS(act) colnorm_terms(act, du, h, x, up, mean.at, rstd.at, gamma.at, beta.at, count *n)
-            NP_ACT_EACH(p->act, TERMS);
-            col_block(COL_BOTH, part, part_dot, &t, count, 0, n);
+#define SLOPES(act) colnorm_slopes(act, du, t.b, up, mean.at, rstd.at, gamma.at, beta.at, count *n)
+            NP_ACT_EACH(p->act, SLOPES);
+            col_block(COL_PLAIN, part, part_dot, &t, count, 0, n);
         }
         add_chunk(sum, part, n, begin - rows.begin, false);
         add_chunk(dot, part_dot, n, begin - rows.begin, false);
@@ -155,10 +142,19 @@ static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
                               const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
     const struct col_units u = col_units_of(team, p->segments, p->rows, p->cols, how);
-    for (size_t i = u.units.begin; i < u.units.end; i++)
-        for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
-            colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy, col_unit(&u, i),
-                            i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
+    const struct col_terms t = {dy, p->x, p->mean, p->rstd, p->gamma, p->beta, p->cols};
+#define SUMS(kind) col_segments(kind, team, sum, dot, &t, p->segments, p->rows, 0, how)
+    if (p->act == NP_ACT_NONE)
+        SUMS(COL_PLAIN);
+    else if (p->act == NP_ACT_RELU)
+        SUMS(COL_RELU);
+    else if (p->act == NP_ACT_RELU6)
+        SUMS(COL_RELU6);
+    else
+        for (size_t i = u.units.begin; i < u.units.end; i++)
+            for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
+                colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy,
+                                col_unit(&u, i), i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
 }
 
 /* What colnorm_grad reads of n columns. */

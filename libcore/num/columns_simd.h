@@ -14,14 +14,23 @@
 #define COL_BLOCK 2048 /* floats of a block of rows, at least 8 rows */
 #define COL_GROUP 8    /* vectors of columns that are summed together */
 
-/* What is summed: a; a * b; (a - mean)^2; a and a * b; a and a * h, h = (b - mean) * rstd. */
-enum col_kind { COL_SUM, COL_DOT, COL_SQUARE, COL_BOTH, COL_NORM };
+/* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
+ * and rstd of rows, the same with those of columns, and with a times an activation's slope at
+ * fma(h, gamma, beta) for a. */
+enum col_kind { COL_SUM, COL_DOT, COL_SQUARE, COL_ROWS, COL_PLAIN, COL_RELU, COL_RELU6 };
 
-/* Terms of rows that lie ld apart. mean: of columns; COL_NORM's mean and rstd: of rows. */
+/* Terms of rows that lie ld apart. */
 struct col_terms {
-    const float *a, *b, *mean, *rstd;
+    const float *a, *b, *mean, *rstd, *gamma, *beta;
     size_t ld;
 };
+
+/* act'(u), kind saying which. */
+NP_INLINE vf col_slope(enum col_kind kind, vf u)
+{
+    vf slope = v_only(v_set1(1.0f), v_zero(), u);
+    return kind == COL_RELU6 ? v_only(slope, u, v_set1(6.0f)) : slope;
+}
 
 /* Adds the sums of the chunk that begins at index begin to the running result. */
 static void add_chunk(float *out, const float *chunk, size_t n, size_t begin, bool accumulate)
@@ -40,16 +49,24 @@ static void add_chunk(float *out, const float *chunk, size_t n, size_t begin, bo
 NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *dot,
                          const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
-    vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP];
+    const bool both = kind >= COL_ROWS, normed = kind > COL_ROWS, sloped = kind > COL_PLAIN;
+    vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP], rstd[COL_GROUP];
+    vf gamma[COL_GROUP], beta[COL_GROUP];
     const float *a = t->a + c, *b = t->b + c;
     NP_UNROLL
     for (size_t g = 0; g < vectors; g++) {
         size_t n = g + 1 < vectors ? NP_VW : last;
         total[g] = v_load(sum + g * NP_VW);
-        if (kind == COL_BOTH || kind == COL_NORM)
+        if (both)
             product[g] = v_load(dot + g * NP_VW);
-        if (kind == COL_SQUARE)
+        if (kind == COL_SQUARE || normed)
             mean[g] = v_load_n(t->mean + c + g * NP_VW, n);
+        if (normed)
+            rstd[g] = v_load_n(t->rstd + c + g * NP_VW, n);
+        if (sloped) {
+            gamma[g] = v_load_n(t->gamma + c + g * NP_VW, n);
+            beta[g] = v_load_n(t->beta + c + g * NP_VW, n);
+        }
     }
     for (size_t r = 0; r < rows; r++, a += t->ld, b += t->ld) {
         NP_UNROLL
@@ -60,20 +77,24 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
                 x = y = v_sub(x, mean[g]);
             else if (kind != COL_SUM)
                 y = g + 1 < vectors ? v_load(b + g * NP_VW) : v_load_n(b + g * NP_VW, n);
-            if (kind == COL_NORM)
+            if (kind == COL_ROWS)
                 y = v_mul(v_sub(y, v_set1(t->mean[r])), v_set1(t->rstd[r]));
+            if (normed)
+                y = v_mul(v_sub(y, mean[g]), rstd[g]);
+            if (sloped)
+                x = v_mul(x, col_slope(kind, v_fma(y, gamma[g], beta[g])));
             if (kind == COL_DOT || kind == COL_SQUARE)
                 total[g] = v_fma(x, y, total[g]);
             else
                 total[g] = v_add(total[g], x);
-            if (kind == COL_BOTH || kind == COL_NORM)
+            if (both)
                 product[g] = v_fma(x, y, product[g]);
         }
     }
     NP_UNROLL
     for (size_t g = 0; g < vectors; g++) {
         v_store(sum + g * NP_VW, total[g]);
-        if (kind == COL_BOTH || kind == COL_NORM)
+        if (both)
             v_store(dot + g * NP_VW, product[g]);
     }
 }
@@ -83,7 +104,7 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
 NP_INLINE void col_block(enum col_kind kind, float *sum, float *dot, const struct col_terms *t,
                          size_t rows, size_t c, size_t n)
 {
-    const size_t most = kind == COL_BOTH || kind == COL_NORM ? COL_GROUP / 2 : COL_GROUP;
+    const size_t most = kind >= COL_ROWS ? COL_GROUP / 2 : COL_GROUP;
     size_t j = 0;
     for (; j + most * NP_VW < n; j += most * NP_VW)
         col_group(kind, most, sum + j, dot + j, t, rows, c + j, NP_VW);
@@ -104,7 +125,7 @@ NP_INLINE void col_block(enum col_kind kind, float *sum, float *dot, const struc
 NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col_terms t,
                           size_t rows, struct np_share cols, size_t grain, bool accumulate)
 {
-    const bool both = kind == COL_BOTH || kind == COL_NORM;
+    const bool both = kind >= COL_ROWS;
     float part[COL_TILE], part_dot[COL_TILE];
     for (size_t c = cols.begin, n; c < cols.end; c += n) {
         n = np_min(COL_TILE, cols.end - c);
@@ -118,7 +139,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                 count = np_min(COL_BLOCK / n > 8 ? COL_BLOCK / n : 8, end - r);
                 block.a = t.a + r * t.ld;
                 block.b = t.b ? t.b + r * t.ld : block.a;
-                if (kind == COL_NORM) {
+                if (kind == COL_ROWS) {
                     block.mean = t.mean + r;
                     block.rstd = t.rstd + r;
                 }
@@ -169,7 +190,7 @@ static struct np_share col_unit(const struct col_units *u, size_t i)
     return (struct np_share){begin, begin + np_min(u->length, u->rows - first)};
 }
 
-NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out,
+NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out, float *dot,
                             const struct col_terms *t, size_t segments, size_t rows, size_t grain,
                             enum np_sum how)
 {
@@ -180,8 +201,9 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
         part.a = t->a + unit.begin * t->ld;
         part.b = t->b ? t->b + unit.begin * t->ld : NULL;
         part.mean = t->mean ? t->mean + i / u.each * t->ld : NULL;
-        col_chunks(kind, out + i * t->ld, NULL, part, unit.end - unit.begin, u.cols, grain,
-                   how == NP_SUM_ONTO);
+        part.rstd = t->rstd ? t->rstd + i / u.each * t->ld : NULL;
+        col_chunks(kind, out + i * t->ld, dot ? dot + i * t->ld : NULL, part, unit.end - unit.begin,
+                   u.cols, grain, how == NP_SUM_ONTO);
     }
 }
 
@@ -189,21 +211,21 @@ static void col_sum(struct np_team *team, float *out, const float *x, size_t seg
                     size_t cols, size_t grain, enum np_sum how)
 {
     struct col_terms t = {.a = x, .ld = cols};
-    col_segments(COL_SUM, team, out, &t, segments, rows, grain, how);
+    col_segments(COL_SUM, team, out, NULL, &t, segments, rows, grain, how);
 }
 
 static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
                        size_t segments, size_t rows, size_t cols, enum np_sum how)
 {
     struct col_terms t = {.a = x, .mean = mean, .ld = cols};
-    col_segments(COL_SQUARE, team, out, &t, segments, rows, 0, how);
+    col_segments(COL_SQUARE, team, out, NULL, &t, segments, rows, 0, how);
 }
 
 static void col_dot(struct np_team *team, float *out, const float *a, const float *b,
                     size_t segments, size_t rows, size_t cols, size_t grain)
 {
     struct col_terms t = {.a = a, .b = b, .ld = cols};
-    col_segments(COL_DOT, team, out, &t, segments, rows, grain, NP_SUM_NEW);
+    col_segments(COL_DOT, team, out, NULL, &t, segments, rows, grain, NP_SUM_NEW);
 }
 
 static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta, const float *x,
@@ -211,7 +233,7 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
                                   size_t rows, size_t cols, size_t grain, bool accumulate)
 {
     struct col_terms t = {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols};
-    col_chunks(COL_NORM, dbeta, dgamma, t, rows, col_share(team, cols), grain, accumulate);
+    col_chunks(COL_ROWS, dbeta, dgamma, t, rows, col_share(team, cols), grain, accumulate);
 }
 
 /* Columns c..c+7 of rows r..r+15. */

@@ -15,7 +15,7 @@
  *   v_fma1(x, b, c)                  v_fma(v_set1(x), b, c)
  *   v_max(a, b) v_min(a, b)          a > b ? a : b, a < b ? a : b
  *   v_sqrt(a) v_abs(a)
- *   v_drop(x, a, b)                  a < b ? +0 : x
+ *   v_drop(x, a, b) v_only(x, a, b)  a < b ? +0 : x, a < b ? x : +0
  *   v_pick(x, limit, a, b)           x <= limit ? a : b
  *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for the
  *                                    n in the low bits of t
@@ -94,6 +94,7 @@ typedef __m512 vf;
 #define v_sqrt(a) _mm512_sqrt_ps(a)
 #define v_abs(a) _mm512_abs_ps(a)
 #define v_drop(x, a, b) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLT_US), x)
+#define v_only(x, a, b) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OS), x)
 #define v_pick(x, limit, a, b) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, limit, _CMP_LE_OS), b, a)
 #define v_scale(p, t)                                                                              \
     _mm512_castsi512_ps(                                                                           \
@@ -164,6 +165,7 @@ typedef __m256 vf;
 #define v_sqrt(a) _mm256_sqrt_ps(a)
 #define v_abs(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define v_drop(x, a, b) _mm256_andnot_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), x)
+#define v_only(x, a, b) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), x)
 #define v_pick(x, limit, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, limit, _CMP_LE_OS))
 #define v_scale(p, t)                                                                              \
     _mm256_castsi256_ps(                                                                           \
@@ -253,6 +255,11 @@ static inline vf v_min(vf a, vf b)
 static inline vf v_drop(vf x, vf a, vf b)
 {
     return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vcltq_f32(a, b)));
+}
+
+static inline vf v_only(vf x, vf a, vf b)
+{
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vcltq_f32(a, b)));
 }
 
 static inline vf v_pick(vf x, vf limit, vf a, vf b)
