@@ -1,0 +1,244 @@
+/* The kernels of images' columns and windows, against the scalar reference. Convolutions have tests
+ * of their own. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "kernel_case.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Segments are samples, or with grains all rows are one. */
+static size_t segments_of(const struct call *c)
+{
+    return c->grain > 0 ? 1 : c->shape.samples;
+}
+
+static uint64_t run_col_sum(struct np_team *team, const struct call *c)
+{
+    size_t segments = segments_of(c), rows = c->rows / segments;
+    bool onto = c->accumulate && segments == 1;
+    c->kernels->col_sum(team, c->r[5], c->r[0], segments, rows, c->cols, c->grain,
+                        onto ? NP_SUM_ONTO : NP_SUM_NEW);
+    c->kernels->col_sum(team, c->r[6], c->r[0], segments, rows, c->cols, 0, NP_SUM_CHUNKS);
+    return 0;
+}
+
+static uint64_t run_col_square(struct np_team *team, const struct call *c)
+{
+    size_t segments = segments_of(c), rows = c->rows / segments;
+    c->kernels->col_square(team, c->r[5], c->r[0], c->r[1], segments, rows, c->cols, NP_SUM_NEW);
+    c->kernels->col_square(team, c->r[6], c->r[0], c->r[1], segments, rows, c->cols, NP_SUM_CHUNKS);
+    return 0;
+}
+
+static uint64_t run_col_dot(struct np_team *team, const struct call *c)
+{
+    size_t segments = segments_of(c);
+    c->kernels->col_dot(team, c->r[5], c->r[0], c->r[1], segments, c->rows / segments, c->cols,
+                        c->grain);
+    return 0;
+}
+
+static uint64_t run_col_total(struct np_team *team, const struct call *c)
+{
+    c->kernels->col_total(team, c->r[5], c->r[0], c->shape.samples, c->shape.length, c->cols);
+    return 0;
+}
+
+static struct np_colnorm norm_of(const struct call *c, enum np_act act)
+{
+    size_t segments = segments_of(c);
+    return (struct np_colnorm){.segments = segments,
+                               .rows = c->rows / segments,
+                               .cols = c->cols,
+                               .x = c->r[0],
+                               .mean = c->r[1],
+                               .rstd = c->r[4],
+                               .gamma = c->r[2],
+                               .beta = c->r[3],
+                               .act = act};
+}
+
+/* Alone; with a residual, over it; with what goes into the activation. */
+static uint64_t run_colnorm(struct np_team *team, const struct call *c)
+{
+    uint64_t bad = 0;
+    for (int act = NP_ACT_NONE; act <= NP_ACT_HSIGMOID; act++) {
+        struct np_colnorm p = norm_of(c, (enum np_act)act);
+        bad |= !c->kernels->colnorm(team, c->r[5], &p);
+        p.residual = c->r[6];
+        bad |= !c->kernels->colnorm(team, c->r[6], &p);
+        p.residual = c->r[5];
+        p.kept = c->r[4] + REGION / 2;
+        bad |= !c->kernels->colnorm(team, c->r[7], &p);
+    }
+    return bad;
+}
+
+static uint64_t grad_sums(struct np_team *team, const struct call *c, enum np_act act)
+{
+    struct np_colnorm p = norm_of(c, act);
+    float *whole = c->r[5], *chunks = c->r[6];
+    c->kernels->colnorm_grad_sums(team, whole, whole + REGION / 2, &p, c->r[3], NP_SUM_NEW);
+    c->kernels->colnorm_grad_sums(team, chunks, chunks + REGION / 2, &p, c->r[3], NP_SUM_CHUNKS);
+    return 0;
+}
+
+#define GRAD_SUMS(name, act)                                                                       \
+    static uint64_t run_grad_sums_##name(struct np_team *team, const struct call *c)               \
+    {                                                                                              \
+        return grad_sums(team, c, act);                                                            \
+    }
+GRAD_SUMS(none, NP_ACT_NONE)
+GRAD_SUMS(relu, NP_ACT_RELU)
+GRAD_SUMS(relu6, NP_ACT_RELU6)
+GRAD_SUMS(swish, NP_ACT_SWISH)
+GRAD_SUMS(hswish, NP_ACT_HSWISH)
+
+/* Alone, beside a base, over dy. */
+static uint64_t run_colnorm_grad(struct np_team *team, const struct call *c)
+{
+    uint64_t bad = 0;
+    for (int act = NP_ACT_NONE; act <= NP_ACT_HSIGMOID; act++) {
+        struct np_colnorm p = norm_of(c, (enum np_act)act);
+        const float *a = c->r[2] + 1, *b = c->r[3] + 2;
+        bad |= !c->kernels->colnorm_grad(team, c->r[5], NULL, &p, c->r[3], a, b);
+        bad |= !c->kernels->colnorm_grad(team, c->r[6], c->r[5], &p, c->r[3], a, b);
+        bad |= !c->kernels->colnorm_grad(team, c->r[7], NULL, &p, c->r[7], a, b);
+    }
+    return bad;
+}
+
+static uint64_t run_col_scale(struct np_team *team, const struct call *c)
+{
+    size_t segments = segments_of(c), rows = c->rows / segments;
+    const float *x = c->r[0], *s = c->r[1];
+    uint64_t bad = !c->kernels->col_scale(team, c->r[5], NULL, x, s, segments, rows, c->cols);
+    return bad | !c->kernels->col_scale(team, c->r[6], c->r[6], x, s, segments, rows, c->cols);
+}
+
+static uint64_t run_col_spread(struct np_team *team, const struct call *c)
+{
+    size_t segments = segments_of(c), rows = c->rows / segments;
+    uint64_t bad = !c->kernels->col_spread(team, c->r[5], NULL, c->r[1], segments, rows, c->cols);
+    return bad | !c->kernels->col_spread(team, c->r[6], c->r[6], c->r[1], segments, rows, c->cols);
+}
+
+/* Side by side and interleaved; rows lie apart. */
+static uint64_t run_merge(struct np_team *team, const struct call *c)
+{
+    size_t na = c->cols, nb = c->cols / 2 + 1;
+    c->kernels->merge(team, c->r[5], c->r[0], c->r[1], c->rows, na, nb, na + 1, nb, false);
+    c->kernels->merge(team, c->r[6], c->r[0], c->r[1], c->rows, na, na, na, na + 2, true);
+    return 0;
+}
+
+static uint64_t run_split(struct np_team *team, const struct call *c)
+{
+    size_t na = c->cols / 2 + 1, nb = c->cols / 3 + 1;
+    const float *y = c->r[0];
+    uint64_t bad = !c->kernels->split(team, c->r[5], c->r[6], NULL, NULL, y, c->rows, na, nb, na,
+                                      nb + 1, false);
+    bad |= !c->kernels->split(team, c->r[5], c->r[7], c->r[5], c->r[3], y, c->rows, na, na, na, na,
+                              true);
+    return bad | !c->kernels->split(team, NULL, c->r[6] + REGION / 2, NULL, NULL, y, c->rows, na,
+                                    na, na, na, true);
+}
+
+/* An image whose rows of positions are `length` long: 3 x 3 by steps of one, 2 x 3 of two. */
+static struct np_conv pool_of(const struct call *c, bool wide)
+{
+    struct np_conv v = {.samples = 1, .in_height = c->shape.samples, .in_width = c->shape.length};
+    v.window =
+        wide ? (struct np_window){2, 3, 2, 2, 1, 0, 1} : (struct np_window){3, 3, 1, 1, 1, 1, 1};
+    v.out_height = wide ? (v.in_height + 1) / 2 : v.in_height;
+    v.out_width = wide ? (v.in_width + 1) / 2 : v.in_width;
+    v.in_channels = v.out_channels = v.groups = v.ldx = v.ldy = c->cols;
+    v.x = c->r[0];
+    v.dy = c->r[1];
+    return v;
+}
+
+static uint64_t run_max_pool(struct np_team *team, const struct call *c)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        struct np_conv v = pool_of(c, wide);
+        v.out = c->r[5] + (wide ? REGION / 2 : 0);
+        c->kernels->max_pool(team, &v, (int32_t *)(void *)c->r[6 + wide]);
+    }
+    return 0;
+}
+
+/* Taps by number, any of them: only the forward pass makes sense of more. */
+static uint64_t run_max_pool_grad(struct np_team *team, const struct call *c)
+{
+    struct np_conv v = pool_of(c, c->accumulate);
+    uint64_t bad;
+    v.out = c->r[5];
+    bad = !c->kernels->max_pool_grad(team, &v, c->tokens, NULL);
+    v.out = c->r[6];
+    return bad | !c->kernels->max_pool_grad(team, &v, c->tokens, c->r[6]);
+}
+
+static uint64_t run_avg_pool(struct np_team *team, const struct call *c)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        struct np_conv v = pool_of(c, wide);
+        v.out = c->r[5 + wide];
+        c->kernels->avg_pool(team, &v);
+    }
+    return 0;
+}
+
+static uint64_t run_avg_pool_grad(struct np_team *team, const struct call *c)
+{
+    struct np_conv v = pool_of(c, c->accumulate);
+    uint64_t bad;
+    v.out = c->r[5];
+    bad = !c->kernels->avg_pool_grad(team, &v, NULL);
+    v.out = c->r[6];
+    return bad | !c->kernels->avg_pool_grad(team, &v, c->r[6]);
+}
+
+static const struct kernel_case cases[] = {
+    {.name = "col_sum", .run = run_col_sum},
+    {.name = "col_square", .run = run_col_square},
+    {.name = "col_dot", .run = run_col_dot},
+    {.name = "col_total", .run = run_col_total},
+    {.name = "colnorm", .run = run_colnorm, .any = true},
+    {.name = "colnorm_grad_sums", .run = run_grad_sums_none},
+    {.name = "colnorm_grad_sums, relu", .run = run_grad_sums_relu},
+    {.name = "colnorm_grad_sums, relu6", .run = run_grad_sums_relu6},
+    {.name = "colnorm_grad_sums, swish", .run = run_grad_sums_swish},
+    {.name = "colnorm_grad_sums, hswish", .run = run_grad_sums_hswish},
+    {.name = "colnorm_grad", .run = run_colnorm_grad, .any = true},
+    {.name = "col_scale", .run = run_col_scale, .any = true},
+    {.name = "col_spread", .run = run_col_spread, .any = true},
+    {.name = "merge", .run = run_merge},
+    {.name = "split", .run = run_split, .any = true},
+    {.name = "max_pool", .run = run_max_pool},
+    {.name = "max_pool_grad", .run = run_max_pool_grad, .any = true},
+    {.name = "avg_pool", .run = run_avg_pool},
+    {.name = "avg_pool_grad", .run = run_avg_pool_grad, .any = true},
+};
+
+START_TEST(every_kernel_gives_the_reference_bits)
+{
+    kernel_case_check(&cases[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kernels_vision");
+    TCase *tcase = tcase_create("table");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+    tcase_set_timeout(tcase, 900);
+    tcase_add_loop_test(tcase, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
