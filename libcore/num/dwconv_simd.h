@@ -352,7 +352,7 @@ struct dw_strip {
     size_t count, stride, dilation, ldx, ldy;
 };
 
-#define DW_STRIP 16        /* outputs: their inputs stay close by */
+#define DW_STRIP 16        /* outputs, at least: their inputs stay close by; if narrow, more */
 #define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
 
 /* sums[j] += the products of taps j (a constant number) with one output, n columns from c on. */
@@ -443,7 +443,8 @@ static dw_weight_run *dw_weight_runner(size_t taps, size_t stride)
 struct dw_part {
     struct np_share kernel, cols;
     float *acc; /* [kernel rows][kernel_width][ld], one chunk's */
-    size_t ld;
+    size_t ld, strip;
+    dw_weight_run *full, *rest; /* DW_TAPS taps, and what is left of a row of the kernel */
 };
 
 /* acc += the products of a strip that begins at output column ow, for one row of the kernel. */
@@ -453,9 +454,8 @@ static void dw_weight_row(const struct np_conv *v, const struct dw_part *part, f
     size_t wide = (size_t)v->window.kernel_width, taps;
     strip.at = (ptrdiff_t)(ow * strip.stride) - v->window.pad_left;
     for (size_t kw = 0; kw < wide; kw += taps, acc += taps * part->ld) {
-        dw_weight_run *run;
         taps = np_min(wide - kw, DW_TAPS);
-        run = dw_weight_runner(taps, strip.dilation == 1 ? strip.stride : 0);
+        dw_weight_run *run = taps == DW_TAPS ? part->full : part->rest;
         for (size_t c = part->cols.begin; c < part->cols.end; c += NP_VW)
             run(acc + (c - part->cols.begin), part->ld, &strip, c,
                 np_min(NP_VW, part->cols.end - c));
@@ -474,7 +474,7 @@ static void dw_weight_chunk(const struct np_conv *v, const struct dw_part *part,
     for (size_t r = chunk.begin; r < chunk.end; r += strip.count) {
         size_t ow = r % v->out_width, oh = r / v->out_width % v->out_height;
         size_t sample = r / v->out_width / v->out_height;
-        strip.count = np_min(np_min(DW_STRIP, v->out_width - ow), chunk.end - r);
+        strip.count = np_min(np_min(part->strip, v->out_width - ow), chunk.end - r);
         strip.dy = v->dy + r * v->ldy;
         for (size_t kh = part->kernel.begin; kh < part->kernel.end; kh++) {
             size_t ih = np_input_row(v, oh, (int)kh);
@@ -518,9 +518,12 @@ static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
     size_t most = np_min(DW_SUMS / sizeof(float) / (high * wide) / NP_VW * NP_VW, 128);
     size_t blocks = (v->in_channels + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT;
     struct np_share share = np_team_share(team, blocks * high, 1);
+    size_t stride = v->window.dilation == 1 ? (size_t)v->window.stride_width : 0;
+    dw_weight_run *full = dw_weight_runner(DW_TAPS, stride);
+    dw_weight_run *rest = dw_weight_runner((wide - 1) % DW_TAPS + 1, stride);
     bool finite = true;
     for (size_t i = share.begin, n; i < share.end; i += n) {
-        struct dw_part part = {.kernel = {i % high, high}, .acc = acc};
+        struct dw_part part = {.kernel = {i % high, high}, .acc = acc, .full = full, .rest = rest};
         size_t whole = np_min((share.end - i) / high, most / NP_SHARE_UNIT);
         part.cols.begin = i / high * NP_SHARE_UNIT;
         if (part.kernel.begin > 0 || whole == 0) {
@@ -531,6 +534,7 @@ static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
                                                             : whole * high;
         part.cols.end = np_min(part.cols.begin + whole * NP_SHARE_UNIT, v->in_channels);
         part.ld = (part.cols.end - part.cols.begin + NP_VW - 1) / NP_VW * NP_VW;
+        part.strip = part.ld < 64 ? DW_STRIP * 64 / part.ld : DW_STRIP;
         finite &= dw_weight_part(v, &part);
     }
     return finite;
