@@ -10,6 +10,7 @@
 #include "num/columns_simd.h"
 #include "num/draw_simd.h"
 #include "num/dwconv_simd.h"
+#include "num/dwconv_weight_simd.h"
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"
