@@ -70,7 +70,8 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Rebuild everything when the compiler or a flag changes.
-FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) $(NP_NUMERIC) $(LDFLAGS)
+FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
+             $(NP_NUMERIC) $(LDFLAGS)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -93,8 +94,8 @@ check: check-unit
 AARCH64  := BUILD=build-aarch64 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
             PKG_CONFIG=aarch64-linux-gnu-pkg-config
 RUNNER   ?= qemu-aarch64
-EMULATED := matmul attention elementary conv dwconv kernels kernels_reference ops_forward reference \
-            weights engine team
+EMULATED := matmul attention elementary conv dwconv kernels kernels_reference ops_forward \
+            reference weights engine team
 
 check-aarch64: $(BIN)
 	+@$(MAKE) --no-print-directory $(AARCH64) check-emulated
@@ -132,7 +133,7 @@ bench: $(BIN)
 	@NP_BUILD=$(BUILD) tests/bench/run
 bench-programs: $(BENCH:%=$(BUILD)/tests/bench/bench_%)
 
-# --- demo, completions, installation ---------------------------------------------------------------
+# --- demo, completions, installation -------------------------------------------------------------
 
 demo: $(BIN)
 	@NP_BIN=$(abspath $(BUILD)) examples/demo
@@ -163,7 +164,8 @@ install: all completions
 	        $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
 	    install -m 644 $(BUILD)/completions/naspipe.fish \
 	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; done
-	install -m 644 $(BUILD)/completions/naspipe.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
+	install -m 644 $(BUILD)/completions/naspipe.zsh \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
 	install -m 644 $(wildcard examples/*.yaml) $(DESTDIR)$(PREFIX)/share/naspipe/examples
 
 uninstall:
@@ -189,7 +191,8 @@ clean:
 help:
 	@echo 'all check check-unit check-cli check-aarch64 lint bench demo deps completions'
 	@echo 'install uninstall dist clean'
-	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours; SAN=address|undefined|thread; V=1; WERROR='
+	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
+	@echo 'SAN=address|undefined|thread; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)

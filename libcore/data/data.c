@@ -44,7 +44,7 @@ size_t np_batch_targets(const struct np_recipe *recipe)
     return sample_sizes(recipe).targets;
 }
 
-/* The next array of `words` words, if there are any; each begins on a cache line if the slab does. */
+/* The next array of `words` words, if any; each begins on a cache line if the slab does. */
 static void *carve(size_t *used, size_t words, float *slab)
 {
     enum { LINE = NP_ALIGN / sizeof(float) };

@@ -3,9 +3,9 @@
  * bytes   the files' bytes, concatenated in order; token = byte; vocab must be >= 256.
  * tokens  llm.c's .bin files: a 256-word int32 header (magic 20240520, version 1: uint16 tokens;
  *         magic 20240801, version 7: uint32 tokens), then the tokens. Every token < vocab.
- * pairs   text lines "source TAB target" without bytes 0; token = byte. Sources are cut or filled with
- *         0 to the source length, targets to length - 1; the target's input is 1 and the target, what
- *         it shall predict the target and a 0. Every token < vocab.
+ * pairs   text lines "source TAB target" without bytes 0; token = byte. Sources are cut or filled
+ *         with 0 to the source length, targets to length - 1; the target's input is 1 and the
+ *         target, what it shall predict the target and a 0. Every token < vocab.
  * idx     MNIST's format: files are [images, labels], [images, labels] ...; images are uint8, of
  *         three dimensions [n][height][width] for 1 channel, of four, with the channels last, for
  *         more; labels uint8, int16 or int32.
@@ -14,16 +14,16 @@
  * Sample i of (step, member): tokens begin at np_philox_below(np_draw(np_draw_key(seed,
  * NP_DRAW_BATCH, member, 0, 0), step, i), tokens - T), targets are the same window shifted by one;
  * pairs and images take the sample of that number, below their count.
- * A pixel p of channel c becomes (float)((p / 255.0 - mean[c]) / std[c]), in double. Augmentation, in
- * training batches only, draws words 0, 1, 2 of np_draw(np_draw_key(seed, NP_DRAW_AUGMENT, member, 0,
- * 0), step, i): the crop's top and left, word * (2 * crop + 1) / 2^32 rounded down, in the image padded
- * by `crop` positions of +0 (after normalisation), and the flip: left and right of the crop change
- * places when the top bit of word 2 is set.
+ * A pixel p of channel c becomes (float)((p / 255.0 - mean[c]) / std[c]), in double. Augmentation,
+ * in training batches only, draws words 0, 1, 2 of np_draw(np_draw_key(seed, NP_DRAW_AUGMENT,
+ * member, 0, 0), step, i): the crop's top and left, word * (2 * crop + 1) / 2^32 rounded down, in
+ * the image padded by `crop` positions of +0 (after normalisation), and the flip: left and right of
+ * the crop change places when the top bit of word 2 is set.
  *
  * Shapes    images [B][height][width][channels]; tokens [B][T]; source [B][S]; targets [B][T], or
  *           [B] for images.
- * Errors    NP_EINPUT names the file: empty, too short, bad header, token or label too large, images
- *           of another size than the recipe's.
+ * Errors    NP_EINPUT names the file: empty, too short, bad header, token or label too large,
+ *           images of another size than the recipe's.
  * Ownership np_data_close; files are mapped read-only while open.
  * Threads   any number may read batches of one np_data.
  */
@@ -40,9 +40,9 @@ struct np_batch {
     int32_t *tokens, *source, *targets;
 };
 
-/* Carves the arrays that the recipe's batches have out of `slab` (NULL: only counts), each on a cache
- * line if the slab begins on one; returns how many 4-byte words they take for `samples` samples.
- * inputs, targets: which are wanted; the others become NULL. */
+/* Carves the arrays that the recipe's batches have out of `slab` (NULL: only counts), each on a
+ * cache line if the slab begins on one; returns how many 4-byte words they take for `samples`
+ * samples. inputs, targets: which are wanted; the others become NULL. */
 size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size_t samples,
                     bool inputs, bool targets, float *slab);
 /* Targets a sample has: T, or 1 for images. */
@@ -53,9 +53,9 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
                             const struct np_data_spec *spec, struct np_error *err);
 void np_data_close(struct np_data *data);
 
-/* SHA-256 over what the part holds, before normalisation: tokens as little-endian int32; sample after
- * sample, pairs' rows of source and target input likewise, images' label likewise and pixels as bytes
- * (HWC): which data decided the bits. */
+/* SHA-256 over what the part holds, before normalisation: tokens as little-endian int32; sample
+ * after sample, pairs' rows of source and target input likewise, images' label likewise and pixels
+ * as bytes (HWC): which data decided the bits. */
 const struct np_digest *np_data_digest(const struct np_data *data);
 /* Tokens, pairs or images in the part. */
 uint64_t np_data_count(const struct np_data *data);

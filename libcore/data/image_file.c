@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-/* An IDX file: two bytes 0, the type of its values, the number of dimensions; the dimensions, and the
- * values, all most significant byte first. */
+/* An IDX file: two bytes 0, the type of its values, the number of dimensions; the dimensions, and
+ * the values, all most significant byte first. */
 enum { UINT8 = 0x08, INT16 = 0x0B, INT32 = 0x0C, MAX_RANK = 4 };
 
 /* A record of CIFAR-10: the label, then the planes. */

@@ -2,8 +2,8 @@
  *
  * Shapes     image i begins at pixels + i * image_bytes; its channel c at row h, column w is
  *            [c * plane + (h * width + w) * step].
- * Errors:    NP_EINPUT: empty, bad header, a length that the header does not give, images of another
- *            size; NP_EIO.
+ * Errors:    NP_EINPUT: empty, bad header, a length that the header does not give, images of
+ *            another size; NP_EIO.
  * Ownership: borrows the paths; np_image_file_clear takes any zeroed or initialised struct.
  */
 #ifndef NP_DATA_IMAGE_FILE_H

@@ -147,8 +147,8 @@ static int clamp(int x, int low, int high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* One row of one channel, x and y at its column 0: y[w * channels] for every column w, +0 outside of the
- * image. */
+/* One row of one channel, x and y at its column 0: y[w * channels] for every column w, +0 outside
+ * of the image. */
 static void read_row(float *y, const uint8_t *x, size_t x_step, const float *value, int width,
                      int channels, struct view view)
 {

@@ -1,17 +1,18 @@
-/* A sweep over a subnet: the passes over one position at a time, for one micro-batch of one member of a step: what the
- * pipeline engine, the sequential reference and the evaluation have in common.
+/* A sweep over a subnet: the passes over one position at a time, for one micro-batch of one member
+ * of a step: what the pipeline engine, the sequential reference and the evaluation have in common.
  *
  * Values    F of position p makes value p and hands it to the cell of every reader. B finds value
- *           p's gradient in cell p and adds what the layer gives back to the gradients of the values
- *           that it reads: in turn to x's, memory's and sum's. W needs what F and B left.
+ *           p's gradient in cell p and adds what the layer gives back to the gradients of the
+ *           values that it reads: in turn to x's, memory's and sum's. W needs what F and B left.
  *           F comes in ascending order of positions, B in descending order and after all F, W of a
  *           position after its B. A cell is emptied by the last pass that needs it: W, or B of a
  *           layer that does not train.
  * Order     a value's gradient: its readers' contributions in descending order of positions, each
  *           added with one rounding; +0 if there is none.
- * Errors    NP_EMEM. *finite becomes false (and is not touched else) where a value made is not finite.
- * Ownership buffers are counted: readers of a value share one, and so do a value and a layer without
- *           nodes that passes it on.
+ * Errors    NP_EMEM. *finite becomes false (and is not touched else) where a value made is not
+ *           finite.
+ * Ownership buffers are counted: readers of a value share one, and so do a value and a layer
+ *           without nodes that passes it on.
  * Threads   one caller per crew; passes over different positions at the same time as the order of
  *           tasks (sched/sched.h) allows.
  */

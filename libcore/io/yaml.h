@@ -1,9 +1,9 @@
 /* YAML: a small, strict reader with the place of everything, and a cursor that fits schemas.
  *
- * A document is one tree of scalars, maps and lists. Refused, with "file:line:column: ...": anchors,
- * aliases, tags, directives, a second document, duplicate keys, keys that are not scalars, bytes
- * that are not UTF-8, and whatever is over the limits below. A plain scalar has no type of its own:
- * the reader asks for a number, a bool or a string, and gets it or the reason why not.
+ * A document is one tree of scalars, maps and lists. Refused, with "file:line:column: ...":
+ * anchors, aliases, tags, directives, a second document, duplicate keys, keys that are not scalars,
+ * bytes that are not UTF-8, and whatever is over the limits below. A plain scalar has no type of
+ * its own: the reader asks for a number, a bool or a string, and gets it or the reason why not.
  *
  * Reading a map is one line a key, then finish:
  *

@@ -1,7 +1,7 @@
 /* The activations of enum np_act and their slopes, for every kernel that applies one.
  *
- * Where `act` is a constant no choice is left: write a loop as an NP_INLINE function (num/loops.h) of
- * it and let NP_ACT_EACH call it, so that the choice is made once and the loop vectorises.
+ * Where `act` is a constant no choice is left: write a loop as an NP_INLINE function (num/loops.h)
+ * of it and let NP_ACT_EACH call it, so that the choice is made once and the loop vectorises.
  *
  * Order   the gradient through an activation is dy * np_act_grad(act, u), one multiplication, for
  *         all of them and in every kernel: a slope of +0 gives a zero of dy's sign, and what is not

@@ -1,8 +1,8 @@
 /* Body of attention_<isa>.c.
  *
- * A member takes whole heads. A head's operands are packed once; its rows are worked off in tiles of
- * NP_ATTN_TILE queries, in the backward in blocks of NP_KC queries, which are the chunks of the sums
- * over queries: so no more than two blocks of scores exist at any time.
+ * A member takes whole heads. A head's operands are packed once; its rows are worked off in tiles
+ * of NP_ATTN_TILE queries, in the backward in blocks of NP_KC queries, which are the chunks of the
+ * sums over queries: so no more than two blocks of scores exist at any time.
  */
 #ifndef NP_NUM_ATTENTION_SIMD_H
 #define NP_NUM_ATTENTION_SIMD_H

@@ -1,5 +1,6 @@
 /* What the backends are made of: each kernel that has a file of its own, per instruction set.
- * The tables (kernels_scalar.c, kernels_avx2.c, ...) collect them; contracts stand in num/kernels.h. Private to num/.
+ * The tables (kernels_scalar.c, kernels_avx2.c, ...) collect them; contracts stand in
+ * num/kernels.h. Private to num/.
  */
 #ifndef NP_NUM_BACKEND_H
 #define NP_NUM_BACKEND_H

@@ -43,7 +43,8 @@ static void put_chunk(float *out, float chunk, size_t i, size_t begin, size_t ro
         out[i] = add_chunk(out[i], chunk, begin, how == NP_SUM_ONTO);
 }
 
-/* Chunked sums over the rows of each segment: of a, of products with b, or of squares of a - mean. */
+/* Chunked sums over the rows of each segment: of a, of products with b, or of squares of
+ * a - mean. */
 static void col_chunked(struct np_team *team, float *out, const float *a, const float *b,
                         const float *mean, size_t segments, size_t rows, size_t cols, size_t grain,
                         enum np_sum how)

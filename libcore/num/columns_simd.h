@@ -1,7 +1,7 @@
 /* SIMD kernels of num/kernels.h: sums over rows, the transpose.
  *
- * Rows are read a block at a time, of about a quarter of the first-level cache; in a block groups of
- * columns are summed one after the other, their sums in registers.
+ * Rows are read a block at a time, of about a quarter of the first-level cache; in a block groups
+ * of columns are summed one after the other, their sums in registers.
  */
 #ifndef NP_NUM_COLUMNS_SIMD_H
 #define NP_NUM_COLUMNS_SIMD_H

@@ -55,7 +55,8 @@ NP_INLINE void dw_weight_block(vf *sums, const struct dw_strip *s, size_t i, siz
     }
 }
 
-/* acc [taps][ld] += the products of a strip, columns c .. c + n - 1. stride 0: any, dilation too. */
+/* acc [taps][ld] += the products of a strip, columns c .. c + n - 1.
+ * stride 0: any, dilation too. */
 NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_strip *s, size_t c, size_t n,
                             size_t taps, size_t stride)
 {

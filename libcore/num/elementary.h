@@ -81,7 +81,8 @@ NP_FN float np_flushf(float x)
     return np_absf(x) < 0x1p-100f ? 0.0f : x;
 }
 
-/* t = x + NP_ROUND holds x rounded to an integer (|x| < 2^22) in its low bits and as t - NP_ROUND. */
+/* t = x + NP_ROUND holds x, rounded to an integer (|x| < 2^22), in its low bits and as
+ * t - NP_ROUND. */
 #define NP_ROUND 0x1.8p+23f
 #define NP_LOG2E 0x1.715476p+0f
 #define NP_LN2_HI 0x1.62e4p-1f /* 15 bits: products with exponents are exact */

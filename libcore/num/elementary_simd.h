@@ -1,5 +1,5 @@
-/* np_expf and np_flushf (num/elementary.h) of a whole vector, for loops that keep what they compute in
- * registers; operation for operation the same.
+/* np_expf and np_flushf (num/elementary.h) of a whole vector, for loops that keep what they compute
+ * in registers; operation for operation the same.
  */
 #ifndef NP_NUM_ELEMENTARY_SIMD_H
 #define NP_NUM_ELEMENTARY_SIMD_H

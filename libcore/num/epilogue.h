@@ -1,4 +1,5 @@
-/* The epilogue of a product, element by element (num/arguments.h): the reference. Private to num/. */
+/* The epilogue of a product, element by element (num/arguments.h): the reference.
+ * Private to num/. */
 #ifndef NP_NUM_EPILOGUE_H
 #define NP_NUM_EPILOGUE_H
 

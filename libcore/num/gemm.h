@@ -1,5 +1,5 @@
-/* The inner part of matrix products, as the SIMD backends share it: packing of B and register tiles.
- * Private to num/; gemm_<isa>.c fills it, product_simd.h and attention_simd.h are built from it.
+/* The inner part of matrix products, as the SIMD backends share it: packing of B and register
+ * tiles. Private to num/; gemm_<isa>.c fills it, product_simd.h and attention_simd.h use it.
  *
  * A tile is at most np_gemm_mr x np_gemm_nr elements of C. Its sum over one chunk lives in
  * registers and is then added to C, which stays in the second cache from chunk to chunk.

@@ -171,8 +171,8 @@ static void place_rows(const struct left *left, size_t *place, struct np_share r
     }
 }
 
-/* The first row of member `rank` of `size`, whose shares take the same time: a row takes that of its
- * taps, and what does not depend on them. */
+/* The first row of member `rank` of `size`, whose shares take the same time: a row takes that of
+ * its taps, and what does not depend on them. */
 static size_t share_begin(struct image_rows *m, size_t rank, size_t size)
 {
     size_t work = 0, begin;

@@ -3,24 +3,24 @@
  * Each backend (scalar C, AVX2, AVX-512; later NEON, CUDA) fills the same table and computes the
  * same bits. The scalar backend is the reference: plain loops that read like this header.
  *
- * Shapes  R rows (samples x positions), C channels, B samples, T positions of a sample; matrices are
- *         row-major, `ld` is the distance of rows in floats. Pointers need 4-byte alignment only.
- *         Every size is at least 1 unless a kernel takes a flat count, which may be 0.
+ * Shapes  R rows (samples x positions), C channels, B samples, T positions of a sample; matrices
+ *         are row-major, `ld` is the distance of rows in floats. Pointers need 4-byte alignment
+ *         only. Every size is at least 1 unless a kernel takes a flat count, which may be 0.
  * Order   "chunked sum" over an inner index: the index is cut into grains of `grain` indices from 0
  *         (grain 0: one grain), each grain into chunks of NP_KC; in a chunk acc = +0, then
  *         acc = fma(a, b, acc) ascending; result = chunk0 (or old + chunk0 when accumulating), then
  *         result = result + chunk1, ... Never 0 + chunk0.
- *         "lane sum": 32 lanes, lane l adds elements l, l+32, ... to +0 in order (products with fma);
- *         then x[l] = x[l] + x[l+stride] for strides 16, 8, 4, 2, 1.
+ *         "lane sum": 32 lanes, lane l adds elements l, l+32, ... to +0 in order (products with
+ *         fma); then x[l] = x[l] + x[l+stride] for strides 16, 8, 4, 2, 1.
  *         Everything else is per element, in the order of operations written here; a fused
  *         multiply-add exactly where `fma` is written. flush(x) is +0 where |x| < 2^-100, else x.
  *         sqrt and / are correctly rounded. Elementary functions: num/elementary.h.
- * Threads Every kernel is called by all members of a team and computes the caller's share; no kernel
- *         waits. Callers put np_team_wait between a kernel and another that reads its result, unless
- *         they are told that shares agree. Outputs do not alias inputs unless stated.
- *         A result of bool is the caller's share alone: the team's is the `and` over its members.
- *         Unless stated it is false if this share wrote a value that is not finite, or put one into
- *         an activation (which may hide it).
+ * Threads Every kernel is called by all members of a team and computes the caller's share; no
+ *         kernel waits. Callers put np_team_wait between a kernel and another that reads its
+ *         result, unless they are told that shares agree. Outputs do not alias inputs unless
+ *         stated. A result of bool is the caller's share alone: the team's is the `and` over its
+ *         members. Unless stated it is false if this share wrote a value that is not finite, or put
+ *         one into an activation (which may hide it).
  * Errors  none: sizes are checked by the callers. A kernel never allocates. Where an input is not
  *         finite the outputs that depend on it are unspecified (as a rule not finite either).
  */
@@ -52,16 +52,16 @@ struct np_kernels {
 
     bool (*matmul)(struct np_team *, const struct np_matmul *);
 
-    /* Convolutions. w [kernel_height][kernel_width][in_channels/groups][out_channels], so that it is
-     * the matrix [k][out_channels] with k = (kh, kw, ci); group g reads its own channels and writes
-     * columns g*out_channels/groups ... Products with positions outside the image are left out of
-     * their chunks, whose borders do not move; a chunk of nothing is +0.
+    /* Convolutions. w [kernel_height][kernel_width][in_channels/groups][out_channels], so that it
+     * is the matrix [k][out_channels] with k = (kh, kw, ci); group g reads its own channels and
+     * writes columns g*out_channels/groups ... Products with positions outside the image are left
+     * out of their chunks, whose borders do not move; a chunk of nothing is +0.
      * conv: y = chunked sum over k of x w.  epilogue: over y. */
     bool (*conv)(struct np_team *, const struct np_conv *);
-    /* dx at (ih, iw): chunked sum over (tap, co) of dy w, the taps being those whose output position
-     * (oh, ow) is whole (stride divides ih + pad_top - kh * dilation, and so for the width),
-     * ordered by ascending (oh, ow), i.e. descending (kh, kw); output positions outside are left
-     * out likewise. No such tap: +0.  epilogue (no bias): over dx. */
+    /* dx at (ih, iw): chunked sum over (tap, co) of dy w, the taps being those whose output
+     * position (oh, ow) is whole (stride divides ih + pad_top - kh * dilation, and so for the
+     * width), ordered by ascending (oh, ow), i.e. descending (kh, kw); output positions outside are
+     * left out likewise. No such tap: +0.  epilogue (no bias): over dx. */
     bool (*conv_grad)(struct np_team *, const struct np_conv *);
     /* dw[k][co] = chunked sum over output rows of x dy, those left out whose tap is outside. No
      * epilogue. */
@@ -78,7 +78,8 @@ struct np_kernels {
      * np_sigmoidf(u[r][C+j]). */
     void (*bias_glu)(struct np_team *, float *y, float *u, const float *bias, size_t rows,
                      size_t cols);
-    /* s = np_sigmoidf(b), a = u[r][j], b = u[r][C+j]: da = dy * s; db = ((dy * a) * s) * (1 - s). */
+    /* s = np_sigmoidf(b), a = u[r][j], b = u[r][C+j]: da = dy * s; 
+     * db = ((dy * a) * s) * (1 - s). */
     void (*glu_grad)(struct np_team *, float *du, const float *u, const float *dy, size_t rows,
                      size_t cols);
 
@@ -92,8 +93,9 @@ struct np_kernels {
     /* [rows][cols] -> [cols][rows] */
     void (*transpose)(struct np_team *, float *y, const float *x, size_t rows, size_t cols);
 
-    /* y = kept ? x * keep_scale : +0, element e of the tensor drawn as word e%4 of np_draw(key, step,
-     * e/4), e = first + index; kept when the word >= threshold. Its own backward. y may be x. */
+    /* y = kept ? x * keep_scale : +0, element e of the tensor drawn as word e%4 of np_draw(key,
+     * step, e/4), e = first + index; kept when the word >= threshold. Its own backward.
+     * y may be x. */
     void (*dropout)(struct np_team *, float *y, const float *x, size_t count,
                     struct np_draw_key key, uint64_t step, uint64_t first, uint32_t threshold,
                     float keep_scale);
@@ -127,25 +129,26 @@ struct np_kernels {
                          size_t cols);
 
     /* scale = 1 / sqrt(C / heads), both rounded. For query i and the keys j that it sees:
-     * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;  e_ij = np_expf(s_ij - m_i);
-     * z_i = lane sum over j of e_ij;  p_ij = flush(e_ij / z_i); p_ij = +0 for unseen j;
+     * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;
+     * e_ij = np_expf(s_ij - m_i);  z_i = lane sum over j of e_ij;
+     * p_ij = flush(e_ij / z_i), +0 for unseen j;
      * out [B*T][C]: o_id = chunked sum over j of p_ij v_jd. stats [B][heads][T][2]: m_i, z_i.
      * Inner indices over positions run over all of them; causal: over whole tiles of NP_ATTN_TILE,
-     * keys from 0 to the end of the query's tile (cut at T), queries from the beginning of the key's
-     * tile to T. Chunk borders stay at multiples of NP_KC from position 0. */
+     * keys from 0 to the end of the query's tile (cut at T), queries from the beginning of the
+     * key's tile to T. Chunk borders stay at multiples of NP_KC from position 0. */
     void (*attention)(struct np_team *, float *out, float *stats, const struct np_attention *);
-    /* dq, dk, dv from dout [B*T][C] and the stats, p recomputed:  dv_jd = chunked sum over i of p_ij
-     * do_id; dp_ij = chunked sum over d of do_id v_jd (seen j);  a_i = lane sum over seen j of
+    /* dq, dk, dv from dout [B*T][C] and the stats, p recomputed:  dv_jd = chunked sum over i of
+     * p_ij do_id; dp_ij = chunked sum over d of do_id v_jd (seen j);  a_i = lane sum over seen j of
      * fma(p_ij, dp_ij);  ds_ij = (p_ij * (dp_ij - a_i)) * scale, +0 for unseen j;
      * dq_id = chunked sum over j of ds_ij k_jd;  dk_jd = chunked sum over i of ds_ij q_id. */
     void (*attention_grad)(struct np_team *, float *dq, float *dk, float *dv, const float *dout,
                            const float *stats, const struct np_attention *);
 
-    /* Depthwise convolutions: in_channels = out_channels = C, w [taps][C], taps = (kh, kw) <= NP_KC.
-     * Positions outside are left out. y = taps ascending of fma(x, w, acc) from +0; epilogue: bias
-     * or residual.  dx = taps ascending (unlike conv_grad) of fma(dy, w, acc) from +0, those taps
-     * whose output position is whole and inside; epilogue: residual.  dw = chunked sum over output
-     * rows of fma(x, dy, acc). */
+    /* Depthwise convolutions: in_channels = out_channels = C, w [taps][C], taps = (kh, kw) <=
+     * NP_KC. Positions outside are left out. y = taps ascending of fma(x, w, acc) from +0;
+     * epilogue: bias or residual.  dx = taps ascending (unlike conv_grad) of fma(dy, w, acc) from
+     * +0, those taps whose output position is whole and inside; epilogue: residual.  dw = chunked
+     * sum over output rows of fma(x, dy, acc). */
     bool (*dwconv)(struct np_team *, const struct np_conv *);
     bool (*dwconv_grad)(struct np_team *, const struct np_conv *);
     bool (*dwconv_grad_weight)(struct np_team *, const struct np_conv *);
@@ -153,8 +156,8 @@ struct np_kernels {
     /* Pools over windows, C channels; positions outside are left out (every window holds at least
      * one position). Max: the first tap that is largest, its number in which [B*OH*OW][C]; average:
      * taps ascending of acc + x from +0, / their number n. Gradients, in ascending (oh, ow) of the
-     * windows that hold the position: acc + dy where `which` names it (max), acc + dy / n (average),
-     * acc from +0; then base + acc if base is not NULL. dx may be base. */
+     * windows that hold the position: acc + dy where `which` names it (max), acc + dy / n
+     * (average), acc from +0; then base + acc if base is not NULL. dx may be base. */
     void (*max_pool)(struct np_team *, const struct np_conv *, int32_t *which);
     bool (*max_pool_grad)(struct np_team *, const struct np_conv *, const int32_t *which,
                           const float *base);
@@ -176,11 +179,11 @@ struct np_kernels {
      * np_team_share's of the elements of out, in cache lines. */
     void (*col_total)(struct np_team *, float *out, const float *x, size_t segments, size_t chunks,
                       size_t cols);
-    /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL, then
-     * kept = u if kept is not NULL; y = act(u). y may be residual. */
+    /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL,
+     * then kept = u if kept is not NULL; y = act(u). y may be residual. */
     bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *);
-    /* du = dy * act'(u), u and h recomputed. Chunked sums over a segment's rows: sum of acc + du, dot
-     * of fma(du, h, acc), laid out like those of col_square. */
+    /* du = dy * act'(u), u and h recomputed. Chunked sums over a segment's rows: sum of acc + du,
+     * dot of fma(du, h, acc), laid out like those of col_square. */
     void (*colnorm_grad_sums)(struct np_team *, float *sum, float *dot, const struct np_colnorm *,
                               const float *dy, enum np_sum);
     /* dx = rstd * ((du * gamma - a) - h * b), then base + dx if base is not NULL; a, b
@@ -209,7 +212,8 @@ struct np_kernels {
                       struct np_draw_key key, uint64_t step, uint64_t first, uint32_t threshold,
                       float keep_scale);
 
-    /* y[b*T+t] = table[token] + positions[t] (NULL: without); tokens < vocabulary, checked by the reader. */
+    /* y[b*T+t] = table[token] + positions[t] (NULL: without); tokens < vocabulary, checked by the
+     * reader. */
     void (*embed)(struct np_team *, float *y, const int32_t *tokens, const float *table,
                   const float *positions, size_t samples, size_t length, size_t cols);
     /* Rows in ascending order: dtable[token] = dtable[token] + dy[row]; dpositions[t] likewise.
@@ -217,8 +221,8 @@ struct np_kernels {
     void (*embed_grad)(struct np_team *, float *dtable, float *dpositions, const int32_t *tokens,
                        const float *dy, size_t samples, size_t length, size_t cols);
 
-    /* Cross entropy with label smoothing a over V classes, each row: m = max, d_v = x_v - m, z = lane
-     * sum of np_expf(d_v), L = np_logf(z); with on = 1 - a, off = a / V (rounded):
+    /* Cross entropy with label smoothing a over V classes, each row: m = max, d_v = x_v - m, z =
+     * lane sum of np_expf(d_v), L = np_logf(z); with on = 1 - a, off = a / V (rounded):
      * loss = a == 0 ? L - d_target : fma(-off, lane sum of d_v, fma(-on, d_target, L)). */
     void (*xent)(struct np_team *, float *loss, const float *logits, const int32_t *targets,
                  size_t rows, size_t classes, float smoothing);
@@ -227,15 +231,15 @@ struct np_kernels {
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,
                       size_t rows, size_t classes, float smoothing, float scale);
 
-    /* One tensor's update; adds to *fingerprint that of this share of everything written (w, then m,
-     * then v, at address + index of the concatenation); the shares' sum is the tensor's. False if a
-     * gradient of this share, or what was written, is not finite. With g
+    /* One tensor's update; adds to *fingerprint that of this share of everything written (w, then
+     * m, then v, at address + index of the concatenation); the shares' sum is the tensor's. False
+     * if a gradient of this share, or what was written, is not finite. With g
      * already scaled and clipped, g = flush(g), and every w, m, v flushed as it is written (what
      * follows uses the flushed m and v; u, t and sgd's decayed g are not flushed):
      * adamw: m = fma(beta1, m, (1-beta1)*g); v = fma(beta2, v, (1-beta2)*(g*g));
      *        u = (m*c1) / (sqrt(v*c2) + eps); w = fma(-lr, u, fma(-(lr*decay), w, w)).
-     * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m, g);
-     *        no momentum: t = g); w = fma(-lr, t, w). */
+     * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m,
+     *        g); no momentum: t = g); w = fma(-lr, t, w). */
     bool (*adamw)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
     bool (*sgd)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
     /* The fingerprint of this share of x[0..count-1] at address. */

@@ -82,7 +82,8 @@ static void layernorm_grad_means(float *a, float *b, const struct norm_row *row,
     *b = lanes_total(dot) / (float)cols;
 }
 
-/* Writes dx; returns the bits of what is not finite. based is a constant wherever this is inlined. */
+/* Writes dx; returns the bits of what is not finite. based is a constant wherever this is
+ * inlined. */
 NP_INLINE vf layernorm_grad_row(float *dx, const float *base, bool based,
                                 const struct norm_row *row, float mean_t, float mean_th,
                                 size_t cols)

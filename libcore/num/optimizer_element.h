@@ -1,5 +1,5 @@
-/* One element of an optimizer's update, as num/kernels.h puts it: the scalar backend's, and where the
- * others' vectors end.
+/* One element of an optimizer's update, as num/kernels.h puts it: the scalar backend's, and where
+ * the others' vectors end.
  */
 #ifndef NP_NUM_OPTIMIZER_ELEMENT_H
 #define NP_NUM_OPTIMIZER_ELEMENT_H

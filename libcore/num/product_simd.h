@@ -1,11 +1,11 @@
 /* One member's part of a matrix product, a part of matmul_simd.h and conv_simd.h.
  *
- * The operands are given by functions: the left one is a stored matrix, or its transpose, whose rows
- * are found one by one (or made, in scratch) and are contiguous in runs; the right one is packed, or
- * read in place. Columns of C are worked off in blocks whose panel of B stays in the second cache.
- * Where the panels of all inner indices fit the scratch they are packed once and rows are finished
- * block by block; else one panel comes after the other and sums wait in C. They cannot wait there if
- * C holds the residual that is added in the end.
+ * The operands are given by functions: the left one is a stored matrix, or its transpose, whose
+ * rows are found one by one (or made, in scratch) and are contiguous in runs; the right one is
+ * packed, or read in place. Columns of C are worked off in blocks whose panel of B stays in the
+ * second cache. Where the panels of all inner indices fit the scratch they are packed once and rows
+ * are finished block by block; else one panel comes after the other and sums wait in C. They cannot
+ * wait there if C holds the residual that is added in the end.
  */
 #ifndef NP_NUM_PRODUCT_SIMD_H
 #define NP_NUM_PRODUCT_SIMD_H

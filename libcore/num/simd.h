@@ -6,8 +6,8 @@
  *
  *   v_zero() v_set1(x)               all elements
  *   v_load(p) v_store(p, v)          any alignment
- *   v_load_n(p, n) v_store_n(p, n, v)  the first n (0..NP_VW) elements; the others read as zero, are
- *                                    not written; nothing outside is touched
+ *   v_load_n(p, n) v_store_n(p, n, v)  the first n (0..NP_VW) elements; the others read as zero,
+ *                                    are not written; nothing outside is touched
  *   v_first(n, a, b)                 the first n (0..NP_VW) elements of a, the others of b
  *   v_add v_sub v_mul v_div          (a, b), rounded
  *   v_fma(a, b, c)                   a * b + c, rounded once; the compiler may not fuse anything
@@ -17,13 +17,13 @@
  *   v_sqrt(a) v_abs(a)
  *   v_drop(x, a, b) v_only(x, a, b)  a < b ? +0 : x, a < b ? x : +0
  *   v_pick(x, limit, a, b)           x <= limit ? a : b
- *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for the
- *                                    n in the low bits of t
+ *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for
+ *                                    the n in the low bits of t
  *   v_or(a, b) v_any(a)              bits; whether any is set
  *   vh vh_zero vh_load vh_fma1       half a vector where that is worth having, else a vector;
  *                                    vh_widen(v): the rest is zero
- *   v_keep(v)                        v, which was loaded, stays in its register; without it gcc reads
- *                                    it from memory again for every use
+ *   v_keep(v)                        v, which was loaded, stays in its register; without it gcc
+ *                                    reads it from memory again for every use
  *   v_total(v)                       sum of all: halves are added to each other until one is left
  *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8
  *

@@ -6,9 +6,9 @@
  * alone.
  *
  * What F leaves (values that B or W read, statistics) lies in `saved`, one after the other; so do
- * the gradients that W reads in `delta`. The rest is in `work` for as long as somebody needs it, and
- * its place is used again. A value may lie in the place of one that nobody reads after it is made.
- * Private to ops/.
+ * the gradients that W reads in `delta`. The rest is in `work` for as long as somebody needs it,
+ * and its place is used again. A value may lie in the place of one that nobody reads after it is
+ * made. Private to ops/.
  *
  * Words     part: a stretch of a slab. Step: the turn of a node in its pass.
  *           gift: what a node gives back, in B, to the gradient of a value that it read.

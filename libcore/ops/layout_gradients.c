@@ -66,8 +66,8 @@ static bool is_spent(const struct flow *flow, int i, int value)
              np_node_slopes_at_output(flow->program, &flow->program->nodes[j]));
 }
 
-/* Where a gift to `root` is written: in place of its gradient so far, or over what comes in, if that
- * can be; else to a new part. */
+/* Where a gift to `root` is written: in place of its gradient so far, or over what comes in, if
+ * that can be; else to a new part. */
 static int target(struct flow *flow, int i, int k, int root)
 {
     struct np_layout *layout = flow->layout;
@@ -116,9 +116,9 @@ static void lay_gift(struct flow *flow, int i, int k)
     layout->gradient[root] = gift->to;
 }
 
-/* A convolution's kernel multiplies the gradient of what it read by the slope of the activation that
- * made it, if nobody else has a part in that gradient. Of an activation by itself it then gives to
- * what that read, unless somebody whose turn comes first in between does so too. */
+/* A convolution's kernel multiplies the gradient of what it read by the slope of the activation
+ * that made it, if nobody else has a part in that gradient. Of an activation by itself it then
+ * gives to what that read, unless somebody whose turn comes first in between does so too. */
 static void find_through(struct flow *flow, int i)
 {
     struct np_layout *layout = flow->layout;

@@ -47,8 +47,8 @@ static void find_readers(struct lives *lives)
     }
 }
 
-/* The node that may do what follows node i in the kernel of node i, which is alone to be read by it:
- * an addition whose other summand is there, or (after a convolution) an activation. */
+/* The node that may do what follows node i in the kernel of node i, which is alone to be read by
+ * it: an addition whose other summand is there, or (after a convolution) an activation. */
 static bool is_tail(const struct lives *lives, int i, int j)
 {
     const struct np_node *node = &lives->program->nodes[i], *next = &lives->program->nodes[j];

@@ -81,6 +81,25 @@ bool np_sink_finish(const struct np_pass *pass, const struct np_sink *sink)
                               sink->count);
 }
 
+struct np_conv np_pass_window(const struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    struct np_shape in = np_pass_shape(pass, node->in[0]), out = np_pass_shape(pass, node->out);
+    return (struct np_conv){.window = node->window,
+                            .samples = pass->call->samples,
+                            .in_height = (size_t)in.height,
+                            .in_width = (size_t)in.width,
+                            .in_channels = (size_t)in.channels,
+                            .out_height = (size_t)out.height,
+                            .out_width = (size_t)out.width,
+                            .out_channels = (size_t)out.channels,
+                            .groups = 1,
+                            .x = np_pass_value(pass, node->in[0]),
+                            .dy = np_pass_dy(pass, i),
+                            .ldx = np_pass_ld(pass, node->in[0]),
+                            .ldy = (size_t)out.channels};
+}
+
 void np_pass_copy(const struct np_pass *pass, float *y, const float *x, size_t count)
 {
     struct np_share share = np_team_share(pass->team, count, NP_ALIGN / sizeof *y);

@@ -1,4 +1,5 @@
-/* The inside of the layer operators: one pass over a program, and what each kind of node does in it.
+/* The inside of the layer operators: one pass over a program, and what each kind of node does in
+ * it.
  *
  * op.c walks over the nodes and waits after each one; np_node_ops_of says what a node computes and
  * what the memory plan (ops/layout.h) must know of it. Private to ops/.
@@ -202,6 +203,9 @@ static inline float *np_sink_start(const struct np_sink *sink)
 }
 
 bool np_sink_finish(const struct np_pass *pass, const struct np_sink *sink);
+
+/* What a node slides a window over, all but its weights and out; one group. */
+struct np_conv np_pass_window(const struct np_pass *pass, int node);
 
 /* The column norm of a node, with its tail. */
 bool np_pass_colnorm(struct np_pass *pass, int node, struct np_colnorm *norm);

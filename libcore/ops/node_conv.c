@@ -13,22 +13,11 @@ static bool is_product(const struct np_node *node)
 
 static struct np_conv conv_of(const struct np_pass *pass, int i)
 {
+    struct np_conv conv = np_pass_window(pass, i);
     const struct np_node *node = np_pass_node(pass, i);
-    struct np_shape in = np_pass_shape(pass, node->in[0]), out = np_pass_shape(pass, node->out);
-    return (struct np_conv){.window = node->window,
-                            .samples = pass->call->samples,
-                            .in_height = (size_t)in.height,
-                            .in_width = (size_t)in.width,
-                            .in_channels = (size_t)in.channels,
-                            .out_height = (size_t)out.height,
-                            .out_width = (size_t)out.width,
-                            .out_channels = (size_t)out.channels,
-                            .groups = node->groups > 1 ? (size_t)node->groups : 1,
-                            .x = np_pass_value(pass, node->in[0]),
-                            .w = np_pass_tensor(pass, i, WEIGHT),
-                            .dy = np_pass_dy(pass, i),
-                            .ldx = np_pass_ld(pass, node->in[0]),
-                            .ldy = (size_t)out.channels};
+    conv.groups = node->groups > 1 ? (size_t)node->groups : 1;
+    conv.w = np_pass_tensor(pass, i, WEIGHT);
+    return conv;
 }
 
 /* A pass of one node as a product of matrices. */

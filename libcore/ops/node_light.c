@@ -34,25 +34,13 @@ struct light {
 static struct light light_of(const struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    struct np_shape in = np_pass_shape(pass, node->in[0]), out = np_pass_shape(pass, node->out);
-    struct light l = {.heads = (size_t)node->heads, .taps = taps_of(node)};
-    l.width = (size_t)in.channels / l.heads;
+    struct light l = {
+        .conv = np_pass_window(pass, i), .heads = (size_t)node->heads, .taps = taps_of(node)};
+    l.width = l.conv.in_channels / l.heads;
     l.soft = np_pass_saved(pass, i);
     l.kernel = l.soft + np_lines(l.heads * l.taps);
-    l.conv = (struct np_conv){.window = node->window,
-                              .samples = pass->call->samples,
-                              .in_height = (size_t)in.height,
-                              .in_width = (size_t)in.width,
-                              .in_channels = (size_t)in.channels,
-                              .out_height = (size_t)out.height,
-                              .out_width = (size_t)out.width,
-                              .out_channels = (size_t)out.channels,
-                              .groups = (size_t)in.channels,
-                              .x = np_pass_value(pass, node->in[0]),
-                              .w = l.kernel,
-                              .dy = np_pass_dy(pass, i),
-                              .ldx = np_pass_ld(pass, node->in[0]),
-                              .ldy = (size_t)out.channels};
+    l.conv.groups = l.conv.in_channels;
+    l.conv.w = l.kernel;
     return l;
 }
 

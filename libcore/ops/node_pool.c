@@ -1,25 +1,6 @@
 /* Pools, and the scale of channels that squeeze-and-excite makes of one. */
 #include "ops/node.h"
 
-static struct np_conv pool_of(const struct np_pass *pass, int i)
-{
-    const struct np_node *node = np_pass_node(pass, i);
-    struct np_shape in = np_pass_shape(pass, node->in[0]), out = np_pass_shape(pass, node->out);
-    return (struct np_conv){.window = node->window,
-                            .samples = pass->call->samples,
-                            .in_height = (size_t)in.height,
-                            .in_width = (size_t)in.width,
-                            .in_channels = (size_t)in.channels,
-                            .out_height = (size_t)out.height,
-                            .out_width = (size_t)out.width,
-                            .out_channels = (size_t)out.channels,
-                            .groups = 1,
-                            .x = np_pass_value(pass, node->in[0]),
-                            .dy = np_pass_dy(pass, i),
-                            .ldx = np_pass_ld(pass, node->in[0]),
-                            .ldy = (size_t)out.channels};
-}
-
 /* saved: which tap of each window was largest, as int32_t */
 static void max_parts(struct np_node_parts *parts, const struct np_program *program,
                       const struct np_node *node, size_t samples)
@@ -29,7 +10,7 @@ static void max_parts(struct np_node_parts *parts, const struct np_program *prog
 
 static bool max_forward(struct np_pass *pass, int i)
 {
-    struct np_conv pool = pool_of(pass, i);
+    struct np_conv pool = np_pass_window(pass, i);
     pool.out = np_pass_value(pass, np_pass_node(pass, i)->out);
     pass->kernels->max_pool(pass->team, &pool, (int32_t *)np_pass_saved(pass, i));
     return true;
@@ -37,7 +18,7 @@ static bool max_forward(struct np_pass *pass, int i)
 
 static bool max_backward(struct np_pass *pass, int i)
 {
-    struct np_conv pool = pool_of(pass, i);
+    struct np_conv pool = np_pass_window(pass, i);
     struct np_sink sink;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
@@ -54,7 +35,7 @@ const struct np_node_ops np_node_max_pool = {.forward = max_forward,
 
 static bool avg_forward(struct np_pass *pass, int i)
 {
-    struct np_conv pool = pool_of(pass, i);
+    struct np_conv pool = np_pass_window(pass, i);
     pool.out = np_pass_value(pass, np_pass_node(pass, i)->out);
     pass->kernels->avg_pool(pass->team, &pool);
     return true;
@@ -62,7 +43,7 @@ static bool avg_forward(struct np_pass *pass, int i)
 
 static bool avg_backward(struct np_pass *pass, int i)
 {
-    struct np_conv pool = pool_of(pass, i);
+    struct np_conv pool = np_pass_window(pass, i);
     struct np_sink sink;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;

@@ -7,23 +7,24 @@
  * result, and return after a wait, so results are complete.
  *
  * Shapes    x, memory, sum, y and their gradients: as the kind's program says, samples of one
- *           micro-batch. saved: what F leaves for B and W; delta: what B leaves for W; work: scratch
- *           of one call. Sizes in floats from np_op_sizes; every part of them starts on a cache
- *           line. W reads x, memory and dy again, so they live until then. Without training a call
- *           needs no delta.
+ *           micro-batch. saved: what F leaves for B and W; delta: what B leaves for W; work:
+ *           scratch of one call. Sizes in floats from np_op_sizes; every part of them starts on a
+ *           cache line. W reads x, memory and dy again, so they live until then. Without training a
+ *           call needs no delta.
  *
  * Order     values: space/program.h names nodes and the order of gradients, num/kernels.h what each
  *           computes. x's and memory's gradients begin with the call's base. Weight gradients are
- *           chunked sums over rows with grains of `grain` samples (positions' tables: over samples),
- *           continued over micro-batches and members by `accumulate`. What kernels leave open, every
- *           operation rounded, R rows, P positions of a sample, a group's lanes its channels:
- *           batch norm    mean = col_sum(x) / R, var = col_square(x) / R, rstd = 1 / sqrt(var + eps),
- *                         grains of 0; sum and dot as colnorm_grad_sums gives them, a = (gamma * sum)
- *                         / R, b = (gamma * dot) / R; dgamma grows by dot and dbeta by sum, one
- *                         addition a member.
- *           group norm    the same of each sample, N = P * C/groups for R, and lane sums over a group
- *                         of col_sum, col_square, gamma * sum and gamma * dot; dgamma and dbeta grow
- *                         by each sample's dot and sum + 0, in ascending order.
+ *           chunked sums over rows with grains of `grain` samples (positions' tables: over
+ *           samples), continued over micro-batches and members by `accumulate`. What kernels leave
+ *           open, every operation rounded, R rows, P positions of a sample, a group's lanes its
+ *           channels:
+ *           batch norm    mean = col_sum(x) / R, var = col_square(x) / R, rstd = 1 / sqrt(var +
+ *                         eps), grains of 0; sum and dot as colnorm_grad_sums gives them, a =
+ *                         (gamma * sum) / R, b = (gamma * dot) / R; dgamma grows by dot and dbeta
+ *                         by sum, one addition a member.
+ *           group norm    the same of each sample, N = P * C/groups for R, and lane sums over a
+ *                         group of col_sum, col_square, gamma * sum and gamma * dot; dgamma and
+ *                         dbeta grow by each sample's dot and sum + 0, in ascending order.
  *           global pool   col_sum(x) / P; dx = dy / P. channel scale: ds = col_dot(dy, x).
  *           lightconv     the kernel's gradient is reduced per grain (lane sums over a head's
  *                         channels, softmax_grad), and the grains are added in order.
@@ -97,8 +98,8 @@ struct np_op_backward {
 
 bool np_op_forward(const struct np_op_call *call, const struct np_op_forward *io);
 bool np_op_backward(const struct np_op_call *call, const struct np_op_backward *io);
-/* The layer's gradient slab g from what F and B left (accumulate false: g is overwritten); of io, x,
- * memory and dy count. False if a gradient is not finite. */
+/* The layer's gradient slab g from what F and B left (accumulate false: g is overwritten); of io,
+ * x, memory and dy count. False if a gradient is not finite. */
 bool np_op_weight(const struct np_op_call *call, float *g, const struct np_op_backward *io,
                   bool accumulate);
 

@@ -1,12 +1,12 @@
 /* A layer's weights: initial values by address, and the optimizer's update.
  *
- * Order     w, m, v are slabs of kind->floats; tensors in table order. The squared norm for clipping
- *           is the tensors' lane sums added in table order, its root correctly rounded; scale =
- *           limit / norm when norm > limit, else 1; a norm that overflows counts as a gradient that
- *           is not finite. adamw's c1 = 1 / (1 - beta1^t), t = updates + 1, beta1 as a float, in
- *           double by binary exponentiation, rounded once; so is c2.
- * Threads   called by every member of a team; they wait inside and return after a wait. Callers wait
- *           once more before the next update with the same `agreed`.
+ * Order     w, m, v are slabs of kind->floats; tensors in table order. The squared norm for
+ *           clipping is the tensors' lane sums added in table order, its root correctly rounded;
+ *           scale = limit / norm when norm > limit, else 1; a norm that overflows counts as a
+ *           gradient that is not finite. adamw's c1 = 1 / (1 - beta1^t), t = updates + 1, beta1 as
+ *           a float, in double by binary exponentiation, rounded once; so is c2.
+ * Threads   called by every member of a team; they wait inside and return after a wait. Callers
+ *           wait once more before the next update with the same `agreed`.
  */
 #ifndef NP_OPS_WEIGHTS_H
 #define NP_OPS_WEIGHTS_H

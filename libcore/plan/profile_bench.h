@@ -1,6 +1,6 @@
-/* The stop-watch of np_profile_measure: times all kinds of a supernet in one slab a team, kind k with
- * samples[k] samples, for about budget_ns; what depends on samples is scaled to config->samples.
- * Private to plan/profile*.c; contracts as in plan/profile.h.
+/* The stop-watch of np_profile_measure: times all kinds of a supernet in one slab a team, kind k
+ * with samples[k] samples, for about budget_ns; what depends on samples is scaled to
+ * config->samples. Private to plan/profile*.c; contracts as in plan/profile.h.
  */
 #ifndef NP_PLAN_PROFILE_BENCH_H
 #define NP_PLAN_PROFILE_BENCH_H

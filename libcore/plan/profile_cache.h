@@ -2,7 +2,8 @@
  *
  * Cache     profile.tsv in the directory that the tool names: key, kind, forward, backward, weight.
  *           Key and kind are everything a time depends on: version, CPU, instruction set,
- *           optimizer, vocabulary, samples, threads and teams; operator and shapes. Best effort: without a usable cache costs are measured.
+ *           optimizer, vocabulary, samples, threads and teams; operator and shapes. Best effort:
+ *           without a usable cache costs are measured.
  */
 #ifndef NP_PLAN_PROFILE_CACHE_H
 #define NP_PLAN_PROFILE_CACHE_H

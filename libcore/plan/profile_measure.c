@@ -1,5 +1,5 @@
-/* Which layers are measured together, and with how many samples, so that no supernet is too large to
- * measure. */
+/* Which layers are measured together, and with how many samples, so that no supernet is too large
+ * to measure. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

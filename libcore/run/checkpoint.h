@@ -4,8 +4,8 @@
  * objects are content-addressed, so an unchanged layer is never stored twice. A checkpoint is
  * complete when its manifest is renamed into place, after all its objects are durable.
  *
- * Errors    NP_EIO; NP_ENAN: a weight to be written is not finite; NP_EDATA: a manifest or object is
- *           damaged; NP_EINPUT: another recipe or data.
+ * Errors    NP_EIO; NP_ENAN: a weight to be written is not finite; NP_EDATA: a manifest or object
+ *           is damaged; NP_EINPUT: another recipe or data.
  * Ownership borrows the state.
  */
 #ifndef NP_RUN_CHECKPOINT_H

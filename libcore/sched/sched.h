@@ -94,9 +94,9 @@ void np_sched_stop_after(struct np_sched *sched, uint64_t last);
 /* The task that `stage` should run now; false if none is ready. A stage may hold several. */
 bool np_sched_next(struct np_sched *sched, int stage, struct np_task *task);
 /* A task from np_sched_next has ended. Its own stage may now have a task, and the stage of position
- * 0 if np_sched_completed grew (as after np_sched_push); no other. True if its output must be delivered to another stage: then
- * *delivery is the task there that waits for it, to be given to np_sched_arrived once the data is
- * there. Deliveries within a stage happen at once. */
+ * 0 if np_sched_completed grew (as after np_sched_push); no other. True if its output must be
+ * delivered to another stage: then *delivery is the task there that waits for it, to be given to
+ * np_sched_arrived once the data is there. Deliveries within a stage happen at once. */
 bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np_task *delivery);
 void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
 

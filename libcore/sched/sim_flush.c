@@ -1,5 +1,5 @@
-/* Schedules that drain the pipeline after every step: sequential, gpipe, 1f1b. Each stage's order is
- * fixed beforehand, so the times follow from it: a stage runs its next task as soon as its input
+/* Schedules that drain the pipeline after every step: sequential, gpipe, 1f1b. Each stage's order
+ * is fixed beforehand, so the times follow from it: a stage runs its next task as soon as its input
  * is there.
  *
  * Shapes: pieces n = members x micro-batches of a step, in order.

@@ -69,8 +69,8 @@ out:
     return status;
 }
 
-/* Equal neighbours fold into one `repeat`; all but the first have stride 1. A cell is written as its
- * first edge. */
+/* Equal neighbours fold into one `repeat`; all but the first have stride 1. A cell is written as
+ * its first edge. */
 static enum np_status write_list(struct np_buf *buf, const struct np_recipe *recipe,
                                  struct np_error *err)
 {

@@ -49,7 +49,8 @@ static inline bool np_shape_equal(struct np_shape a, struct np_shape b)
 }
 
 enum np_node_op {
-    /* tensors: weight [kh*kw*C/groups -> N]; bias [N] if `bias`; then act. A linear layer is 1 x 1. */
+    /* tensors: weight [kh*kw*C/groups -> N]; bias [N] if `bias`; then act.
+     * A linear layer is 1 x 1. */
     NP_NODE_CONV,
     NP_NODE_DWCONV,     /* weight [kh, kw, C]; bias */
     NP_NODE_LAYER_NORM, /* gamma, beta [C] */

@@ -3,7 +3,7 @@
  * relu_conv_bn, sepconv, dilconv   NAS-Bench-201 and DARTS (Liu et al. 2019), operations.py
  * resnet_basic                     He et al. 2016, the basic block, shortcut B
  * mbconv                           MobileNetV2 (Sandler et al. 2018), squeeze-and-excite where
- *                                  MobileNetV3 (Howard et al. 2019) has it: after the depthwise norm
+ *                                  MobileNetV3 (Howard et al. 2019) has it: after the norm
  * shuffle                          ShuffleNetV2 (Ma et al. 2018), figure 3 c and d; xception: the
  *                                  fourth choice of SPOS (Guo et al. 2020)
  */

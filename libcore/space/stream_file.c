@@ -135,7 +135,7 @@ static void close_file(struct np_stream *stream)
     free(r);
 }
 
-/* A file is checked as a whole before its first step is trained; of a pipe only its writer knows. */
+/* A file is checked as a whole before its first step is trained; of a pipe its writer knows. */
 static enum np_status check_file(struct np_stream *stream, uint16_t *choices, struct np_error *err)
 {
     struct reader *r = stream->state;

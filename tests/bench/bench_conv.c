@@ -1,6 +1,6 @@
 /* Convolutions, forward and back: ours beside oneDNN's in the layout that it likes best, and beside
- * OpenBLAS on a matrix product of the same size; interleaved in one run, median of several; rows as in
- * row.h.
+ * OpenBLAS on a matrix product of the same size; interleaved in one run, median of several; rows as
+ * in row.h.
  *
  *   bench_conv [THREADS [ISA [SAMPLES]]]
  */

@@ -1,9 +1,9 @@
 /* Bandwidth of every kernel that is not a matrix product, on one core, for each instruction set but
  * scalar: `bench_kernels [NAME...]`, all of them without a name; rows as in row.h.
  *
- * GB/s count each array once for each time it must be read or written. In the cache: 64 x 1024 floats an
- * array; in memory: 8192 x 1024, and what part that is of the bandwidth that a plain loop reaches, in
- * the same run, which reads and writes as many arrays. Best of several runs.
+ * GB/s count each array once for each time it must be read or written. In the cache: 64 x 1024
+ * floats an array; in memory: 8192 x 1024, and what part that is of the bandwidth that a plain loop
+ * reaches, in the same run, which reads and writes as many arrays. Best of several runs.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* The kinds of layers of a recipe, forward, backward-input and backward-weight, on one thread with
  * the best instruction set:
  *
- *   bench_ops RECIPE [SAMPLES [WORD]]    kinds whose name holds the word; SAMPLES: the recipe's batch
+ *   bench_ops RECIPE [SAMPLES [WORD]]    kinds whose name holds the word; by default as many
+ *                                        samples as the recipe's batch has
  *
  * The best of several runs: milliseconds; GFLOP/s of useful operations (space/flops.c), their share
  * of what multiply-adds alone reach, and GB/s, as if every node read and wrote each of its values

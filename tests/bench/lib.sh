@@ -27,8 +27,8 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
-# step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in which
-# layers come into being.
+# step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in
+# which layers come into being.
 step_ms() {
     rm -rf "$work/run"
     recipe=$1

@@ -1,8 +1,8 @@
-/* What every program and script of the benchmark prints, one line a figure: name, value, unit, ratio
- * and reference with tabs between them. The ratio says how many times as good as the reference the
- * value is (speed, or the part of a limit): above 1 is better, whatever the unit. Both are empty where
- * there is no reference. Lines that begin with '#' are headings. `make bench` shows the lines as a
- * table (tests/bench/table) and collects them in $BUILD/bench.tsv.
+/* What every program and script of the benchmark prints, one line a figure: name, value, unit,
+ * ratio and reference with tabs between them. The ratio says how many times as good as the
+ * reference the value is (speed, or the part of a limit): above 1 is better, whatever the unit.
+ * Both are empty where there is no reference. Lines that begin with '#' are headings. `make bench`
+ * shows the lines as a table (tests/bench/table) and collects them in $BUILD/bench.tsv.
  */
 #ifndef NP_BENCH_ROW_H
 #define NP_BENCH_ROW_H

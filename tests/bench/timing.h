@@ -1,5 +1,5 @@
-/* What the benchmarks share: clocks, medians, the peak of the machine, and a team whose members wait for
- * work.
+/* What the benchmarks share: clocks, medians, the peak of the machine, and a team whose members
+ * wait for work.
  */
 #ifndef NP_BENCH_TIMING_H
 #define NP_BENCH_TIMING_H
@@ -11,7 +11,8 @@ double bench_seconds(int threads);
 
 double bench_median(double *values, size_t count);
 
-/* The instruction set of that name, or for NULL the best here; NP_ISA_COUNT if this machine lacks it. */
+/* The instruction set of that name, or for NULL the best here; NP_ISA_COUNT if this machine lacks
+ * it. */
 enum np_isa bench_isa(const char *name);
 
 /* GFLOP/s of one thread: chains of multiply-adds that never leave the registers. 0: not known. */

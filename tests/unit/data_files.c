@@ -7,30 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 /* Written once, before any test runs. */
 static char directory[] = "/tmp/np-data-XXXXXX";
 static char shared[PATH_MAX];
 static char *names[] = {"a", "b", "c", "d"};
 
-bool data_files_enter(void)
+int data_files_run(Suite *suite)
 {
     const char *path = getenv("NP_TEST_DATA");
     if (!realpath(path ? path : "../shared/data", shared))
         shared[0] = '\0';
-    return mkdtemp(directory) && chdir(directory) == 0;
+    return suite_run_in(suite, directory);
 }
 
 bool data_files_shared(char out[PATH_MAX], const char *name)
 {
     int length = snprintf(out, PATH_MAX, "%s/%s", shared, name);
     return shared[0] && length < PATH_MAX && access(out, R_OK) == 0;
-}
-
-bool data_files_leave(void)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unlink(names[i]);
-    return chdir("/") == 0 && rmdir(directory) == 0;
 }
 
 void data_files_write(const char *name, const void *bytes, size_t count)

@@ -2,13 +2,13 @@
 #ifndef NP_TEST_DATA_FILES_H
 #define NP_TEST_DATA_FILES_H
 
+#include <check.h>
 #include <limits.h>
 
 #include "data/data.h"
 
-/* Makes a directory and goes there; leave removes it with everything in it. False on failure. */
-bool data_files_enter(void);
-bool data_files_leave(void);
+/* suite_run_in a directory for such files. */
+int data_files_run(Suite *suite);
 
 /* The path of a real file under $NP_TEST_DATA (../shared/data); false if it is not there. */
 bool data_files_shared(char out[PATH_MAX], const char *name);

@@ -15,8 +15,8 @@ void arena_begin(uint32_t seed, bool special);
 float *arena_take(size_t count);
 
 /* Runs a kernel with the scalar backend, then with all others and all teams on the same arena:
- * everything taken must hold the same bits, and the `and` of the results must be the same. The arena
- * then holds the reference's results. */
+ * everything taken must hold the same bits, and the `and` of the results must be the same. The
+ * arena then holds the reference's results. */
 typedef bool kernel_run(struct np_team *team, const struct np_kernels *kernels, void *arg);
 void arena_check(kernel_run *run, void *arg, const char *what);
 

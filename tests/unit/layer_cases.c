@@ -1,7 +1,9 @@
 #include "layer_cases.h"
 
 #include <check.h>
+#include <string.h>
 
+#include "base/memory.h"
 #include "space/kinds.h"
 #include "space/program_build.h"
 
@@ -355,4 +357,29 @@ void layer_case_init(struct np_kind *kind, int index)
         build(kind, c->program);
     else
         ck_assert_int_eq(np_kind_build(kind, "case", NULL), NP_OK);
+}
+
+float *case_floats(size_t count)
+{
+    float *x;
+    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof *x, NULL), NP_OK);
+    memset(x, 0xff, (count + 1) * sizeof *x);
+    return x;
+}
+
+float *case_drawn(size_t count, uint32_t stream)
+{
+    float *x = case_floats(count);
+    for (size_t i = 0; i < count; i++)
+        x[i] = case_value(stream, i);
+    return x;
+}
+
+float *case_weights(const struct np_kind *kind)
+{
+    float *w = case_floats(kind->floats);
+    for (int k = 0; k < kind->tensor_count; k++)
+        for (size_t i = 0; i < kind->tensors[k].count; i++)
+            w[kind->tensors[k].offset + i] = case_weight(&kind->tensors[k], (uint32_t)k, i);
+    return w;
 }

@@ -29,4 +29,10 @@ static inline float case_weight(const struct np_tensor *tensor, uint32_t stream,
     return (tensor->init == NP_INIT_ONE ? 1.0f : 0.0f) + 0.25f * value;
 }
 
+/* Arrays to be freed. Floats that are not numbers, until they are written; case_value of a stream;
+ * a case's weights, whose tensors are the streams from 0 on. */
+float *case_floats(size_t count);
+float *case_drawn(size_t count, uint32_t stream);
+float *case_weights(const struct np_kind *kind);
+
 #endif

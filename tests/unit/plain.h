@@ -1,6 +1,6 @@
 /* Layers run plainly, in float: one node after the other by the scalar kernels, nothing fused,
- * nothing shared, every value and every gift in memory of its own. It says what bits ops/op.h means;
- * operators must give them however they go about it.
+ * nothing shared, every value and every gift in memory of its own. It says what bits ops/op.h
+ * means; operators must give them however they go about it.
  */
 #ifndef PLAIN_H
 #define PLAIN_H

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipe_text.h"
+
 /* A kind while it is checked, to be named in messages. */
 struct kind_check {
     const struct np_kind *kind;
@@ -254,4 +256,41 @@ void check_kind(const struct np_kind *kind)
         must(&c, kind->program.nodes[kind->program.node_count - 1].op == NP_NODE_XENT);
     else
         must(&c, np_shape_equal(kind->program.values[kind->program.output], kind->out));
+}
+
+void check_space(const struct space *s)
+{
+    char(*names)[NP_KIND_NAME] = calloc((size_t)s->net.kind_count, sizeof *names);
+    for (int k = 0; k < s->net.kind_count; k++) {
+        check_kind(&s->net.kinds[k]);
+        np_kind_name(&s->net.kinds[k], names[k]);
+        for (int i = 0; i < k; i++)
+            ck_assert_str_ne(names[i], names[k]);
+    }
+    ck_assert_int_eq(s->net.whole_batch, s->recipe.calibration > 0);
+    free(names);
+}
+
+void space_open(struct space *s, const char *name)
+{
+    struct np_error err = {.msg = ""};
+    ck_assert_msg(np_recipe_read(&s->recipe, name, NULL, 0, &err) == NP_OK, "%s", err.msg);
+    ck_assert_msg(np_supernet_init(&s->net, &s->recipe, &err) == NP_OK, "%s", err.msg);
+}
+
+void space_open_text(struct space *s, const char *text)
+{
+    recipe_text_write(text, strlen(text));
+    space_open(s, recipe_path);
+}
+
+void space_close(struct space *s)
+{
+    np_supernet_clear(&s->net);
+    np_recipe_clear(&s->recipe);
+}
+
+const struct np_kind *space_kind(const struct space *s, int position, int choice)
+{
+    return np_supernet_kind(&s->net, s->net.layer_first[position] + (uint32_t)choice);
 }

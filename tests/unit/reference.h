@@ -87,7 +87,7 @@ struct reference_batch {
 
 void reference_net_init(struct reference_net *ref, const struct np_supernet *net);
 void reference_net_clear(struct reference_net *ref);
-/* The next step: choices [members][blocks], batches [members]; losses [members] gets mean losses. */
+/* The next step: choices [members][blocks], batches [members]; losses [members]: mean ones. */
 void reference_net_step(struct reference_net *ref, const uint16_t *choices,
                         const struct reference_batch *batches, double *losses);
 

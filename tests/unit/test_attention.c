@@ -2,12 +2,12 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "num/kernels.h"
+#include "suite.h"
 #include "team_run.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -42,8 +42,9 @@ static float *floats(size_t count, uint64_t *state, float range)
     return x;
 }
 
-/* Self-attention keeps q, k and v side by side in rows of 3C; attention to other positions (`cross`)
- * q in rows of C, k and v in rows of 2C. All tensors begin one float after an aligned address. */
+/* Self-attention keeps q, k and v side by side in rows of 3C; attention to other positions
+ * (`cross`) q in rows of C, k and v in rows of 2C. All tensors begin one float after an aligned
+ * address. */
 struct data {
     struct np_attention at;
     bool cross;
@@ -345,16 +346,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("attention");
-    TCase *tests = tcase_create("attention");
-    tcase_set_timeout(tests, 900);
+    TCase *tests = suite_case(suite, "attention");
     tcase_add_loop_test(tests, same_bits, 0, COUNT(lengths));
     tcase_add_loop_test(tests, extremes, 0, COUNT(extreme));
     tcase_add_test(tests, what_is_not_seen_does_not_matter);
     tcase_add_loop_test(tests, near_double, 0, 4);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

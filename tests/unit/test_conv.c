@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
+#include "suite.h"
 #include "team_run.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -408,8 +409,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("conv");
-    TCase *tests = tcase_create("conv");
-    tcase_set_timeout(tests, 900);
+    TCase *tests = suite_case(suite, "conv");
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, real_shapes, 0, 11);
@@ -417,10 +417,5 @@ int main(void)
     tcase_add_test(tests, signed_zeros);
     tcase_add_loop_test(tests, not_finite, 0, 4);
     tcase_add_loop_test(tests, near_double, 0, 40);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 
 #include "data_files.h"
 #include "num/philox.h"
+#include "suite.h"
 
 enum { LENGTH = 5 };
 
@@ -228,22 +229,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("corpus");
-    TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
-    tcase_add_test(tcase, test_windows_across_files);
-    tcase_add_test(tcase, test_batches);
-    tcase_add_test(tcase, test_formats_agree);
-    tcase_add_test(tcase, test_known_digest);
-    tcase_add_test(tcase, test_parts);
-    tcase_add_test(tcase, test_bad_bytes);
-    tcase_add_test(tcase, test_bad_tokens);
-    suite_add_tcase(suite, tcase);
-    if (!data_files_enter())
-        return 1;
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed || !data_files_leave();
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_windows_across_files);
+    tcase_add_test(tests, test_batches);
+    tcase_add_test(tests, test_formats_agree);
+    tcase_add_test(tests, test_known_digest);
+    tcase_add_test(tests, test_parts);
+    tcase_add_test(tests, test_bad_bytes);
+    tcase_add_test(tests, test_bad_tokens);
+    return data_files_run(suite);
 }

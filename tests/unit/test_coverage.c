@@ -1,12 +1,12 @@
 /* tests/recipes, which the hash matrix and compare-machines train, leave nothing out that a recipe
  * can name: every operator on every input, two values at least of each of its keys, its norms and
- * shapes, every activation of every node that has one. What no drawn step reaches does not count. */
+ * shapes, every activation of every node that has one. What no step reaches does not count. */
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "space/op_fields.h"
+#include "suite.h"
 #include "tiny.h"
 
 enum { ROWS = 40, BLOCKS_MAX = 64, SHAPES = 3 };
@@ -210,16 +210,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("coverage");
-    TCase *tests = tcase_create("recipes");
-    SRunner *runner;
-    int failed;
+    TCase *tests = suite_case(suite, "recipes");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, every_operator);
     tcase_add_test(tests, every_node);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 
 #include "data_files.h"
 #include "num/philox.h"
+#include "suite.h"
 
 enum { FORMATS = 5, SAMPLES = 6, MAX_BYTES = 4 * 3073, SLAB = SAMPLES * 4096 };
 
@@ -195,19 +196,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("data");
-    TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, test_lay, 0, FORMATS);
-    tcase_add_loop_test(tcase, test_cuts, 0, FORMATS);
-    tcase_add_loop_test(tcase, test_damage, 0, FORMATS);
-    suite_add_tcase(suite, tcase);
-    if (!data_files_enter())
-        return 1;
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed || !data_files_leave();
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_loop_test(tests, test_lay, 0, FORMATS);
+    tcase_add_loop_test(tests, test_cuts, 0, FORMATS);
+    tcase_add_loop_test(tests, test_damage, 0, FORMATS);
+    return data_files_run(suite);
 }

@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/digest.h"
+#include "suite.h"
 
 /* FIPS 180-4's examples, and the million letters a. */
 START_TEST(test_known)
@@ -69,14 +69,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("digest");
-    TCase *tests = tcase_create("digest");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tests = suite_case(suite, "digest");
     tcase_add_test(tests, test_known);
     tcase_add_test(tests, test_hex);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "kernel_check.h"
+#include "suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define U 0x1p-24 /* unit of rounding */
@@ -265,17 +266,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("dwconv");
-    TCase *tcase = tcase_create("depthwise");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_test(tcase, backends_agree);
-    tcase_add_test(tcase, backends_agree_on_any_shape);
-    tcase_add_test(tcase, what_is_not_finite_is_reported);
-    tcase_add_test(tcase, sums_are_right);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "depthwise");
+    tcase_add_test(tests, backends_agree);
+    tcase_add_test(tests, backends_agree_on_any_shape);
+    tcase_add_test(tests, what_is_not_finite_is_reported);
+    tcase_add_test(tests, sums_are_right);
+    return suite_run(suite);
 }

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "suite.h"
+
 #define BLOCK 4096
 #define STRIDE 1021     /* prime: every exponent, all kinds of mantissas */
 #define NEIGHBOURS 2048 /* bit patterns on either side of a border */
@@ -402,17 +404,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("elementary");
-    TCase *tcase = tcase_create("elementary");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_set_timeout(tcase, getenv("NP_TEST_EXHAUSTIVE") ? 0 : 900);
-    tcase_add_loop_test(tcase, accuracy_and_bits, 0, FUNCTION_COUNT);
-    tcase_add_test(tcase, special_values);
-    tcase_add_test(tcase, choosing_and_flushing);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    TCase *tests = suite_case(suite, "elementary");
+    if (getenv("NP_TEST_EXHAUSTIVE"))
+        tcase_set_timeout(tests, 0);
+    tcase_add_loop_test(tests, accuracy_and_bits, 0, FUNCTION_COUNT);
+    tcase_add_test(tests, special_values);
+    tcase_add_test(tests, choosing_and_flushing);
+    return suite_run(suite);
 }

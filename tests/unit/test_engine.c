@@ -3,13 +3,12 @@
  * NP_TEST_FULL=1 runs the whole hash matrix; without it, a covering subset. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "exec/train.h"
 #include "io/digest.h"
+#include "suite.h"
 #include "team_run.h"
 #include "tiny.h"
 
@@ -290,7 +289,7 @@ static bool stop_now(void *context)
     return ((struct outcome *)context)->steps >= 3;
 }
 
-/* Stopped on request: what has begun is finished, nothing else, and the rest gives the same bits. */
+/* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
 START_TEST(stop_on_request)
 {
     const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0};
@@ -368,17 +367,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("engine");
-    TCase *tests = tcase_create("engine"), *recorded_tests = tcase_create("recorded");
-    SRunner *runner;
-    int failed;
+    TCase *pinned = suite_case(suite, "recorded"), *tests = suite_case(suite, "engine");
     for (int isa = 0; isa < NP_ISA_COUNT; isa++)
         if (!np_kernels_get((enum np_isa)isa))
             fprintf(stderr, "test_engine: no %s here, SKIPPED\n", np_isa_name((enum np_isa)isa));
+    tcase_add_unchecked_fixture(pinned, tiny_make_files, tiny_remove_files);
+    tcase_add_loop_test(pinned, recorded_bits, 0, TINY_KINDS);
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tests, 900);
-    tcase_add_unchecked_fixture(recorded_tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(recorded_tests, 900);
-    tcase_add_loop_test(recorded_tests, recorded_bits, 0, TINY_KINDS);
     tcase_add_loop_test(tests, hash_matrix, 0, TINY_KINDS);
     tcase_add_loop_test(tests, variant, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, injected_delays);
@@ -386,11 +381,5 @@ int main(void)
     tcase_add_test(tests, untouched_layers);
     tcase_add_test(tests, stop_on_request);
     tcase_add_test(tests, not_finite);
-    suite_add_tcase(suite, recorded_tests);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "exec/step.h"
 #include "exec/sweep.h"
+#include "suite.h"
 #include "tiny.h"
 
 enum { SUBNETS = 4, BLOCKS_MAX = 16 };
@@ -141,18 +142,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("evaluate");
-    TCase *tests = tcase_create("evaluate");
-    SRunner *runner;
-    int failed;
+    TCase *tests = suite_case(suite, "evaluate");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, scores_are_the_same_everywhere, 0, TINY_KINDS);
     tcase_add_test(tests, accuracy_of_a_head_that_knows_nothing);
     tcase_add_test(tests, calibration_takes_the_batch_statistics);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

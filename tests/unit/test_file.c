@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "io/file.h"
+#include "suite.h"
 
 static char dir[] = "/tmp/np-test-file-XXXXXX";
 
@@ -281,9 +282,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("file");
-    TCase *tests = tcase_create("file");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tests = suite_case(suite, "file");
     tcase_add_checked_fixture(tests, enter_dir, leave_dir);
     tcase_add_test(tests, test_write_read);
     tcase_add_test(tests, test_read_large);
@@ -295,9 +294,5 @@ int main(void)
     tcase_add_test(tests, test_lines);
     tcase_add_test(tests, test_list_sorted);
     tcase_add_test(tests, test_join);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 
 #include "data_files.h"
 #include "num/philox.h"
+#include "suite.h"
 
 enum { RECORD = 3073, PLANE = 1024, MAX_PIXELS = 32 * 32 * 3 };
 
@@ -396,24 +397,15 @@ int main(void)
 {
     enum { AUGMENTS = sizeof augments / sizeof *augments };
     Suite *suite = suite_create("images");
-    TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
-    tcase_add_loop_test(tcase, test_cifar, 0, AUGMENTS);
-    tcase_add_loop_test(tcase, test_idx, 0, AUGMENTS);
-    tcase_add_test(tcase, test_augmentation_is_spread);
-    tcase_add_test(tcase, test_known_digest);
-    tcase_add_test(tcase, test_part);
-    tcase_add_test(tcase, test_bad_idx);
-    tcase_add_test(tcase, test_bad_labels);
-    tcase_add_test(tcase, test_bad_cifar);
-    tcase_add_test(tcase, test_real_files);
-    suite_add_tcase(suite, tcase);
-    if (!data_files_enter())
-        return 1;
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed || !data_files_leave();
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_loop_test(tests, test_cifar, 0, AUGMENTS);
+    tcase_add_loop_test(tests, test_idx, 0, AUGMENTS);
+    tcase_add_test(tests, test_augmentation_is_spread);
+    tcase_add_test(tests, test_known_digest);
+    tcase_add_test(tests, test_part);
+    tcase_add_test(tests, test_bad_idx);
+    tcase_add_test(tests, test_bad_labels);
+    tcase_add_test(tests, test_bad_cifar);
+    tcase_add_test(tests, test_real_files);
+    return data_files_run(suite);
 }

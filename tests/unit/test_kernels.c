@@ -1,10 +1,10 @@
 /* The kernels that are not matrix products or convolutions, against the scalar reference. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernel_case.h"
+#include "suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -359,16 +359,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("kernels");
-    TCase *tcase = tcase_create("table");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
-    tcase_add_test(tcase, non_finite_numbers_are_seen_anywhere);
-    tcase_add_test(tcase, instruction_sets_have_names);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "table");
+    tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
+    tcase_add_test(tests, non_finite_numbers_are_seen_anywhere);
+    tcase_add_test(tests, instruction_sets_have_names);
+    return suite_run(suite);
 }

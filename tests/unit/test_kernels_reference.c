@@ -6,11 +6,11 @@
  */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "num/elementary.h"
 #include "num/kernels.h"
+#include "suite.h"
 
 #define U 0x1p-24
 #define SECOND 1.01
@@ -293,19 +293,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("kernels_reference");
-    TCase *tcase = tcase_create("scalar");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_add_test(tcase, layernorm_is_right);
-    tcase_add_test(tcase, softmax_and_cross_entropy_are_right);
-    tcase_add_test(tcase, adamw_is_right);
-    tcase_add_test(tcase, philox_gives_the_published_words);
-    tcase_add_test(tcase, random_kernels_draw_by_address);
-    tcase_add_test(tcase, gated_units_and_embeddings_read_the_right_elements);
-    tcase_add_test(tcase, small_numbers_are_flushed_and_fingerprinted);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "scalar");
+    tcase_add_test(tests, layernorm_is_right);
+    tcase_add_test(tests, softmax_and_cross_entropy_are_right);
+    tcase_add_test(tests, adamw_is_right);
+    tcase_add_test(tests, philox_gives_the_published_words);
+    tcase_add_test(tests, random_kernels_draw_by_address);
+    tcase_add_test(tests, gated_units_and_embeddings_read_the_right_elements);
+    tcase_add_test(tests, small_numbers_are_flushed_and_fingerprinted);
+    return suite_run(suite);
 }

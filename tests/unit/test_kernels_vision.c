@@ -1,9 +1,9 @@
 /* The kernels of images' columns and windows, against the scalar reference. Convolutions have tests
  * of their own. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "kernel_case.h"
+#include "suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -231,14 +231,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("kernels_vision");
-    TCase *tcase = tcase_create("table");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "table");
+    tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
+    return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
+#include "suite.h"
 #include "team_run.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -229,6 +230,18 @@ START_TEST(epilogues)
 }
 END_TEST
 
+/* A residual that nothing follows is added within the tiles, each height by itself. */
+START_TEST(residuals)
+{
+    static const size_t widths[] = {8, 13, 24, 31};
+    for (size_t n = 0; n < COUNT(widths); n++)
+        for (unsigned variant = 0; variant < 4; variant++)
+            for (int residual = APART; residual <= IN_PLACE; residual++)
+                compare(shape((size_t)_i, widths[n], 40, variant),
+                        (struct ending){.residual = residual}, n);
+}
+END_TEST
+
 /* More than one block of rows, columns and inner indices. */
 START_TEST(large)
 {
@@ -332,21 +345,16 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("matmul");
-    TCase *tests = tcase_create("matmul");
-    tcase_set_timeout(tests, 900);
+    TCase *tests = suite_case(suite, "matmul");
     tcase_add_loop_test(tests, awkward_shapes, 0, 16);
     tcase_add_loop_test(tests, every_grain, 0, COUNT(grains));
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
+    tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);
     tcase_add_loop_test(tests, aliasing_rows, 0, 4);
     tcase_add_test(tests, nothing_to_do);
     tcase_add_loop_test(tests, signed_zeros, 0, 8);
     tcase_add_loop_test(tests, not_finite, 0, 4);
     tcase_add_loop_test(tests, near_double, 0, 8);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 #include "plain.h"
 #include "reference.h"
 #include "space/kinds.h"
+#include "suite.h"
 #include "team_run.h"
 
 enum { SAMPLES = 8, GRAIN = 2, SEED = 7, STEP = 5, LAYER = 2, THREADS = 4 };
@@ -42,26 +43,9 @@ struct outcome {
     bool finite[THREADS];
 };
 
-/* Not a number, until it is written. */
-static float *floats(size_t count)
-{
-    float *x;
-    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof *x, NULL), NP_OK);
-    memset(x, 0xff, (count + 1) * sizeof *x);
-    return x;
-}
-
 static size_t size_of(struct np_shape shape)
 {
     return SAMPLES * np_shape_floats(shape);
-}
-
-static float *drawn(struct np_shape shape, uint32_t stream)
-{
-    float *x = floats(size_of(shape));
-    for (size_t i = 0; i < size_of(shape); i++)
-        x[i] = case_value(stream, i);
-    return x;
 }
 
 static int32_t *classes(size_t count, size_t step)
@@ -79,17 +63,14 @@ static void setting_init(struct setting *s, int index)
     s->head = kind->program.output < 0;
     s->whole = np_program_has(&kind->program, NP_NODE_BATCH_NORM);
     s->rows = SAMPLES * kind->length;
-    s->w = floats(kind->floats);
-    for (int k = 0; k < kind->tensor_count; k++)
-        for (size_t i = 0; i < kind->tensors[k].count; i++)
-            s->w[kind->tensors[k].offset + i] = case_weight(&kind->tensors[k], (uint32_t)k, i);
-    s->x = drawn(kind->in, X);
-    s->memory = drawn(kind->memory, MEMORY);
-    s->sum = drawn(kind->out, SUM);
-    s->images = drawn(kind->image, IMAGES);
-    s->dy = drawn(kind->out, DY);
-    s->base = drawn(kind->in, BASE);
-    s->memory_base = drawn(kind->memory, MEMORY_BASE);
+    s->w = case_weights(kind);
+    s->x = case_drawn(size_of(kind->in), X);
+    s->memory = case_drawn(size_of(kind->memory), MEMORY);
+    s->sum = case_drawn(size_of(kind->out), SUM);
+    s->images = case_drawn(size_of(kind->image), IMAGES);
+    s->dy = case_drawn(size_of(kind->out), DY);
+    s->base = case_drawn(size_of(kind->in), BASE);
+    s->memory_base = case_drawn(size_of(kind->memory), MEMORY_BASE);
     s->tokens = classes(size_of(kind->out), 7);
     s->source = classes(size_of(kind->out), 3);
     s->targets = classes(s->rows, 5);
@@ -228,11 +209,11 @@ static struct outcome run(const struct setting *s, struct plan plan)
 {
     const struct np_kind *kind = &s->kind;
     struct np_op_sizes sizes = np_op_sizes(kind, plan.micro);
-    struct outcome out = {floats(size_of(kind->out) + s->rows),
-                          floats(size_of(kind->in)),
-                          floats(size_of(kind->memory)),
-                          floats(kind->floats),
-                          floats(SAMPLES / GRAIN),
+    struct outcome out = {case_floats(size_of(kind->out) + s->rows),
+                          case_floats(size_of(kind->in)),
+                          case_floats(size_of(kind->memory)),
+                          case_floats(kind->floats),
+                          case_floats(SAMPLES / GRAIN),
                           {false}};
     struct job job = {s,
                       &plan,
@@ -248,9 +229,9 @@ static struct outcome run(const struct setting *s, struct plan plan)
                        .train = true,
                        .smoothing = 0.1f,
                        .scale = 0.5f,
-                       .saved = floats(sizes.saved),
-                       .delta = floats(sizes.delta),
-                       .work = floats(sizes.work)}};
+                       .saved = case_floats(sizes.saved),
+                       .delta = case_floats(sizes.delta),
+                       .work = case_floats(sizes.work)}};
     team_run(plan.threads, np_kernels_scratch_bytes(64, 64), run_job, &job);
     free(job.call.saved);
     free(job.call.delta);
@@ -504,19 +485,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("ops");
-    TCase *tcase = tcase_create("ops");
-    SRunner *runner;
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, operators_match_the_double_reference, 0, layer_cases);
-    tcase_add_loop_test(tcase, operators_give_the_bits_of_their_nodes_run_plainly, 0, layer_cases);
-    tcase_add_loop_test(tcase, cuts_teams_and_instruction_sets_give_the_same_bits, 0, layer_cases);
-    tcase_add_loop_test(tcase, values_that_are_not_finite_are_seen, 0, layer_cases);
-    tcase_add_loop_test(tcase, grain_losses_sum_their_rows, 0, layer_cases);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "ops");
+    tcase_add_loop_test(tests, operators_match_the_double_reference, 0, layer_cases);
+    tcase_add_loop_test(tests, operators_give_the_bits_of_their_nodes_run_plainly, 0, layer_cases);
+    tcase_add_loop_test(tests, cuts_teams_and_instruction_sets_give_the_same_bits, 0, layer_cases);
+    tcase_add_loop_test(tests, values_that_are_not_finite_are_seen, 0, layer_cases);
+    tcase_add_loop_test(tests, grain_losses_sum_their_rows, 0, layer_cases);
+    return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 #include "ops/op.h"
 #include "reference.h"
 #include "space/kinds.h"
+#include "suite.h"
 #include "team_run.h"
 
 enum { SAMPLES = 4, X = 40, MEMORY, SUM, IMAGES };
@@ -22,38 +23,19 @@ struct layer {
     int32_t *tokens, *targets, *hits;
 };
 
-static float *floats(size_t count)
-{
-    float *x;
-    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof *x, NULL), NP_OK);
-    memset(x, 0xff, (count + 1) * sizeof *x);
-    return x;
-}
-
 static size_t size_of(struct np_shape shape)
 {
     return SAMPLES * np_shape_floats(shape);
 }
 
-static float *drawn(struct np_shape shape, uint32_t stream)
-{
-    float *x = floats(size_of(shape));
-    for (size_t i = 0; i < size_of(shape); i++)
-        x[i] = case_value(stream, i);
-    return x;
-}
-
 static void draw_all(struct layer *l)
 {
     const struct np_kind *kind = &l->kind;
-    l->w = floats(kind->floats);
-    for (int k = 0; k < kind->tensor_count; k++)
-        for (size_t i = 0; i < kind->tensors[k].count; i++)
-            l->w[kind->tensors[k].offset + i] = case_weight(&kind->tensors[k], (uint32_t)k, i);
-    l->x = drawn(kind->in, X);
-    l->memory = drawn(kind->memory, MEMORY);
-    l->sum = drawn(kind->out, SUM);
-    l->images = drawn(kind->image, IMAGES);
+    l->w = case_weights(kind);
+    l->x = case_drawn(size_of(kind->in), X);
+    l->memory = case_drawn(size_of(kind->memory), MEMORY);
+    l->sum = case_drawn(size_of(kind->out), SUM);
+    l->images = case_drawn(size_of(kind->image), IMAGES);
     l->tokens = calloc(l->outputs, sizeof *l->tokens);
     l->targets = calloc(l->outputs, sizeof *l->targets);
     l->hits = calloc(l->outputs, sizeof *l->hits);
@@ -69,7 +51,7 @@ static void layer_init(struct layer *l, int index)
     sizes = np_op_sizes(&l->kind, SAMPLES);
     l->outputs = size_of(l->kind.out);
     draw_all(l);
-    l->y = floats(l->outputs);
+    l->y = case_floats(l->outputs);
     l->stats = calloc(l->kind.norm_floats + 1, sizeof *l->stats);
     l->io = (struct np_op_forward){l->x, l->memory, l->kind.summed ? l->sum : NULL, l->y};
     l->call = (struct np_op_call){.kernels = np_kernels_best(),
@@ -83,8 +65,8 @@ static void layer_init(struct layer *l, int index)
                                   .source = l->tokens,
                                   .targets = l->targets,
                                   .loss = l->y,
-                                  .saved = floats(sizes.saved),
-                                  .work = floats(sizes.work)};
+                                  .saved = case_floats(sizes.saved),
+                                  .work = case_floats(sizes.work)};
 }
 
 static void layer_clear(struct layer *l)
@@ -174,14 +156,14 @@ START_TEST(evaluation_drops_nothing)
 }
 END_TEST
 
-/* A batch's own statistics, then the same ones given; then nothing of the batch shows in a sample. */
+/* A batch's own statistics, then the same ones given; then nothing of the batch shows. */
 START_TEST(batch_norm_takes_its_statistics_from_where_it_is_told)
 {
     struct layer l;
     float *own, *once;
     layer_init(&l, _i);
-    own = floats(l.outputs);
-    once = floats(l.kind.norm_floats);
+    own = case_floats(l.outputs);
+    once = case_floats(l.kind.norm_floats);
     run(&l, 1);
     memcpy(own, l.y, l.outputs * sizeof *own);
     l.call.norm = NP_NORM_SUM;
@@ -214,7 +196,7 @@ START_TEST(hits_are_rows_whose_target_is_likeliest)
     layer_init(&l, _i);
     rows = SAMPLES * l.kind.length;
     if (l.kind.program.output < 0) {
-        float *loss = floats(rows * CASE_VOCAB);
+        float *loss = case_floats(rows * CASE_VOCAB);
         for (int32_t v = 0; v < CASE_VOCAB; v++) {
             for (size_t r = 0; r < rows; r++)
                 l.targets[r] = v;
@@ -265,18 +247,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("ops_forward");
-    TCase *tcase = tcase_create("ops_forward");
-    SRunner *runner;
-    int failed;
-    tcase_add_loop_test(tcase, evaluation_drops_nothing, 0, layer_cases);
-    tcase_add_loop_test(tcase, batch_norm_takes_its_statistics_from_where_it_is_told, 0,
+    TCase *tests = suite_case(suite, "ops_forward");
+    tcase_add_loop_test(tests, evaluation_drops_nothing, 0, layer_cases);
+    tcase_add_loop_test(tests, batch_norm_takes_its_statistics_from_where_it_is_told, 0,
                         layer_cases);
-    tcase_add_loop_test(tcase, hits_are_rows_whose_target_is_likeliest, 0, layer_cases);
-    tcase_add_loop_test(tcase, sizes_grow_with_samples, 0, layer_cases);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    tcase_add_loop_test(tests, hits_are_rows_whose_target_is_likeliest, 0, layer_cases);
+    tcase_add_loop_test(tests, sizes_grow_with_samples, 0, layer_cases);
+    return suite_run(suite);
 }

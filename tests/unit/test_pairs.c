@@ -3,6 +3,7 @@
 
 #include "data_files.h"
 #include "num/philox.h"
+#include "suite.h"
 
 enum { SOURCE = 5, LENGTH = 4, VOCAB = 256 };
 
@@ -136,19 +137,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("pairs");
-    TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
-    tcase_add_test(tcase, test_rows);
-    tcase_add_test(tcase, test_batches);
-    tcase_add_test(tcase, test_known_digest);
-    tcase_add_test(tcase, test_refused);
-    suite_add_tcase(suite, tcase);
-    if (!data_files_enter())
-        return 1;
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed || !data_files_leave();
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_rows);
+    tcase_add_test(tests, test_batches);
+    tcase_add_test(tests, test_known_digest);
+    tcase_add_test(tests, test_refused);
+    return data_files_run(suite);
 }

@@ -1,11 +1,11 @@
 /* The cut against all cuts there are; the partitioner's choices against what it promises. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "num/philox.h"
 #include "plan/cut.h"
+#include "suite.h"
 
 static double worst_load(const struct np_cut *cut, const int *first)
 {
@@ -79,12 +79,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("partition");
-    TCase *cut = tcase_create("cut");
-    tcase_add_loop_test(cut, cut_is_the_best_of_all, 0, 18);
-    suite_add_tcase(suite, cut);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "cut");
+    tcase_add_loop_test(tests, cut_is_the_best_of_all, 0, 18);
+    return suite_run(suite);
 }

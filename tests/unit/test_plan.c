@@ -1,13 +1,13 @@
 /* Plans: written and read back, and every way in which a person may get one wrong. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "plan/partition.h"
 #include "plan/stage_memory.h"
+#include "suite.h"
 
 static const char recipe_text[] = "naspipe: recipe/1\n"
                                   "seed: 3\n"
@@ -311,11 +311,8 @@ END_TEST
 
 int main(void)
 {
-    char directory[] = "/tmp/test_plan.XXXXXX";
-    if (!mkdtemp(directory) || chdir(directory) != 0)
-        return EXIT_FAILURE;
     Suite *suite = suite_create("plan");
-    TCase *tests = tcase_create("plan");
+    TCase *tests = suite_case(suite, "plan");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, writes_what_it_reads, 1, 9);
     tcase_add_test(tests, keeps_what_is_asked);
@@ -327,14 +324,5 @@ int main(void)
     tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, refuses_another_recipe);
     tcase_add_test(tests, refuses_cuts_inside_grains);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    unlink("recipe.yaml");
-    unlink("plan.yaml");
-    if (chdir("/") != 0 || rmdir(directory) != 0)
-        return EXIT_FAILURE;
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});
 }

@@ -1,11 +1,11 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "space/recipe.h"
+#include "suite.h"
 
 static const char *const file_name = "r.yaml";
 
@@ -427,27 +427,15 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("recipe");
-    TCase *tcase = tcase_create("all");
-    char directory[] = "/tmp/np-recipe-XXXXXX";
-    SRunner *runner;
-    int failed;
-    tcase_add_test(tcase, test_canonical_form);
-    tcase_add_test(tcase, test_fields);
-    tcase_add_test(tcase, test_overrides);
-    tcase_add_test(tcase, test_bad_values);
-    tcase_add_test(tcase, test_bad_places);
-    tcase_add_test(tcase, test_too_many_layers);
-    tcase_add_test(tcase, test_bad_files);
-    tcase_add_test(tcase, test_directories);
-    tcase_add_test(tcase, test_learning_rate);
-    suite_add_tcase(suite, tcase);
-    if (!mkdtemp(directory) || chdir(directory) != 0)
-        return 1;
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    if (unlink(file_name) != 0 || chdir("/") != 0 || rmdir(directory) != 0)
-        return 1;
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_canonical_form);
+    tcase_add_test(tests, test_fields);
+    tcase_add_test(tests, test_overrides);
+    tcase_add_test(tests, test_bad_values);
+    tcase_add_test(tests, test_bad_places);
+    tcase_add_test(tests, test_too_many_layers);
+    tcase_add_test(tests, test_bad_files);
+    tcase_add_test(tests, test_directories);
+    tcase_add_test(tests, test_learning_rate);
+    return suite_run_in(suite, (char[]){"/tmp/np-recipe-XXXXXX"});
 }

@@ -1,17 +1,12 @@
 /* The grammar of images, pairs and cells: canonical text, defaults, and what is refused, with its
- * place. Then every example, as it is and damaged. */
+ * place. */
 #include <check.h>
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/buf.h"
-#include "num/philox.h"
+#include "recipe_text.h"
 #include "space/supernet.h"
-
-static char path[] = "/tmp/np-space-XXXXXX";
+#include "suite.h"
 
 static const char images[] =
     "naspipe: recipe/1\n"
@@ -124,31 +119,6 @@ static const char pairs_canonical[] =
     "        - {op: identity}\n"
     "  head: {op: lm}\n";
 
-static void write_text(const char *text, size_t count)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(text, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void read_text(struct np_recipe *recipe, const char *text)
-{
-    struct np_error err = {.msg = ""};
-    write_text(text, strlen(text));
-    ck_assert_msg(np_recipe_read(recipe, path, NULL, 0, &err) == NP_OK, "%s", err.msg);
-}
-
-/* The canonical text is a recipe, and its own canonical text. */
-static void assert_stable(const struct np_recipe *recipe)
-{
-    struct np_recipe again;
-    read_text(&again, recipe->canonical);
-    ck_assert_str_eq(again.canonical, recipe->canonical);
-    ck_assert(np_digest_equal(&again.digest, &recipe->digest));
-    np_recipe_clear(&again);
-}
-
 static void assert_holds(const struct np_recipe *recipe, const char *text)
 {
     ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
@@ -158,11 +128,11 @@ static void assert_holds(const struct np_recipe *recipe, const char *text)
 START_TEST(test_images)
 {
     struct np_recipe recipe, other;
-    read_text(&recipe, images);
+    recipe_text_read(&recipe, images);
     assert_holds(&recipe, images_canonical);
     assert_holds(&recipe, "  checkpoint_every: 0\n  calibration: 8\n");
-    assert_stable(&recipe);
-    read_text(&other, images_spelled_out);
+    recipe_text_stable(&recipe);
+    recipe_text_read(&other, images_spelled_out);
     ck_assert_str_eq(other.canonical, recipe.canonical);
     np_recipe_clear(&other);
     np_recipe_clear(&recipe);
@@ -172,10 +142,10 @@ END_TEST
 START_TEST(test_pairs)
 {
     struct np_recipe recipe;
-    read_text(&recipe, pairs);
+    recipe_text_read(&recipe, pairs);
     assert_holds(&recipe, pairs_canonical);
     ck_assert_ptr_null(strstr(recipe.canonical, "calibration"));
-    assert_stable(&recipe);
+    recipe_text_stable(&recipe);
     ck_assert_int_eq(recipe.blocks[4].memory, 3);
     ck_assert_int_eq(recipe.blocks[0].memory, -1);
     np_recipe_clear(&recipe);
@@ -210,10 +180,10 @@ START_TEST(test_choices)
         struct np_recipe recipe;
         struct np_error err = {.msg = ""};
         snprintf(set, sizeof set, "space.blocks.1.choices.0=%s", cases[i].choice);
-        write_text(images, strlen(images));
-        ck_assert_msg(np_recipe_read(&recipe, path, sets, 1, &err) == NP_OK, "%s", err.msg);
+        recipe_text_write(images, strlen(images));
+        ck_assert_msg(np_recipe_read(&recipe, recipe_path, sets, 1, &err) == NP_OK, "%s", err.msg);
         assert_holds(&recipe, cases[i].line);
-        assert_stable(&recipe);
+        recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
     }
 }
@@ -245,11 +215,11 @@ START_TEST(test_ends)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct np_recipe recipe;
         struct np_error err = {.msg = ""};
-        write_text(images, strlen(images));
-        ck_assert_msg(np_recipe_read(&recipe, path, &cases[i].set, 1, &err) == NP_OK, "%s",
+        recipe_text_write(images, strlen(images));
+        ck_assert_msg(np_recipe_read(&recipe, recipe_path, &cases[i].set, 1, &err) == NP_OK, "%s",
                       err.msg);
         assert_holds(&recipe, cases[i].line);
-        assert_stable(&recipe);
+        recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
     }
 }
@@ -264,8 +234,9 @@ static void assert_refused(const char *text, const struct bad *bad)
     struct np_recipe recipe;
     struct np_error err = {.msg = ""};
     const char *message;
-    write_text(text, strlen(text));
-    ck_assert_msg(np_recipe_read(&recipe, path, &bad->set, 1, &err) == NP_EINPUT, "%s", bad->set);
+    recipe_text_write(text, strlen(text));
+    ck_assert_msg(np_recipe_read(&recipe, recipe_path, &bad->set, 1, &err) == NP_EINPUT, "%s",
+                  bad->set);
     message = strstr(err.msg, ": ");
     if (strncmp(err.msg, "--set ", 6) == 0 && message)
         message = err.msg + 6 + strlen(bad->set);
@@ -414,9 +385,9 @@ START_TEST(test_places)
         ck_assert_ptr_nonnull(at);
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - images), images, bad[i].to,
                  at + strlen(bad[i].from));
-        write_text(text, strlen(text));
-        ck_assert_int_eq(np_recipe_read(&recipe, path, NULL, 0, &err), NP_EINPUT);
-        ck_assert_str_eq(err.msg + strlen(path), bad[i].message);
+        recipe_text_write(text, strlen(text));
+        ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, NULL, 0, &err), NP_EINPUT);
+        ck_assert_str_eq(err.msg + strlen(recipe_path), bad[i].message);
         ck_assert_ptr_null(recipe.blocks);
         ck_assert_ptr_null(recipe.names);
     }
@@ -436,14 +407,14 @@ START_TEST(test_cells_fold)
         "choices: [{op: sepconv, kernel: 3}]}]"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct np_recipe recipe;
-        write_text(images, strlen(images));
-        ck_assert_int_eq(np_recipe_read(&recipe, path, &ways[i], 1, NULL), NP_OK);
+        recipe_text_write(images, strlen(images));
+        ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &ways[i], 1, NULL), NP_OK);
         assert_holds(&recipe,
                      "  blocks:\n    - repeat: 3\n      cell: 3\n      out: 16\n"
                      "      stride: 2\n      choices:\n        - {op: sepconv, kernel: 3}\n"
                      "  head");
         ck_assert_int_eq(recipe.block_count, 9);
-        assert_stable(&recipe);
+        recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
     }
 }
@@ -455,17 +426,18 @@ START_TEST(test_strides_do_not_fold)
     const char *set = "space.blocks=[{out: 16, stride: 2, choices: [{op: zero}]}, {stride: 2, "
                       "choices: [{op: zero}]}, {choices: [{op: zero}]}]";
     struct np_recipe recipe;
-    write_text(images, strlen(images));
-    ck_assert_int_eq(np_recipe_read(&recipe, path, &set, 1, NULL), NP_OK);
+    recipe_text_write(images, strlen(images));
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &set, 1, NULL), NP_OK);
     assert_holds(&recipe, "    - repeat: 1\n      out: 16\n      stride: 2\n"
                           "      choices:\n        - {op: zero}\n"
                           "    - repeat: 2\n      out: 16\n      stride: 2\n");
-    assert_stable(&recipe);
+    recipe_text_stable(&recipe);
     np_recipe_clear(&recipe);
 }
 END_TEST
 
-/* There is something to calibrate if any layer has a batch norm, an identity of another shape, too. */
+/* There is something to calibrate if any layer has a batch norm, also an identity of another
+ * shape. */
 START_TEST(test_calibration)
 {
     const struct {
@@ -481,8 +453,8 @@ START_TEST(test_calibration)
         const char *sets[] = {"space.stem={norm: none}", cases[i].blocks};
         struct np_supernet net;
         struct np_recipe recipe;
-        write_text(images, strlen(images));
-        ck_assert_int_eq(np_recipe_read(&recipe, path, sets, 2, NULL), NP_OK);
+        recipe_text_write(images, strlen(images));
+        ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, sets, 2, NULL), NP_OK);
         ck_assert_int_eq(recipe.calibration, cases[i].calibration);
         ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
         ck_assert_int_eq(net.whole_batch, cases[i].calibration > 0);
@@ -492,150 +464,19 @@ START_TEST(test_calibration)
 }
 END_TEST
 
-/* A text of a file that must be there. */
-static void slurp(struct np_buf *buf, const char *name)
-{
-    char block[4096];
-    FILE *file = fopen(name, "r");
-    size_t n;
-    ck_assert_ptr_nonnull(file);
-    while ((n = fread(block, 1, sizeof block, file)) > 0)
-        ck_assert_int_eq(np_buf_append(buf, block, n, NULL), NP_OK);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-/* Calls `with` for every example. */
-static void for_examples(void (*with)(const char *name))
-{
-    DIR *directory = opendir("examples");
-    struct dirent *entry;
-    int count = 0;
-    if (!directory) {
-        fprintf(stderr, "test_recipe_space: SKIPPED what reads examples: no examples/ here\n");
-        return;
-    }
-    while ((entry = readdir(directory))) {
-        char name[300];
-        size_t length = strlen(entry->d_name);
-        if (length < 5 || strcmp(entry->d_name + length - 5, ".yaml") != 0)
-            continue;
-        snprintf(name, sizeof name, "examples/%s", entry->d_name);
-        with(name);
-        count++;
-    }
-    closedir(directory);
-    ck_assert_int_ge(count, 20);
-}
-
-static void round_trip(const char *name)
-{
-    struct np_recipe recipe;
-    struct np_error err = {.msg = ""};
-    ck_assert_msg(np_recipe_read(&recipe, name, NULL, 0, &err) == NP_OK, "%s", err.msg);
-    assert_stable(&recipe);
-    np_recipe_clear(&recipe);
-}
-
-START_TEST(test_examples)
-{
-    for_examples(round_trip);
-}
-END_TEST
-
-/* Reads what became of a recipe: it is one, or is refused with a message. */
-static void read_damaged(const struct np_buf *buf)
-{
-    struct np_recipe recipe;
-    struct np_supernet net;
-    struct np_error err = {.msg = ""};
-    enum np_status status;
-    write_text(buf->text, buf->used);
-    status = np_recipe_read(&recipe, path, NULL, 0, &err);
-    if (status == NP_OK) {
-        status = np_supernet_init(&net, &recipe, &err);
-        if (status == NP_OK)
-            assert_stable(&recipe);
-        np_supernet_clear(&net);
-        np_recipe_clear(&recipe);
-    }
-    ck_assert(status == NP_OK || (status == NP_EINPUT && err.msg[0]));
-}
-
-/* One of many small changes: another byte or digit, a piece left out or said again elsewhere. */
-static void damage(struct np_buf *buf, uint64_t i)
-{
-    static const char bytes[] = "0192 -:,{}[]'\"#\nacost";
-    struct np_philox draw = np_draw(np_draw_key(17, NP_DRAW_DELAY, 0, 0, 0), 0, i);
-    size_t at = draw.w[0] % buf->used, length = draw.w[1] % 40;
-    if (length > buf->used - at)
-        length = buf->used - at;
-    switch (draw.w[2] % 4) {
-    case 0:
-        buf->text[at] = bytes[draw.w[3] % (sizeof bytes - 1)];
-        break;
-    case 1:
-        memmove(buf->text + at, buf->text + at + length, buf->used - at - length);
-        buf->used -= length;
-        break;
-    case 2:
-        memmove(buf->text + draw.w[3] % (buf->used - length + 1), buf->text + at, length);
-        break;
-    default:
-        while (at < buf->used && (buf->text[at] < '0' || buf->text[at] > '9'))
-            at++;
-        if (at < buf->used)
-            buf->text[at] = (char)('0' + draw.w[3] % 10);
-    }
-}
-
-static void mutate(const char *name)
-{
-    struct np_buf original = {0};
-    slurp(&original, name);
-    if (original.used < 8000) /* the long ones say nothing new */
-        for (uint64_t i = 0; i < 150; i++) {
-            struct np_buf buf = {0};
-            ck_assert_int_eq(np_buf_append(&buf, original.text, original.used, NULL), NP_OK);
-            for (uint64_t k = 0; k <= i % 3; k++)
-                damage(&buf, 3 * i + k);
-            read_damaged(&buf);
-            np_buf_clear(&buf);
-        }
-    np_buf_clear(&original);
-}
-
-START_TEST(test_mutations)
-{
-    for_examples(mutate);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("recipe_space");
-    TCase *tcase = tcase_create("all");
-    int fd = mkstemp(path), failed;
-    SRunner *runner;
-    if (fd < 0 || close(fd) != 0)
-        return 1;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_test(tcase, test_images);
-    tcase_add_test(tcase, test_pairs);
-    tcase_add_test(tcase, test_choices);
-    tcase_add_test(tcase, test_ends);
-    tcase_add_test(tcase, test_bad_images);
-    tcase_add_test(tcase, test_bad_pairs);
-    tcase_add_test(tcase, test_places);
-    tcase_add_test(tcase, test_cells_fold);
-    tcase_add_test(tcase, test_strides_do_not_fold);
-    tcase_add_test(tcase, test_calibration);
-    tcase_add_test(tcase, test_examples);
-    tcase_add_test(tcase, test_mutations);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    unlink(path);
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_images);
+    tcase_add_test(tests, test_pairs);
+    tcase_add_test(tests, test_choices);
+    tcase_add_test(tests, test_ends);
+    tcase_add_test(tests, test_bad_images);
+    tcase_add_test(tests, test_bad_pairs);
+    tcase_add_test(tests, test_places);
+    tcase_add_test(tests, test_cells_fold);
+    tcase_add_test(tests, test_strides_do_not_fold);
+    tcase_add_test(tests, test_calibration);
+    return recipe_text_run(suite);
 }

@@ -7,6 +7,7 @@
 #include "layer_cases.h"
 #include "reference.h"
 #include "space/kinds.h"
+#include "suite.h"
 
 enum { SAMPLES = 2, DIRECTIONS = 3, X = 40, MEMORY, SUM, DY, IMAGES, ALONG };
 
@@ -170,14 +171,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("reference");
-    TCase *tcase = tcase_create("reference");
-    SRunner *runner;
-    int failed;
-    tcase_add_loop_test(tcase, gradients_match_finite_differences, 0, layer_cases);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "reference");
+    tcase_add_loop_test(tests, gradients_match_finite_differences, 0, layer_cases);
+    return suite_run(suite);
 }

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "run/compare.h"
 #include "run/fsck.h"
 #include "run/session.h"
+#include "suite.h"
 #include "tiny.h"
 
 static const struct tiny_shape sequential = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0};
@@ -265,21 +265,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("run");
-    TCase *tests = tcase_create("run");
-    SRunner *runner;
-    int failed;
+    TCase *tests = suite_case(suite, "run");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tests, 900);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, damage);
     tcase_add_test(tests, localise);
     tcase_add_test(tests, different_recipes);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "space/sampler.h"
+#include "suite.h"
 
 enum { BLOCKS = 6, EPOCH = 4096 };
 static const int candidates[BLOCKS] = {4, 4, 4, 4, 4, 4};
@@ -395,31 +396,20 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sampler");
-    TCase *tcase = tcase_create("all");
-    char directory[] = "/tmp/np-sampler-XXXXXX";
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_add_test(tcase, test_any_start);
-    tcase_add_test(tcase, test_uniform_frequencies);
-    tcase_add_test(tcase, test_ranges);
-    tcase_add_test(tcase, test_fair_takes_each_once);
-    tcase_add_test(tcase, test_fair_needs_equal_counts);
-    tcase_add_test(tcase, test_fair_with_fixed_blocks);
-    tcase_add_test(tcase, test_spread_is_a_reordering);
-    tcase_add_test(tcase, test_spread_of_one_is_uniform);
-    tcase_add_test(tcase, test_spread_shortens_the_chain);
-    tcase_add_test(tcase, test_pinned_draws);
-    tcase_add_test(tcase, test_file);
-    tcase_add_test(tcase, test_pipe_without_look_ahead);
-    tcase_add_test(tcase, test_bad_files);
-    tcase_add_test(tcase, test_bad_open);
-    suite_add_tcase(suite, tcase);
-    if (!mkdtemp(directory) || chdir(directory) != 0)
-        return 1;
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    if (chdir("/") != 0 || rmdir(directory) != 0)
-        return 1;
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_any_start);
+    tcase_add_test(tests, test_uniform_frequencies);
+    tcase_add_test(tests, test_ranges);
+    tcase_add_test(tests, test_fair_takes_each_once);
+    tcase_add_test(tests, test_fair_needs_equal_counts);
+    tcase_add_test(tests, test_fair_with_fixed_blocks);
+    tcase_add_test(tests, test_spread_is_a_reordering);
+    tcase_add_test(tests, test_spread_of_one_is_uniform);
+    tcase_add_test(tests, test_spread_shortens_the_chain);
+    tcase_add_test(tests, test_pinned_draws);
+    tcase_add_test(tests, test_file);
+    tcase_add_test(tests, test_pipe_without_look_ahead);
+    tcase_add_test(tests, test_bad_files);
+    tcase_add_test(tests, test_bad_open);
+    return suite_run_in(suite, (char[]){"/tmp/np-sampler-XXXXXX"});
 }

@@ -1,11 +1,11 @@
 /* The scheduler under random interleavings, watched by the rule checker. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "num/philox.h"
 #include "sched/rule.h"
 #include "sched/sched.h"
+#include "suite.h"
 
 enum { MOST_STAGES = 6, MOST_POSITIONS = 14, MOST_LAYERS = 64, MOST_MEMBERS = 4, STEPS = 40 };
 
@@ -293,18 +293,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sched");
-    TCase *tcase = tcase_create("rule");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, every_interleaving_keeps_the_rule, 0, 20);
-    tcase_add_loop_test(tcase, stop_after_completes_and_no_more, 0, 10);
-    tcase_add_test(tcase, early_stop_leaves_later_steps);
-    tcase_add_test(tcase, a_conflict_waits_for_the_update);
-    tcase_add_test(tcase, too_many_steps_are_refused);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "rule");
+    tcase_add_loop_test(tests, every_interleaving_keeps_the_rule, 0, 20);
+    tcase_add_loop_test(tests, stop_after_completes_and_no_more, 0, 10);
+    tcase_add_test(tests, early_stop_leaves_later_steps);
+    tcase_add_test(tests, a_conflict_waits_for_the_update);
+    tcase_add_test(tests, too_many_steps_are_refused);
+    return suite_run(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "num/philox.h"
 #include "sched/sim.h"
+#include "suite.h"
 
 enum { MOST_POSITIONS = 112, MOST_LAYERS = 48 * 96, MOST_STAGES = 64 };
 
@@ -275,21 +276,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sim");
-    TCase *tcase = tcase_create("schedules");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, draining_schedules_match_their_closed_form, 0, 16);
-    tcase_add_loop_test(tcase, one_stage_gains_nothing, 0, 2);
-    tcase_add_loop_test(tcase, checked_runs_of_mixed_pipelines, 0, 12);
-    tcase_add_test(tcase, naspipe_refuses_groups);
-    tcase_add_test(tcase, lookahead_changes_nothing);
-    tcase_add_test(tcase, drawn_spaces_reach_their_figures);
-    tcase_add_test(tcase, fair_groups_fill_the_pipeline);
-    tcase_add_loop_test(tcase, published_stream_reaches_its_figures, 0, 6);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tests = suite_case(suite, "schedules");
+    tcase_add_loop_test(tests, draining_schedules_match_their_closed_form, 0, 16);
+    tcase_add_loop_test(tests, one_stage_gains_nothing, 0, 2);
+    tcase_add_loop_test(tests, checked_runs_of_mixed_pipelines, 0, 12);
+    tcase_add_test(tests, naspipe_refuses_groups);
+    tcase_add_test(tests, lookahead_changes_nothing);
+    tcase_add_test(tests, drawn_spaces_reach_their_figures);
+    tcase_add_test(tests, fair_groups_fill_the_pipeline);
+    tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "io/file.h"
 #include "io/store.h"
+#include "suite.h"
 
 static char dir[] = "/tmp/np-test-store-XXXXXX";
 static struct np_store store;
@@ -217,7 +218,7 @@ END_TEST
 
 START_TEST(test_window)
 {
-    /* A frame that wants a window of 2^31 bytes for a content of 2^31: refused before it is made. */
+    /* A frame that wants a window of 2^31 bytes for a content of 2^31: refused before. */
     static const uint8_t wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0x80, 0xa8, 0, 0, 0, 0x80, 1, 0, 0};
     struct np_digest digest = {{1}};
     uint64_t size;
@@ -295,11 +296,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("store");
-    TCase *tests = tcase_create("store");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tests = suite_case(suite, "store");
     tcase_add_checked_fixture(tests, open_store, close_store);
-    tcase_set_timeout(tests, 900);
     tcase_add_test(tests, test_round_trip);
     tcase_add_test(tests, test_damage);
     tcase_add_test(tests, test_hostile);
@@ -307,9 +305,5 @@ int main(void)
     tcase_add_test(tests, test_not_a_file);
     tcase_add_test(tests, test_each);
     tcase_add_test(tests, test_no_directory);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

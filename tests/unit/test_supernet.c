@@ -7,6 +7,7 @@
 
 #include "space/kinds.h"
 #include "space/supernet.h"
+#include "suite.h"
 
 /* A hand-made recipe: blocks 0 and 1 share their choices, block 2 has its own. */
 static struct np_layer_spec first[] = {
@@ -337,22 +338,16 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("supernet");
-    TCase *tcase = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-    tcase_add_test(tcase, test_layers_and_kinds);
-    tcase_add_test(tcase, test_layer_names);
-    tcase_add_test(tcase, test_name_digits);
-    tcase_add_test(tcase, test_tensor_tables);
-    tcase_add_test(tcase, test_initial_values);
-    tcase_add_test(tcase, test_kind_names);
-    tcase_add_test(tcase, test_flops);
-    tcase_add_test(tcase, test_too_large);
-    tcase_add_test(tcase, test_many_kinds);
-    tcase_add_test(tcase, test_examples);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_layers_and_kinds);
+    tcase_add_test(tests, test_layer_names);
+    tcase_add_test(tests, test_name_digits);
+    tcase_add_test(tests, test_tensor_tables);
+    tcase_add_test(tests, test_initial_values);
+    tcase_add_test(tests, test_kind_names);
+    tcase_add_test(tests, test_flops);
+    tcase_add_test(tests, test_too_large);
+    tcase_add_test(tests, test_many_kinds);
+    tcase_add_test(tests, test_examples);
+    return suite_run(suite);
 }

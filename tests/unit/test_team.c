@@ -1,6 +1,7 @@
 /* The barrier: what a member wrote before a meeting is seen by all after it. */
 #include <check.h>
 
+#include "suite.h"
 #include "team_run.h"
 
 enum {
@@ -55,14 +56,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("team");
-    TCase *tests = tcase_create("team");
-    tcase_set_timeout(tests, 900);
+    TCase *tests = suite_case(suite, "team");
     tcase_add_loop_test(tests, meetings, 1, MEMBERS + 1);
     tcase_add_test(tests, shares);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

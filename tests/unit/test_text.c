@@ -1,12 +1,12 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "suite.h"
 
 START_TEST(test_whole_numbers)
 {
@@ -208,9 +208,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("text");
-    TCase *tests = tcase_create("text");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tests = suite_case(suite, "text");
     tcase_add_test(tests, test_whole_numbers);
     tcase_add_test(tests, test_doubles);
     tcase_add_test(tests, test_sizes);
@@ -219,9 +217,5 @@ int main(void)
     tcase_add_test(tests, test_escape);
     tcase_add_test(tests, test_suggest);
     tcase_add_test(tests, test_buf);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "sched/timeline.h"
+#include "suite.h"
 
 /* Two stages, three steps; step 1 begins before step 0 ends. */
 static const struct np_span spans[] = {
@@ -136,26 +137,13 @@ END_TEST
 
 int main(void)
 {
-    char directory[] = "/tmp/test_timeline.XXXXXX";
-    if (!mkdtemp(directory) || chdir(directory) != 0)
-        return EXIT_FAILURE;
     Suite *suite = suite_create("timeline");
-    TCase *tests = tcase_create("timeline");
+    TCase *tests = suite_case(suite, "timeline");
     tcase_add_test(tests, sums);
     tcase_add_test(tests, crop_keeps_what_ran_between_two_ends);
     tcase_add_test(tests, tsv);
     tcase_add_test(tests, chrome_reads_back);
     tcase_add_test(tests, foreign_events_are_passed_over);
     tcase_add_test(tests, svg);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    unlink("trace.json");
-    unlink("none.json");
-    unlink("broken.json");
-    if (chdir("/") != 0 || rmdir(directory) != 0)
-        return EXIT_FAILURE;
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_in(suite, (char[]){"/tmp/np-timeline-XXXXXX"});
 }

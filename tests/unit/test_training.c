@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "exec/train.h"
 #include "reference.h"
+#include "suite.h"
 #include "tiny.h"
 
 enum { STEPS = 20, ENDS = 4 };
@@ -149,17 +150,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("training");
-    TCase *tcase = tcase_create("training");
-    SRunner *runner;
-    int failed;
-    tcase_add_unchecked_fixture(tcase, tiny_make_files, tiny_remove_files);
-    tcase_set_timeout(tcase, 900);
-    tcase_add_loop_test(tcase, losses_follow_the_double_reference, 0,
+    TCase *tests = suite_case(suite, "training");
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_loop_test(tests, losses_follow_the_double_reference, 0,
                         (int)(sizeof cases / sizeof *cases));
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "ops/weights.h"
 #include "reference.h"
+#include "suite.h"
 #include "team_run.h"
 
 enum { SEED = 11, LAYER = 3, UPDATES = 4 };
@@ -254,18 +255,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("weights");
-    TCase *tcase = tcase_create("weights");
-    SRunner *runner;
-    int failed;
-    tcase_add_test(tcase, initial_weights_match_the_reference);
-    tcase_add_loop_test(tcase, updates_match_the_reference, 0, RECIPES);
-    tcase_add_loop_test(tcase, teams_and_instruction_sets_give_the_same_bits, 0, RECIPES);
-    tcase_add_loop_test(tcase, the_fingerprint_covers_everything_written, 0, RECIPES);
-    tcase_add_loop_test(tcase, what_is_not_finite_is_seen_by_every_member, 0, RECIPES);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    TCase *tests = suite_case(suite, "weights");
+    tcase_add_test(tests, initial_weights_match_the_reference);
+    tcase_add_loop_test(tests, updates_match_the_reference, 0, RECIPES);
+    tcase_add_loop_test(tests, teams_and_instruction_sets_give_the_same_bits, 0, RECIPES);
+    tcase_add_loop_test(tests, the_fingerprint_covers_everything_written, 0, RECIPES);
+    tcase_add_loop_test(tests, what_is_not_finite_is_seen_by_every_member, 0, RECIPES);
+    return suite_run(suite);
 }

@@ -1,11 +1,11 @@
 #include <check.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/yaml.h"
+#include "suite.h"
 
 static struct np_yaml doc;
 static struct np_error err;
@@ -480,11 +480,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("yaml");
-    TCase *tests = tcase_create("yaml");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tests = suite_case(suite, "yaml");
     tcase_add_checked_fixture(tests, NULL, clear_doc);
-    tcase_set_timeout(tests, 900);
     tcase_add_test(tests, test_tree);
     tcase_add_test(tests, test_refused);
     tcase_add_test(tests, test_nul_byte);
@@ -501,9 +498,5 @@ int main(void)
     tcase_add_test(tests, test_set_refused);
     tcase_add_test(tests, test_read_file);
     tcase_add_test(tests, test_quote);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

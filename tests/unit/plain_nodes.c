@@ -1,0 +1,206 @@
+#include "plain_nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct np_attention attention_of(const struct plain *p, const struct node *n)
+{
+    bool self = n->is->in[0] == n->is->in[1];
+    const float *k = self ? n->x[0] + n->cols : n->x[1];
+    struct np_shape keys = p->program->values[n->is->in[1]];
+    return (struct np_attention){.samples = n->samples,
+                                 .queries = n->positions,
+                                 .keys = np_shape_rows(keys),
+                                 .width = n->cols,
+                                 .heads = (size_t)n->is->heads,
+                                 .causal = n->is->causal,
+                                 .q = n->x[0],
+                                 .k = k,
+                                 .v = k + n->cols,
+                                 .ldq = (size_t)n->in.channels,
+                                 .ldk = (size_t)keys.channels};
+}
+
+void plain_attention(struct plain *p, const struct node *n, bool forward)
+{
+    struct np_attention at = attention_of(p, n);
+    bool self = n->is->in[0] == n->is->in[1];
+    float *dq, *dk;
+    if (forward) {
+        p->kept[n->number][0] = plain_array(n->rows * at.heads * 2);
+        p->kernels->attention(p->team, n->y, p->kept[n->number][0], &at);
+        return;
+    }
+    dq = plain_array(plain_floats(p, n->is->in[0]));
+    dk = self ? dq + n->cols : plain_array(plain_floats(p, n->is->in[1]));
+    p->kernels->attention_grad(p->team, dq, dk, dk + n->cols, n->dy, p->kept[n->number][0], &at);
+    plain_take(p, n->is->in[0], dq);
+    if (!self)
+        plain_take(p, n->is->in[1], dk);
+}
+
+void plain_scale(struct plain *p, const struct node *n, bool forward)
+{
+    float *dx, *ds;
+    if (forward) {
+        p->kernels->col_scale(p->team, n->y, NULL, n->x[0], n->x[1], n->samples, n->positions,
+                              n->cols);
+        return;
+    }
+    dx = plain_array(n->count);
+    ds = plain_array(n->samples * n->cols);
+    p->kernels->col_scale(p->team, dx, NULL, n->dy, n->x[1], n->samples, n->positions, n->cols);
+    p->kernels->col_dot(p->team, ds, n->dy, n->x[0], n->samples, n->positions, n->cols, 0);
+    plain_take(p, n->is->in[0], dx);
+    plain_take(p, n->is->in[1], ds);
+}
+
+void plain_glu(struct plain *p, const struct node *n, bool forward)
+{
+    size_t wide = 2 * n->cols;
+    float **u = &p->kept[n->number][0], *du;
+    if (forward) {
+        *u = plain_array(n->rows * wide);
+        memcpy(*u, n->x[0], n->rows * wide * sizeof **u);
+        p->kernels->bias_glu(p->team, n->y, *u, n->w[0], n->rows, n->cols);
+        return;
+    }
+    du = plain_array(n->rows * wide);
+    p->kernels->glu_grad(p->team, du, *u, n->dy, n->rows, n->cols);
+    p->kernels->col_sum(p->team, n->g[0], du, 1, n->rows, wide, p->call->grain * n->positions,
+                        p->accumulate);
+    plain_take(p, n->is->in[0], du);
+}
+
+void plain_elementwise(struct plain *p, const struct node *n, bool forward)
+{
+    float *u = p->kept[n->number][0], *du;
+    if (forward) {
+        u = p->kept[n->number][0] = plain_array(n->count);
+        for (size_t i = 0; i < n->count; i++)
+            u[i] = n->x[1] ? n->x[0][i] + n->x[1][i] : n->x[0][i];
+        p->kernels->act(p->team, n->is->act, n->y, u, n->count);
+        return;
+    }
+    du = plain_array(n->count);
+    memcpy(du, n->dy, n->count * sizeof *du);
+    if (n->is->act != NP_ACT_NONE)
+        p->kernels->act_grad(p->team, n->is->act, du, NULL, u, n->dy, n->count);
+    for (int k = 0; k < 2; k++)
+        if (n->x[k] && n->is->in[k] != NP_VALUE_SUM)
+            plain_give(p, n->is->in[k], du);
+    free(du);
+}
+
+void plain_merge(struct plain *p, const struct node *n, bool forward)
+{
+    size_t na = (size_t)n->in.channels, nb = n->cols - na;
+    float *a, *b;
+    if (forward) {
+        p->kernels->merge(p->team, n->y, n->x[0], n->x[1], n->rows, na, nb, na, nb,
+                          n->is->interleave);
+        return;
+    }
+    a = plain_array(n->rows * na);
+    b = plain_array(n->rows * nb);
+    p->kernels->split(p->team, a, b, NULL, NULL, n->dy, n->rows, na, nb, na, nb, n->is->interleave);
+    plain_take(p, n->is->in[0], a);
+    plain_take(p, n->is->in[1], b);
+}
+
+void plain_slice(struct plain *p, const struct node *n, bool forward)
+{
+    size_t ld = (size_t)n->in.channels, first = (size_t)n->is->first;
+    for (size_t i = 0; forward && i < n->count; i++)
+        n->y[i] = n->x[0][i / n->cols * ld + first + i % n->cols];
+    if (!forward)
+        plain_give_columns(p, n->is->in[0], n->dy, first, n->cols);
+}
+
+/* Either way. */
+static void drop(struct plain *p, const struct node *n, float *to, const float *from)
+{
+    const struct np_op_call *call = p->call;
+    bool path = n->is->op == NP_NODE_DROP_PATH;
+    size_t each = n->positions * n->cols;
+    uint32_t number = 0;
+    float keep = (float)(1.0 / (1.0 - (double)n->is->drop));
+    uint32_t threshold = (uint32_t)((double)n->is->drop * 0x1p32);
+    for (int j = 0; j < n->number; j++)
+        number += p->program->nodes[j].op == n->is->op;
+    struct np_draw_key key = np_draw_key(call->seed, path ? NP_DRAW_PATH : NP_DRAW_DROPOUT,
+                                         call->member, call->layer, number);
+    if (path)
+        p->kernels->drop_path(p->team, to, from, n->samples, each, key, call->step, call->first,
+                              threshold, keep);
+    else
+        p->kernels->dropout(p->team, to, from, n->count, key, call->step, call->first * each,
+                            threshold, keep);
+}
+
+void plain_dropping(struct plain *p, const struct node *n, bool forward)
+{
+    float *dx;
+    if (forward) {
+        drop(p, n, n->y, n->x[0]);
+        return;
+    }
+    dx = plain_array(n->count);
+    drop(p, n, dx, n->dy);
+    plain_take(p, n->is->in[0], dx);
+}
+
+void plain_positions(struct plain *p, const struct node *n, bool forward)
+{
+    size_t each = n->positions * n->cols;
+    if (forward) {
+        p->kernels->bias_add(p->team, n->y, n->x[0], n->w[0], n->samples, each);
+        return;
+    }
+    plain_give(p, n->is->in[0], n->dy);
+    p->kernels->col_sum(p->team, n->g[0], n->dy, 1, n->samples, each, p->call->grain,
+                        p->accumulate);
+}
+
+void plain_embed(struct plain *p, const struct node *n, bool forward)
+{
+    const int32_t *tokens = n->is->source ? p->call->source : p->call->tokens;
+    const struct np_tensor *tensors = p->call->kind->tensors + n->is->tensor;
+    if (forward) {
+        p->kernels->embed(p->team, n->y, tokens, n->w[0], n->is->bias ? n->w[1] : NULL, n->samples,
+                          n->positions, n->cols);
+        return;
+    }
+    for (int k = 0; !p->accumulate && k <= (int)n->is->bias; k++)
+        memset(n->g[k], 0, tensors[k].count * sizeof(float));
+    p->kernels->embed_grad(p->team, n->g[0], n->is->bias ? n->g[1] : NULL, tokens, n->dy,
+                           n->samples, n->positions, n->cols);
+}
+
+void plain_xent(struct plain *p, const struct node *n, bool forward)
+{
+    const struct np_op_call *call = p->call;
+    float *dx;
+    if (forward) {
+        p->kernels->xent(p->team, call->loss, n->x[0], call->targets, n->rows, n->cols,
+                         call->smoothing);
+        return;
+    }
+    dx = plain_array(n->count);
+    p->kernels->xent_grad(p->team, dx, n->x[0], call->targets, n->rows, n->cols, call->smoothing,
+                          call->scale);
+    plain_take(p, n->is->in[0], dx);
+}
+
+void plain_image(struct plain *p, const struct node *n, bool forward)
+{
+    if (forward)
+        memcpy(n->y, p->call->images, n->count * sizeof *n->y);
+}
+
+void plain_zero(struct plain *p, const struct node *n, bool forward)
+{
+    (void)p;
+    (void)n;
+    (void)forward; /* values begin as zeros */
+}

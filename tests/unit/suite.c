@@ -1,0 +1,32 @@
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+TCase *suite_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+    tcase_set_timeout(tests, 900);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+int suite_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int suite_run_in(Suite *suite, char *directory)
+{
+    char remove[96];
+    if (!mkdtemp(directory) || chdir(directory) != 0)
+        return EXIT_FAILURE;
+    int result = suite_run(suite);
+    snprintf(remove, sizeof remove, "rm -rf '%s'", directory);
+    return chdir("/") == 0 && system(remove) == 0 ? result : EXIT_FAILURE;
+}

@@ -1,0 +1,17 @@
+/* What the main of every test program does with its suite. */
+#ifndef NP_TEST_SUITE_H
+#define NP_TEST_SUITE_H
+
+#include <check.h>
+
+/* A new case of the suite, with time enough for a slow machine under a sanitizer. */
+TCase *suite_case(Suite *suite, const char *name);
+
+/* Runs the suite and frees it. Returns what main returns: 0 if every test passed. */
+int suite_run(Suite *suite);
+
+/* The same in a new directory, named after a template of mkdtemp, which is removed afterwards with
+ * everything in it. */
+int suite_run_in(Suite *suite, char *directory);
+
+#endif
