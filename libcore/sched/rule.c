@@ -19,6 +19,7 @@ struct np_rule {
     enum np_shared_kind *kind;
     bool *weightless;
     int *stage_first;
+    int *width; /* [stages]: flights that may be in flight there; 0: any number */
     uint64_t ring, known, last;
     uint64_t *updates, *tickets; /* [layers]: done; wanted by the steps pushed so far */
     struct ruled_step *step;     /* [ring] */
@@ -81,6 +82,9 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
     NP_TRY(np_zalloc(&r->choice, nodes, sizeof *r->choice, err));
     NP_TRY(np_zalloc(&r->ticket, nodes, sizeof *r->ticket, err));
     NP_TRY(np_zalloc(&r->state, nodes * 3, (size_t)config->micro_batches, err));
+    NP_TRY(np_zalloc(&r->width, (size_t)config->stages, sizeof *r->width, err));
+    if (config->in_flight)
+        memcpy(r->width, config->in_flight, (size_t)config->stages * sizeof *r->width);
     memcpy(r->layer_first, config->layer_first, (positions + 1) * sizeof *r->layer_first);
     memcpy(r->kind, config->kind, positions * sizeof *r->kind);
     memcpy(r->weightless, config->weightless, layers * sizeof *r->weightless);
@@ -101,6 +105,7 @@ void np_rule_free(struct np_rule *r)
     free(r->kind);
     free(r->weightless);
     free(r->stage_first);
+    free(r->width);
     free(r->updates);
     free(r->tickets);
     free(r->step);
@@ -256,6 +261,36 @@ static enum np_status check_weight(const struct np_rule *r, const struct np_task
     return NP_OK;
 }
 
+/* True if every task of the flight at positions first .. has ended. */
+static bool is_retired(const struct np_rule *r, uint64_t step, int member, int micro, int first)
+{
+    for (int p = first; p < r->config.positions; p++) {
+        const uint8_t *mark = state(r, step, member, p, micro, NP_TASK_F);
+        int passes = learns(r, p, layer_of(r, step, member, p)) ? 3 : 2;
+        for (int kind = 0; kind < passes; kind++)
+            if (!(mark[kind] & ENDED))
+                return false;
+    }
+    return true;
+}
+
+/* The first F of a stage: all flights but those that may be in flight beside it are retired. */
+static enum np_status check_flight(const struct np_rule *r, const struct np_task *t,
+                                   struct np_error *err)
+{
+    uint64_t members = (uint64_t)r->config.members, micros = (uint64_t)r->config.micro_batches;
+    uint64_t own = (t->step * members + (uint64_t)t->member) * micros + (uint64_t)t->micro;
+    uint64_t width = (uint64_t)r->width[t->stage];
+    uint64_t oldest = r->known > r->ring ? (r->known - r->ring) * members * micros : 0;
+    if (t->kind != NP_TASK_F || t->first != r->stage_first[t->stage] || width == 0)
+        return NP_OK;
+    for (uint64_t q = oldest; q + width <= own; q++)
+        if (!is_retired(r, q / micros / members, (int)(q / micros % members), (int)(q % micros),
+                        t->first))
+            return broken(t, "too many flights are at the stage", err);
+    return NP_OK;
+}
+
 enum np_status np_rule_start(struct np_rule *r, const struct np_task *t, struct np_error *err)
 {
     struct ruled_step *step = &r->step[t->step % r->ring];
@@ -271,6 +306,7 @@ enum np_status np_rule_start(struct np_rule *r, const struct np_task *t, struct 
     for (int p = t->first; p < t->first + t->count; p++)
         if (*state(r, t->step, t->member, p, t->micro, t->kind) & STARTED)
             return broken(t, "it runs twice", err);
+    NP_TRY(check_flight(r, t, err));
     if (t->kind == NP_TASK_W)
         NP_TRY(check_weight(r, t, err));
     else

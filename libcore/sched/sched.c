@@ -1,7 +1,8 @@
 /* The events of the causal scheduler. Each costs O(1) per task that it makes ready, plus the heap.
  *
- * What makes a task ready is counted, never searched: F waits for its input and for the layers of
- * its unit that an earlier step still has to update; B for its gradient alone, because that
+ * What makes a task ready is counted, never searched: F waits for its input, for the layers of its
+ * unit that an earlier step still has to update and, where its flight enters a stage, until the
+ * stage's flights before it have made room; B for its gradient alone, because that
  * gradient exists only after F; W for its B and for its turn among the contributions to its layer.
  */
 #include "sched/sched.h"
@@ -26,6 +27,21 @@ static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot
     np_ready_push(&s->ready[stage], entry);
 }
 
+/* Makes F ready if nothing is left that it waits for. */
+static void offer_forward(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t micro,
+                          uint32_t unit)
+{
+    size_t flight = np_flight(s, slot, member, unit);
+    const struct np_unit *u = &s->unit[unit];
+    const struct np_lane *lane = &s->lane[u->stage];
+    bool enters = u->first == s->config.stage_first[u->stage];
+    if (s->blocked[flight] > 0 ||
+        !(s->flags[flight * (size_t)s->config.micro_batches + micro] & NP_HAS_INPUT) ||
+        (enters && np_flight_number(s, slot, member, micro) >= lane->retired + lane->in_flight))
+        return;
+    make_ready(s, NP_TASK_F, slot, member, micro, unit);
+}
+
 static void input_arrived(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t micro,
                           uint32_t unit)
 {
@@ -33,8 +49,7 @@ static void input_arrived(struct np_sched *s, uint32_t slot, uint32_t member, ui
     uint8_t *flags = &s->flags[flight * (size_t)s->config.micro_batches + micro];
     assert(!(*flags & NP_HAS_INPUT));
     *flags |= NP_HAS_INPUT;
-    if (s->blocked[flight] == 0)
-        make_ready(s, NP_TASK_F, slot, member, micro, unit);
+    offer_forward(s, slot, member, micro, unit);
 }
 
 /* One layer fewer to wait for, for every member of the chain that starts at `owner`. */
@@ -42,12 +57,10 @@ static void unblock(struct np_sched *s, uint32_t slot, uint32_t owner, uint32_t 
 {
     uint32_t unit = s->unit_of[position];
     for (uint32_t i = owner; i != NP_NO_MEMBER; i = s->use[np_node(s, slot, i, position)].same) {
-        size_t flight = np_flight(s, slot, i, unit), micros = (size_t)s->config.micro_batches;
-        if (--s->blocked[flight] > 0)
+        if (--s->blocked[np_flight(s, slot, i, unit)] > 0)
             continue;
-        for (uint32_t m = 0; m < micros; m++)
-            if (s->flags[flight * micros + m] & NP_HAS_INPUT)
-                make_ready(s, NP_TASK_F, slot, i, m, unit);
+        for (uint32_t m = 0; m < (uint32_t)s->config.micro_batches; m++)
+            offer_forward(s, slot, i, m, unit);
     }
 }
 
@@ -120,13 +133,29 @@ static void enter(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t p
         (cost.f + cost.b + (learns ? cost.w : 0)) / (float)(c->members * c->stages);
     if (!learns)
         return;
-    s->step[slot].missing += (uint64_t)c->micro_batches;
     if (c->kind[position] == NP_SHARED_DELAY)
         waits = enter_shared(s, slot, member, position);
     else
         waits = enter_choice(s, slot, member, position);
     if (waits)
         s->blocked[np_flight(s, slot, member, s->unit_of[position])]++;
+}
+
+/* What a member's flights lack at first: their tasks, counted from the last stage down. */
+static void enter_flights(struct np_sched *s, uint32_t slot, uint32_t member)
+{
+    const struct np_sched_config *c = &s->config;
+    const struct np_use *use = &s->use[np_node(s, slot, member, 0)];
+    uint16_t *lacking = np_lacking(s, slot, member, 0), after = 0;
+    for (int k = c->stages; k-- > 0; after = lacking[k]) {
+        int first = c->stage_first[k], end = c->stage_first[k + 1];
+        int tasks = first < end ? 2 * (s->unit_of[end - 1] - s->unit_of[first] + 1) : 0;
+        for (int p = first; p < end; p++)
+            tasks += use[p].learns;
+        lacking[k] = (uint16_t)(tasks + (after > 0));
+    }
+    for (uint32_t m = 1; m < (uint32_t)c->micro_batches; m++)
+        memcpy(np_lacking(s, slot, member, m), lacking, (size_t)c->stages * sizeof *lacking);
 }
 
 bool np_sched_wants(const struct np_sched *s)
@@ -141,12 +170,14 @@ void np_sched_push(struct np_sched *s, const uint16_t *choices)
     uint32_t slot = np_slot(s, s->known);
     size_t flights = (size_t)c->members * (size_t)s->units, micros = (size_t)c->micro_batches;
     assert(np_sched_wants(s));
-    s->step[slot] = (struct np_step){.number = s->known, .missing = 2 * flights * micros};
+    s->step[slot] = (struct np_step){.number = s->known};
     memset(&s->blocked[np_flight(s, slot, 0, 0)], 0, flights * sizeof *s->blocked);
     memset(&s->flags[np_flight(s, slot, 0, 0) * micros], 0, flights * micros);
-    for (int i = 0; i < c->members; i++)
+    for (int i = 0; i < c->members; i++) {
         for (int p = 0; p < c->positions; p++)
             enter(s, slot, (uint32_t)i, (uint32_t)p, *choices++);
+        enter_flights(s, slot, (uint32_t)i);
+    }
     s->known++;
     open_window(s);
 }
@@ -281,12 +312,38 @@ static void backward_done(struct np_sched *s, const struct np_task *task, uint32
     }
 }
 
-/* The oldest steps that are complete leave the ring; newer ones may begin in their place. */
-static void retire(struct np_sched *s)
+/* The oldest flights may have become retired at the stage: others begin in their place. Flights of
+ * steps that have not begun have no input yet. */
+static void slide(struct np_sched *s, int stage)
 {
+    struct np_lane *lane = &s->lane[stage];
+    uint64_t members = (uint64_t)s->config.members, micros = (uint64_t)s->config.micro_batches;
+    uint64_t begun = s->open * members * micros, before = lane->retired, q, end;
+    int first = s->config.stage_first[stage];
+    while (lane->retired < begun && np_lacking(s, np_slot(s, lane->retired / micros / members),
+                                               (uint32_t)(lane->retired / micros % members),
+                                               (uint32_t)(lane->retired % micros))[stage] == 0)
+        lane->retired++;
+    if (lane->retired == before || first == s->config.stage_first[stage + 1])
+        return;
+    s->woken = stage;
+    end = lane->retired + lane->in_flight < begun ? lane->retired + lane->in_flight : begun;
+    for (q = before + lane->in_flight; q < end; q++)
+        offer_forward(s, np_slot(s, q / micros / members), (uint32_t)(q / micros % members),
+                      (uint32_t)(q % micros), s->unit_of[first]);
+}
+
+/* One task fewer for its flight, which may be retired at the stage, and at those before it. Steps
+ * whose flights are all retired at stage 0 are complete: newer ones may begin in their place. */
+static void retire(struct np_sched *s, const struct np_task *task)
+{
+    uint16_t *lacking =
+        np_lacking(s, np_slot(s, task->step), (uint32_t)task->member, (uint32_t)task->micro);
     uint64_t base = s->base;
-    while (s->base < s->known && s->step[np_slot(s, s->base)].missing == 0)
-        s->base++;
+    s->woken = task->stage;
+    for (int k = task->stage; k >= 0 && --lacking[k] == 0; k--)
+        slide(s, k);
+    s->base = s->lane[0].retired / (uint64_t)np_pieces(s);
     if (s->base == base)
         return;
     s->stale = true;
@@ -312,9 +369,8 @@ static bool hand_on(struct np_sched *s, const struct np_task *task, enum np_task
 bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_task *delivery)
 {
     uint32_t unit = s->unit_of[task->first];
-    struct np_step *step = &s->step[np_slot(s, task->step)];
     bool leaves = false;
-    assert(step->number == task->step && step->missing > 0);
+    assert(s->step[np_slot(s, task->step)].number == task->step);
     if (task->kind == NP_TASK_W)
         weight_done(s, task);
     else if (task->kind == NP_TASK_F && unit + 1 < (uint32_t)s->units)
@@ -326,9 +382,13 @@ bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_tas
         if (unit > 0)
             leaves = hand_on(s, task, NP_TASK_B, unit - 1, delivery);
     }
-    if (--step->missing == 0)
-        retire(s);
+    retire(s, task);
     return leaves;
+}
+
+int np_sched_woken(const struct np_sched *s)
+{
+    return s->woken;
 }
 
 void np_sched_arrived(struct np_sched *s, const struct np_task *delivery)

@@ -16,6 +16,15 @@
  *          micro-batch) order among those to the same layer in the same step; the last one carries
  *          the update and waits, at a shared position, for the update of step s-1.
  *          Frozen positions and weightless layers have F and B only and never wait.
+ * Flights: a flight is one (step, member, micro-batch), number q = (step x members + member) x
+ *          micro-batches + micro-batch. It is retired at stage k when all its tasks at stages >= k
+ *          have ended. Stage k begins flight q (its first F there) only if q < r + in_flight[k],
+ *          where the oldest r flights are retired at k: so flight q may live in slot
+ *          q % in_flight[k] of that stage, and nothing there is read after its time, since values
+ *          go to later stages only.
+ *          This never stalls: let q be the oldest flight that is not retired at stage 0. At every
+ *          stage all flights before q are retired, so q is admitted everywhere; whatever its tasks
+ *          wait for (inputs, updates, turns) belongs to q itself or to flights before it.
  * Order:   the longest remaining path over the window's steps (priority.c), the oldest step among
  *          equals. The order depends on the events alone; no stage idles while it has a task.
  * Units:   costs in any one unit of time (nanoseconds, or 1 per block), per micro-batch.
@@ -68,7 +77,9 @@ struct np_sched_config {
     const int *stage_first; /* [stages + 1]: stage k has positions stage_first[k] .. */
     int unit;               /* positions a unit, >= 1; the last unit of a stage may be shorter */
     int members, micro_batches;
-    int window;    /* step s begins when all steps up to s - window are complete */
+    int window; /* step s begins when all steps up to s - window are complete */
+    /* [stages] or NULL; 0: as many as the window lets begin, window x members x micro-batches. */
+    const int *in_flight;
     int lookahead; /* steps beyond the window that may be known; they do not change the order */
 };
 
@@ -93,11 +104,14 @@ void np_sched_stop_after(struct np_sched *sched, uint64_t last);
 
 /* The task that `stage` should run now; false if none is ready. A stage may hold several. */
 bool np_sched_next(struct np_sched *sched, int stage, struct np_task *task);
-/* A task from np_sched_next has ended. Its own stage may now have a task, and the stage of position
- * 0 if np_sched_completed grew (as after np_sched_push); no other. True if its output must be
- * delivered to another stage: then *delivery is the task there that waits for it, to be given to
- * np_sched_arrived once the data is there. Deliveries within a stage happen at once. */
+/* A task from np_sched_next has ended. Stages np_sched_woken .. its own may now have a task, and
+ * the stage of position 0 if np_sched_completed grew (as after np_sched_push); no other. True if
+ * its output must be delivered to another stage: then *delivery is the task there that waits for
+ * it, to be given to np_sched_arrived once the data is there. Deliveries within a stage happen at
+ * once. */
 bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np_task *delivery);
+/* The first stage that the last np_sched_done let begin something: flights were retired there. */
+int np_sched_woken(const struct np_sched *sched);
 void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
 
 /* The cost of a task of a known step, by the config. */

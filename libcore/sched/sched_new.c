@@ -51,11 +51,13 @@ static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct 
     s->tail = carve(carver, members * positions, sizeof *s->tail);
     s->blocked = carve(carver, members * (size_t)s->units, sizeof *s->blocked);
     s->flags = carve(carver, members * (size_t)s->units, (size_t)c->micro_batches);
+    s->lacking = carve(carver, members * (size_t)c->micro_batches, stages * sizeof *s->lacking);
     s->last_user = carve(carver, layers, sizeof *s->last_user);
     s->shared_updates = carve(carver, positions, sizeof *s->shared_updates);
     s->unit = carve(carver, (size_t)s->units, sizeof *s->unit);
     s->unit_of = carve(carver, positions, sizeof *s->unit_of);
     s->ready = carve(carver, stages, sizeof *s->ready);
+    s->lane = carve(carver, stages, sizeof *s->lane);
     for (int k = 0; k < c->stages; k++) {
         size_t room = most_ready(s, units_of_stage(c, k),
                                  (size_t)(c->stage_first[k + 1] - c->stage_first[k]));
@@ -90,6 +92,16 @@ static void cut_units(struct np_sched *s)
                 s->unit_of[q] = (uint16_t)unit;
         }
     assert(unit == s->units);
+}
+
+static void open_lanes(struct np_sched *s, const int *in_flight)
+{
+    for (int k = 0; k < s->config.stages; k++) {
+        assert(!in_flight || in_flight[k] >= 0);
+        s->lane[k].in_flight = in_flight && in_flight[k]
+                                   ? (uint64_t)in_flight[k]
+                                   : (uint64_t)s->config.window * (uint64_t)np_pieces(s);
+    }
 }
 
 static bool fits(const struct np_sched_config *c, size_t slots)
@@ -145,6 +157,8 @@ enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config 
     lay_out(s, config, &carver);
     copy_config(s, config);
     cut_units(s);
+    open_lanes(s, config->in_flight);
+    s->config.in_flight = NULL; /* the caller's; lanes know */
     for (uint32_t layer = 0; layer < config->layer_first[config->positions]; layer++)
         s->last_user[layer] = NP_NO_NODE;
     *out = s;

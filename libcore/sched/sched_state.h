@@ -46,14 +46,20 @@ struct np_unit {
 
 struct np_step {
     uint64_t number;
-    uint64_t missing; /* tasks that have not ended */
-    float piece;      /* time of one (member, micro-batch) on a stage, on average */
+    float piece; /* time of one (member, micro-batch) on a stage, on average */
+};
+
+/* The flights at a stage. */
+struct np_lane {
+    uint64_t retired;   /* the oldest so many flights are retired here */
+    uint64_t in_flight; /* and so many after them may begin */
 };
 
 struct np_sched {
     struct np_sched_config config; /* its arrays point into this block */
     uint32_t slot_mask;
     int units;
+    int woken;        /* the first stage that the last task that ended let begin something */
     uint64_t base;    /* the oldest step that is not complete */
     uint64_t known;   /* steps pushed */
     uint64_t open;    /* steps below may start: base + window, as far as known */
@@ -66,11 +72,14 @@ struct np_sched {
     struct np_tail *tail;     /* the same; valid for the NP_HORIZON oldest steps */
     uint16_t *blocked;        /* [slots][members][units]: layers of F that are not free yet */
     uint8_t *flags;           /* [slots][members][units][micro_batches]: enum np_flight_flag */
+    uint16_t *lacking;        /* [slots][members][micro_batches][stages]: what a flight lacks to
+                               * be retired: its tasks there, and that it is at the next stage */
     uint32_t *last_user;      /* [layers]: owner node of the last known user not yet ended */
     uint64_t *shared_updates; /* [positions]: updates of an NP_SHARED_DELAY position */
     struct np_unit *unit;     /* [units] */
     uint16_t *unit_of;        /* [positions] */
     struct np_ready *ready;   /* [stages] */
+    struct np_lane *lane;     /* [stages] */
 };
 
 static inline uint32_t np_slot(const struct np_sched *s, uint64_t step)
@@ -98,6 +107,22 @@ static inline size_t np_flight(const struct np_sched *s, uint32_t slot, uint32_t
 static inline int np_pieces(const struct np_sched *s)
 {
     return s->config.members * s->config.micro_batches;
+}
+
+static inline uint64_t np_flight_number(const struct np_sched *s, uint32_t slot, uint32_t member,
+                                        uint32_t micro)
+{
+    uint64_t members = (uint64_t)s->config.members, micros = (uint64_t)s->config.micro_batches;
+    return (s->step[slot].number * members + member) * micros + micro;
+}
+
+static inline uint16_t *np_lacking(const struct np_sched *s, uint32_t slot, uint32_t member,
+                                   uint32_t micro)
+{
+    size_t piece =
+        ((size_t)slot * (uint32_t)s->config.members + member) * (uint32_t)s->config.micro_batches +
+        micro;
+    return s->lacking + piece * (uint32_t)s->config.stages;
 }
 
 /* The key of a ready task: its longest remaining path, the oldest step among equals. */

@@ -142,6 +142,8 @@ static enum np_status end_task(struct sim *sim, int stage, struct np_error *err)
             NP_TRY(arrive(sim, &delivery, err));
         }
     }
+    for (int k = np_sched_woken(sim->sched); k < stage; k++)
+        wake(sim, k);
     if (np_sched_completed(sim->sched) != completed)
         NP_TRY(feed(sim, err));
 out:

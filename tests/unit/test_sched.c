@@ -16,7 +16,7 @@ struct trial {
     enum np_shared_kind kind[MOST_POSITIONS];
     struct np_layer_cost cost[MOST_LAYERS];
     bool weightless[MOST_LAYERS];
-    int stage_first[MOST_STAGES + 1];
+    int stage_first[MOST_STAGES + 1], in_flight[MOST_STAGES];
     struct np_sched_config config;
     struct np_sched *sched;
     struct np_rule *rule;
@@ -64,6 +64,9 @@ static void draw_pipeline(struct trial *t)
     c->cost = t->cost;
     c->weightless = t->weightless;
     c->stage_first = t->stage_first;
+    c->in_flight = draw(t, 4) ? t->in_flight : NULL;
+    for (int k = 0; k < c->stages; k++)
+        t->in_flight[k] = (int)draw(t, 2 + (uint32_t)(c->members * c->micro_batches));
 }
 
 /* Cheaper than ck_assert, which reports every success. */

@@ -16,12 +16,13 @@ struct bench {
     enum np_shared_kind kind[MOST_POSITIONS];
     struct np_layer_cost cost[MOST_LAYERS];
     bool weightless[MOST_LAYERS];
-    int stage_first[MOST_STAGES + 1];
+    int stage_first[MOST_STAGES + 1], in_flight[MOST_STAGES];
     struct np_sim_config config;
     uint64_t steps, at;
     bool fair;    /* members are a random permutation of the candidates, at every block */
     FILE *stream; /* NULL: drawn */
     double last_end[MOST_STAGES];
+    uint64_t order;
 };
 
 static uint32_t draw(uint64_t step, int member, int position, uint32_t below)
@@ -202,6 +203,53 @@ START_TEST(lookahead_changes_nothing)
 }
 END_TEST
 
+/* A fingerprint of which task runs when. */
+static void note_task(void *context, const struct np_task *task, double start, double end)
+{
+    struct bench *b = context;
+    uint64_t what = task->step << 40 | (uint64_t)task->first << 24 | (uint64_t)task->micro << 16 |
+                    (uint64_t)task->stage << 8 | (uint64_t)task->kind;
+    b->order = (b->order ^ what ^ (uint64_t)(4 * start)) * 0x9e3779b97f4a7c15u;
+    b->order ^= b->order >> 31;
+    (void)end;
+}
+
+START_TEST(wide_flight_windows_change_nothing)
+{
+    static struct bench b;
+    uint64_t order;
+    open_bench(&b, 48, 24, 8, 1 + _i);
+    b.config.on_task = note_task;
+    run(&b, NP_SIM_CSP);
+    order = b.order;
+    b.order = 0;
+    b.config.sched.in_flight = b.in_flight;
+    for (int k = 0; k < 8; k++)
+        b.in_flight[k] = b.config.sched.window * (1 + _i);
+    run(&b, NP_SIM_CSP);
+    ck_assert_uint_eq(b.order, order);
+}
+END_TEST
+
+/* One flight at a time overlaps its own W alone (a third of the time); as many as the stages behind
+ * need cost little. */
+START_TEST(narrow_flight_windows_cost_time_only)
+{
+    static struct bench b;
+    double free_run;
+    open_bench(&b, 48, 96, 8, 8);
+    b.config.check = true;
+    free_run = run(&b, NP_SIM_CSP).speedup;
+    b.config.sched.in_flight = b.in_flight;
+    for (int k = 0; k < 8; k++)
+        b.in_flight[k] = 1;
+    ck_assert_double_le(run(&b, NP_SIM_CSP).speedup, 1.5);
+    for (int k = 0; k < 8; k++)
+        b.in_flight[k] = 2 * (8 - k) + 2;
+    ck_assert_double_ge(run(&b, NP_SIM_CSP).speedup, 0.95 * free_run);
+}
+END_TEST
+
 /* Floors a little below what was measured; the bound of naspipe is from both sides. */
 START_TEST(drawn_spaces_reach_their_figures)
 {
@@ -282,6 +330,8 @@ int main(void)
     tcase_add_loop_test(tests, checked_runs_of_mixed_pipelines, 0, 12);
     tcase_add_test(tests, naspipe_refuses_groups);
     tcase_add_test(tests, lookahead_changes_nothing);
+    tcase_add_loop_test(tests, wide_flight_windows_change_nothing, 0, 3);
+    tcase_add_test(tests, narrow_flight_windows_cost_time_only);
     tcase_add_test(tests, drawn_spaces_reach_their_figures);
     tcase_add_test(tests, fair_groups_fill_the_pipeline);
     tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
