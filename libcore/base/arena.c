@@ -1,0 +1,200 @@
+/* Why lists by exact size: what a stage takes repeats from step to step in few sizes (layers,
+ * activations), so that a vacant block fits its next user exactly or not at all, and nothing is
+ * ever cut or joined.
+ */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+/* All blocks of one size, those in use first, then the vacant, the last one given back before the
+ * others. */
+struct size_list {
+    uint64_t bytes, last_use;
+    void **blocks;
+    size_t used, count, capacity;
+};
+
+struct np_arena {
+    pthread_mutex_t mutex;
+    uint64_t cap, clock;
+    struct np_arena_sums sums;
+    struct size_list *lists; /* ascending sizes */
+    size_t count, capacity;
+};
+
+enum np_status np_arena_new(struct np_arena **out, uint64_t cap, struct np_error *err)
+{
+    struct np_arena *arena;
+    enum np_status status = np_zalloc(&arena, 1, sizeof *arena, err);
+    if (status != NP_OK)
+        return status;
+    pthread_mutex_init(&arena->mutex, NULL); /* cannot fail without attributes */
+    arena->cap = cap;
+    *out = arena;
+    return NP_OK;
+}
+
+void np_arena_free(struct np_arena *arena)
+{
+    if (!arena)
+        return;
+    for (size_t i = 0; i < arena->count; i++) {
+        struct size_list *list = &arena->lists[i];
+        for (size_t k = 0; k < list->count; k++)
+            munmap(list->blocks[k], (size_t)list->bytes);
+        free(list->blocks);
+    }
+    free(arena->lists);
+    pthread_mutex_destroy(&arena->mutex);
+    free(arena);
+}
+
+/* The first list of at least that size, or the end. */
+static size_t find_list(const struct np_arena *arena, uint64_t bytes)
+{
+    size_t low = 0, high = arena->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (arena->lists[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum np_status get_list(struct np_arena *arena, struct size_list **out, uint64_t bytes,
+                               struct np_error *err)
+{
+    size_t at = find_list(arena, bytes);
+    enum np_status status;
+    if (at == arena->count || arena->lists[at].bytes != bytes) {
+        status = np_grow(&arena->lists, &arena->capacity, arena->count, sizeof *arena->lists, err);
+        if (status != NP_OK)
+            return status;
+        memmove(&arena->lists[at + 1], &arena->lists[at],
+                (arena->count - at) * sizeof *arena->lists);
+        arena->lists[at] = (struct size_list){.bytes = bytes};
+        arena->count++;
+    }
+    *out = &arena->lists[at];
+    return NP_OK;
+}
+
+/* Gives one vacant block back to the system, of the size that was used least recently. */
+static bool drop_vacant(struct np_arena *arena)
+{
+    struct size_list *oldest = NULL;
+    for (size_t i = 0; i < arena->count; i++) {
+        struct size_list *list = &arena->lists[i];
+        if (list->used < list->count && (!oldest || list->last_use < oldest->last_use))
+            oldest = list;
+    }
+    if (!oldest)
+        return false;
+    munmap(oldest->blocks[--oldest->count], (size_t)oldest->bytes);
+    arena->sums.held -= oldest->bytes;
+    return true;
+}
+
+/* A new block at the end of the list, which has no vacant one. */
+static enum np_status add_block(struct np_arena *arena, struct size_list *list,
+                                struct np_error *err)
+{
+    void *block = MAP_FAILED;
+    enum np_status status =
+        np_grow(&list->blocks, &list->capacity, list->count, sizeof *list->blocks, err);
+    if (status != NP_OK)
+        return status;
+    for (;;) {
+        bool fits = !arena->cap ||
+                    (list->bytes <= arena->cap && arena->sums.held <= arena->cap - list->bytes);
+        if (fits)
+            block = mmap(NULL, (size_t)list->bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block != MAP_FAILED)
+            break;
+        if (drop_vacant(arena))
+            continue;
+        if (fits)
+            return np_fail_errno(err, "cannot allocate %s", np_text_size(list->bytes).s);
+        return np_fail(err, NP_EMEM,
+                       "the device's memory of %s is used up: %s are in use, %s were asked for",
+                       np_text_size(arena->cap).s, np_text_size(arena->sums.used).s,
+                       np_text_size(list->bytes).s);
+    }
+    list->blocks[list->count++] = block;
+    arena->sums.held += list->bytes;
+    return NP_OK;
+}
+
+static enum np_status take(struct np_arena *arena, void **out, uint64_t bytes, struct np_error *err)
+{
+    struct np_arena_sums *sums = &arena->sums;
+    struct size_list *list;
+    enum np_status status = get_list(arena, &list, bytes, err);
+    if (status == NP_OK && list->used == list->count)
+        status = add_block(arena, list, err);
+    if (status != NP_OK)
+        return status;
+    *out = list->blocks[list->used++];
+    list->last_use = ++arena->clock;
+    sums->used += bytes;
+    sums->peak = sums->used > sums->peak ? sums->used : sums->peak;
+    return NP_OK;
+}
+
+enum np_status np_arena_take(struct np_arena *arena, void *out_pointer, uint64_t bytes,
+                             struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    void *block = NULL;
+    if (bytes > SIZE_MAX / 2)
+        return np_fail(err, NP_EMEM, "cannot allocate %s", np_text_size(bytes).s);
+    if (bytes) {
+        pthread_mutex_lock(&arena->mutex);
+        status = take(arena, &block, np_arena_bytes(bytes), err);
+        pthread_mutex_unlock(&arena->mutex);
+    }
+    if (status == NP_OK)
+        memcpy(out_pointer, &block, sizeof block);
+    return status;
+}
+
+void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes)
+{
+    struct size_list *list;
+    size_t at;
+    if (!block)
+        return;
+    bytes = np_arena_bytes(bytes);
+    pthread_mutex_lock(&arena->mutex);
+    at = find_list(arena, bytes);
+    assert(at < arena->count && arena->lists[at].bytes == bytes);
+    list = &arena->lists[at];
+    for (at = list->used; at > 0 && list->blocks[at - 1] != block; at--)
+        ;
+    assert(at > 0);
+    list->blocks[at - 1] = list->blocks[--list->used];
+    list->blocks[list->used] = block;
+    list->last_use = ++arena->clock;
+    arena->sums.used -= bytes;
+    pthread_mutex_unlock(&arena->mutex);
+}
+
+struct np_arena_sums np_arena_sums(struct np_arena *arena)
+{
+    struct np_arena_sums sums;
+    pthread_mutex_lock(&arena->mutex);
+    sums = arena->sums;
+    pthread_mutex_unlock(&arena->mutex);
+    return sums;
+}

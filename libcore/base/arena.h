@@ -1,0 +1,47 @@
+/* The arena: a device's memory under a hard cap.
+ *
+ * All that a stage holds while it trains is taken here. Blocks are whole pages straight from the
+ * system; a block given back is kept for the next request of the same size, and goes back to the
+ * system when a request of another size needs the room. So bytes held, vacant ones included, never
+ * exceed the cap, and a steady state asks the system for nothing.
+ *
+ * Units     bytes; a request counts as np_arena_bytes of it.
+ * Errors    NP_EMEM: the cap, with what is in use and what was asked for, or the system.
+ * Ownership np_arena_free releases every block, also those not given back.
+ * Threads   any.
+ */
+#ifndef NP_BASE_ARENA_H
+#define NP_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define NP_ARENA_PAGE 4096
+
+struct np_arena;
+
+/* A request as it counts: whole pages. */
+static inline uint64_t np_arena_bytes(uint64_t bytes)
+{
+    return (bytes + NP_ARENA_PAGE - 1) / NP_ARENA_PAGE * NP_ARENA_PAGE;
+}
+
+/* cap 0: none. */
+enum np_status np_arena_new(struct np_arena **out, uint64_t cap, struct np_error *err);
+void np_arena_free(struct np_arena *arena);
+
+/* A block that starts on a page; its contents are undefined. 0 bytes: NULL. */
+enum np_status np_arena_take(struct np_arena *arena, void *out_pointer, uint64_t bytes,
+                             struct np_error *err);
+/* bytes as it was taken with; NULL is accepted. */
+void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes);
+
+/* In use now; the most that was ever in use; asked of the system now (in use and vacant). */
+struct np_arena_sums {
+    uint64_t used, peak, held;
+};
+struct np_arena_sums np_arena_sums(struct np_arena *arena);
+
+#endif
