@@ -1,0 +1,132 @@
+#include "io/stash.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "io/stash_parts.h"
+
+struct record {
+    uint64_t bytes, offset;
+    void *data; /* in memory only */
+    bool put;
+};
+
+struct np_stash {
+    struct np_stash_file *file; /* NULL: in memory */
+    struct record *records;
+    size_t count;
+    _Atomic uint64_t taken;
+};
+
+/* A whole number of pages. */
+static uint64_t padded(uint64_t bytes)
+{
+    return (bytes + NP_STASH_ALIGN - 1) / NP_STASH_ALIGN * NP_STASH_ALIGN;
+}
+
+/* Ascending offsets; *end is what the file takes. */
+static enum np_status lay_out(struct np_stash *stash, const uint64_t *bytes, uint64_t *end,
+                              struct np_error *err)
+{
+    *end = 0;
+    for (size_t i = 0; i < stash->count; i++) {
+        stash->records[i] = (struct record){.bytes = bytes[i], .offset = *end};
+        if (bytes[i] > INT64_MAX - NP_STASH_ALIGN || padded(bytes[i]) > INT64_MAX - *end)
+            return np_fail(err, NP_EMEM, "a stash of %zu records is too large", stash->count);
+        *end += padded(bytes[i]);
+    }
+    return NP_OK;
+}
+
+enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const uint64_t *bytes,
+                                 size_t count, struct np_stash_ways ways, struct np_error *err)
+{
+    struct np_stash *stash = NULL;
+    enum np_status status;
+    uint64_t end;
+    NP_TRY(np_zalloc(&stash, 1, sizeof *stash, err));
+    NP_TRY(np_zalloc(&stash->records, count, sizeof *stash->records, err));
+    stash->count = count;
+    NP_TRY(lay_out(stash, bytes, &end, err));
+    if (path)
+        NP_TRY(np_stash_file_new(&stash->file, path, end, ways, err));
+    *out = stash;
+    stash = NULL;
+out:
+    np_stash_free(stash);
+    return status;
+}
+
+enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
+                            size_t count, struct np_error *err)
+{
+    struct np_stash_ways all = {.direct = true, .uring = true};
+    return np_stash_new_ways(out, path, bytes, count, all, err);
+}
+
+void np_stash_free(struct np_stash *stash)
+{
+    if (!stash)
+        return;
+    for (size_t i = 0; i < stash->count; i++)
+        free(stash->records[i].data);
+    free(stash->records);
+    np_stash_file_free(stash->file);
+    free(stash);
+}
+
+static struct np_stash_span span_of(const struct record *r, bool write, void *data)
+{
+    assert((uintptr_t)data % NP_STASH_ALIGN == 0);
+    return (struct np_stash_span){write, data, r->offset, padded(r->bytes)};
+}
+
+enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,
+                            struct np_error *err)
+{
+    struct record *r = &stash->records[record];
+    enum np_status status;
+    assert(record < stash->count);
+    if (stash->file) {
+        /* The span serves reads too; a write only looks. */
+        NP_TRY(np_stash_file_move(stash->file, span_of(r, true, (void *)(uintptr_t)data), err));
+    } else {
+        if (!r->data)
+            NP_TRY(np_alloc(&r->data, (size_t)r->bytes, 1, err));
+        memcpy(r->data, data, (size_t)r->bytes);
+        status = NP_OK;
+    }
+    if (!r->put)
+        atomic_fetch_add(&stash->taken, stash->file ? padded(r->bytes) : r->bytes);
+    r->put = true;
+out:
+    return status;
+}
+
+enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, struct np_error *err)
+{
+    const struct record *r = &stash->records[record];
+    assert(record < stash->count && r->put);
+    if (stash->file)
+        return np_stash_file_move(stash->file, span_of(r, false, data), err);
+    memcpy(data, r->data, (size_t)r->bytes);
+    return NP_OK;
+}
+
+const char *np_stash_means(const struct np_stash *stash)
+{
+    return stash->file ? np_stash_file_means(stash->file) : "memory";
+}
+
+uint64_t np_stash_memory(struct np_stash *stash)
+{
+    return stash->file ? 0 : atomic_load(&stash->taken);
+}
+
+uint64_t np_stash_disk(struct np_stash *stash)
+{
+    return stash->file ? atomic_load(&stash->taken) : 0;
+}

@@ -1,0 +1,49 @@
+/* The parts of the stash, for stash*.c and their tests: the scratch file and its rings. */
+#ifndef NP_IO_STASH_PARTS_H
+#define NP_IO_STASH_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "io/stash.h"
+
+/* What may be tried; what the machine does not have is done without. uring counts only if the file
+ * is direct. */
+struct np_stash_ways {
+    bool direct, uring;
+};
+
+/* As np_stash_new, which tries all. */
+enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const uint64_t *bytes,
+                                 size_t count, struct np_stash_ways ways, struct np_error *err);
+
+/* A transfer between memory and file, both aligned, its length too. */
+struct np_stash_span {
+    bool write;
+    char *data;
+    uint64_t offset, bytes;
+};
+
+/* A scratch file of that size, a hole. */
+struct np_stash_file;
+enum np_status np_stash_file_new(struct np_stash_file **out, const char *path, uint64_t bytes,
+                                 struct np_stash_ways ways, struct np_error *err);
+void np_stash_file_free(struct np_stash_file *file);
+enum np_status np_stash_file_move(struct np_stash_file *file, struct np_stash_span span,
+                                  struct np_error *err);
+const char *np_stash_file_means(const struct np_stash_file *file);
+
+/* Rings of the kernel for direct transfers on fd, borrowed, whose first page may be read. NULL:
+ * the kernel has none for us. */
+struct np_stash_rings;
+struct np_stash_rings *np_stash_rings_new(int fd);
+void np_stash_rings_free(struct np_stash_rings *rings);
+/* 0, or what errno would be. Nothing is under way when it returns. */
+int np_stash_rings_move(struct np_stash_rings *rings, struct np_stash_span span);
+
+/* A transfer with this errno is tried again. */
+bool np_stash_retried(int error);
+
+#endif

@@ -1,0 +1,245 @@
+/* The stash: what was put comes back, by every means that this machine has. */
+#define _GNU_SOURCE
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/stash_parts.h"
+#include "suite.h"
+
+enum {
+    RECORDS = 12,
+    STEPS = 150,
+    THREADS = 6 /* more than there are rings */
+};
+
+#define LARGEST ((size_t)9437185) /* more chunks than are under way at once, and a byte */
+
+static const uint64_t sizes[RECORDS] = {1,       4096,    4095,        4097, 0,       1048576,
+                                        1048577, 3000000, LARGEST - 1, 77,   LARGEST, 65536};
+
+static const struct {
+    const char *path;
+    struct np_stash_ways ways;
+    const char *means;
+} kinds[] = {
+    {NULL, {true, true}, "memory"},
+    {"scratch", {false, true}, "buffered"},
+    {"scratch", {true, false}, "direct"},
+    {"scratch", {true, true}, "direct, io_uring"},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* A stash of that kind, or NULL, said aloud, where the machine has no such thing. */
+static struct np_stash *new_stash(int kind)
+{
+    struct np_stash *stash = NULL;
+    struct np_error err = {NP_OK, ""};
+    ck_assert_msg(np_stash_new_ways(&stash, kinds[kind].path, sizes, RECORDS, kinds[kind].ways,
+                                    &err) == NP_OK,
+                  "%s", err.msg);
+    if (strcmp(np_stash_means(stash), kinds[kind].means) == 0)
+        return stash;
+    fprintf(stderr, "test_stash: SKIPPED '%s': this machine has only '%s'\n", kinds[kind].means,
+            np_stash_means(stash));
+    np_stash_free(stash);
+    return NULL;
+}
+
+static unsigned char *new_buffer(void)
+{
+    size_t room = (LARGEST / NP_STASH_ALIGN + 1) * NP_STASH_ALIGN;
+    unsigned char *buffer = aligned_alloc(NP_STASH_ALIGN, room);
+    ck_assert_ptr_nonnull(buffer);
+    memset(buffer, 0, room);
+    return buffer;
+}
+
+static uint32_t draw(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+/* The content that belongs to a seed. */
+static void fill(unsigned char *data, uint64_t bytes, uint32_t seed)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(draw(&seed) >> 16);
+}
+
+struct worker {
+    struct np_stash *stash;
+    size_t first, step; /* its records: first, first + step ... */
+    const char *wrong;
+};
+
+/* Random puts and gets; each put has another content. No assertions: it runs in threads too. */
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    unsigned char *data = new_buffer(), *expected = new_buffer();
+    uint32_t seeds[RECORDS] = {0}, state = (uint32_t)w->first + 1;
+    struct np_error err;
+    for (uint32_t step = 1; step <= STEPS && !w->wrong; step++) {
+        size_t i = w->first + draw(&state) % ((RECORDS - w->first - 1) / w->step + 1) * w->step;
+        if (!seeds[i] || draw(&state) % 2) {
+            seeds[i] = step * 64 + (uint32_t)i;
+            fill(data, sizes[i], seeds[i]);
+            if (np_stash_put(w->stash, i, data, &err) != NP_OK)
+                w->wrong = "put failed";
+        } else {
+            fill(expected, sizes[i], seeds[i]);
+            memset(data, 0xa5, sizes[i]);
+            if (np_stash_get(w->stash, i, data, &err) != NP_OK)
+                w->wrong = "get failed";
+            else if (memcmp(data, expected, sizes[i]) != 0)
+                w->wrong = "another content came back";
+        }
+    }
+    free(data);
+    free(expected);
+    return NULL;
+}
+
+START_TEST(model)
+{
+    struct worker w = {.stash = new_stash(_i), .step = 1};
+    if (!w.stash)
+        return;
+    ck_assert_uint_eq(np_stash_memory(w.stash) + np_stash_disk(w.stash), 0);
+    work(&w);
+    ck_assert_msg(!w.wrong, "%s: %s", kinds[_i].means, w.wrong);
+    ck_assert((np_stash_memory(w.stash) > 0) == !kinds[_i].path);
+    ck_assert((np_stash_disk(w.stash) > 0) == !!kinds[_i].path);
+    np_stash_free(w.stash);
+    np_stash_free(NULL);
+}
+END_TEST
+
+START_TEST(threads)
+{
+    struct np_stash *stash = new_stash(_i);
+    struct worker workers[THREADS];
+    pthread_t ids[THREADS];
+    if (!stash)
+        return;
+    for (size_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){stash, i, THREADS, NULL};
+        ck_assert_int_eq(pthread_create(&ids[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(ids[i], NULL);
+        ck_assert_msg(!workers[i].wrong, "%s: %s", kinds[_i].means, workers[i].wrong);
+    }
+    np_stash_free(stash);
+}
+END_TEST
+
+/* Only bytes that were put are counted, once. */
+START_TEST(sums)
+{
+    struct np_stash *stash = new_stash(_i);
+    unsigned char *data = new_buffer();
+    if (stash) {
+        for (int twice = 0; twice < 2; twice++) {
+            ck_assert_int_eq(np_stash_put(stash, 0, data, NULL), NP_OK);
+            ck_assert_int_eq(np_stash_put(stash, 3, data, NULL), NP_OK);
+        }
+        ck_assert_uint_eq(np_stash_memory(stash), kinds[_i].path ? 0 : 4098);
+        ck_assert_uint_eq(np_stash_disk(stash), kinds[_i].path ? 3 * NP_STASH_ALIGN : 0);
+        np_stash_free(stash);
+    }
+    free(data);
+}
+END_TEST
+
+/* The name is gone at once and can be used again; what is there already is left alone. */
+START_TEST(names)
+{
+    struct np_stash *stash = NULL, *other = NULL;
+    struct np_error err;
+    struct stat info;
+    ck_assert_int_eq(np_stash_new(&stash, "scratch", sizes, RECORDS, &err), NP_OK);
+    ck_assert(stat("scratch", &info) != 0 && errno == ENOENT);
+    ck_assert_int_eq(np_stash_new(&other, "scratch", sizes, RECORDS, &err), NP_OK);
+    np_stash_free(other);
+    np_stash_free(stash);
+
+    FILE *file = fopen("taken", "w");
+    ck_assert(file && fputs("mine", file) >= 0 && fclose(file) == 0);
+    ck_assert_int_eq(symlink("nowhere", "link"), 0);
+    ck_assert_int_eq(np_stash_new(&stash, "taken", sizes, RECORDS, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "cannot create 'taken': File exists");
+    ck_assert_int_eq(err.code, NP_EINPUT);
+    ck_assert(stat("taken", &info) == 0 && info.st_size == 4);
+    ck_assert_int_eq(np_stash_new(&stash, "link", sizes, RECORDS, NULL), NP_EINPUT);
+    ck_assert_int_eq(np_stash_new(&stash, "missing/scratch", sizes, RECORDS, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "cannot create 'missing/scratch': No such file or directory");
+}
+END_TEST
+
+START_TEST(edges)
+{
+    static const uint64_t vast[2] = {(uint64_t)1 << 62, (uint64_t)1 << 62}, over[1] = {UINT64_MAX};
+    struct np_stash *stash = NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *path = i ? "scratch" : NULL;
+        ck_assert_int_eq(np_stash_new(&stash, path, NULL, 0, NULL), NP_OK);
+        np_stash_free(stash);
+        ck_assert_int_eq(np_stash_new(&stash, path, vast, 2, NULL), NP_EMEM);
+        ck_assert_int_eq(np_stash_new(&stash, path, over, 1, NULL), NP_EMEM);
+    }
+}
+END_TEST
+
+/* A limit on files stands for a full disk: records before it are kept, one beyond it is refused,
+ * with the file's name, and the stash goes on. */
+START_TEST(full)
+{
+    struct np_stash *stash = new_stash(_i);
+    unsigned char *data = new_buffer();
+    struct rlimit limit, before;
+    struct np_error err;
+    if (stash) {
+        signal(SIGXFSZ, SIG_IGN);
+        ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+        limit = before;
+        limit.rlim_cur = 4 << 20;
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        data[0] = 1;
+        ck_assert_int_eq(np_stash_put(stash, 3, data, &err), NP_OK);
+        ck_assert_int_eq(np_stash_put(stash, 8, data, &err), NP_EIO);
+        ck_assert_msg(strstr(err.msg, "cannot write 'scratch': "), "%s", err.msg);
+        data[0] = 2;
+        ck_assert_int_eq(np_stash_get(stash, 3, data, &err), NP_OK);
+        ck_assert_uint_eq(data[0], 1);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+        ck_assert_int_eq(np_stash_put(stash, 8, data, &err), NP_OK);
+        np_stash_free(stash);
+    }
+    free(data);
+}
+END_TEST
+
+int main(void)
+{
+    char directory[] = "/tmp/test_stash.XXXXXX";
+    Suite *suite = suite_create("stash");
+    TCase *tests = suite_case(suite, "stash");
+    tcase_add_loop_test(tests, model, 0, KINDS);
+    tcase_add_loop_test(tests, threads, 0, KINDS);
+    tcase_add_loop_test(tests, sums, 0, KINDS);
+    tcase_add_test(tests, names);
+    tcase_add_test(tests, edges);
+    tcase_add_loop_test(tests, full, 1, KINDS);
+    return suite_run_in(suite, directory);
+}
