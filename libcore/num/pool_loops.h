@@ -28,13 +28,12 @@ static size_t pool_reads(const struct np_conv *v, const struct pool_spot *at, in
     return (at->sample * v->in_height + ih) * v->in_width + iw;
 }
 
-/* The output row whose tap (kh, kw) reads an input position; NP_OUTSIDE. */
-static size_t pool_reader(const struct np_conv *v, const struct pool_spot *at, int kh, int kw)
+/* The output position whose tap (kh, kw) reads an input position; a part of it NP_OUTSIDE. */
+static struct pool_spot pool_reader(const struct np_conv *v, const struct pool_spot *at, int kh,
+                                    int kw)
 {
-    size_t oh = np_output_row(v, at->h, kh), ow = np_output_column(v, at->w, kw);
-    if (oh == NP_OUTSIDE || ow == NP_OUTSIDE)
-        return NP_OUTSIDE;
-    return (at->sample * v->out_height + oh) * v->out_width + ow;
+    return (struct pool_spot){at->sample, np_output_row(v, at->h, kh),
+                              np_output_column(v, at->w, kw)};
 }
 
 static void max_row(const struct np_conv *v, float *y, int32_t *which, size_t row)
@@ -104,19 +103,19 @@ static void avg_pool(struct np_team *team, const struct np_conv *v)
         avg_row(v, v->out + r * v->ldy, r);
 }
 
-/* Adds what output row r gives back through its tap to n channels from the c-th on. which: NULL for
- * the average. */
-static void pool_give(float *acc, const struct np_conv *v, const int32_t *which, size_t r, int tap,
-                      size_t c, size_t n)
+/* Adds what an output position gives back through its tap to n channels from the c-th on.
+ * which: NULL for the average. */
+static void pool_give(float *acc, const struct np_conv *v, const int32_t *which,
+                      const struct pool_spot *at, int tap, size_t c, size_t n)
 {
+    const size_t r = (at->sample * v->out_height + at->h) * v->out_width + at->w;
     const float *dy = v->dy + r * v->ldy + c;
     if (which) {
         const int32_t *winner = which + r * v->in_channels + c;
         for (size_t i = 0; i < n; i++)
             acc[i] = acc[i] + (winner[i] == tap ? dy[i] : 0.0f);
     } else {
-        struct pool_spot at = pool_spot(r, v->out_height, v->out_width);
-        float count = pool_count(v, &at);
+        float count = pool_count(v, at);
         for (size_t i = 0; i < n; i++)
             acc[i] = acc[i] + dy[i] / count;
     }
@@ -131,9 +130,9 @@ static void pool_gather(float *acc, const struct np_conv *v, const int32_t *whic
     for (size_t i = 0; i < n; i++)
         acc[i] = 0.0f;
     for (int tap = taps - 1; tap >= 0; tap--) {
-        size_t r = pool_reader(v, &at, tap / wide, tap % wide);
-        if (r != NP_OUTSIDE)
-            pool_give(acc, v, which, r, tap, c, n);
+        struct pool_spot reader = pool_reader(v, &at, tap / wide, tap % wide);
+        if (reader.h != NP_OUTSIDE && reader.w != NP_OUTSIDE)
+            pool_give(acc, v, which, &reader, tap, c, n);
     }
 }
 
