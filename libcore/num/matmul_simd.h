@@ -1,7 +1,8 @@
 /* Body of matmul_<isa>.c.
  *
  * A member of the team computes a rectangle of C and packs what it needs itself, so members never
- * wait for each other.
+ * wait for each other. The gradient of weights (A transposed, many inner indices, few rows of C)
+ * reads both operands in place: packing them takes longer than it saves.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -17,7 +18,7 @@ struct matmul_left {
     const float *a;
     size_t lda;
     bool trans;
-    float *copy;  /* NULL: read in place */
+    float *copy;  /* of rows that are not inner indices; NULL: read in place */
     size_t first; /* column of the copy */
     const float *row[NP_GEMM_ROWS];
 };
@@ -32,15 +33,15 @@ static size_t any_end(struct left *left, size_t begin, size_t end)
 static const float *const *find_rows(struct left *left, struct np_share rows, struct np_share inner)
 {
     struct matmul_left *a = (struct matmul_left *)left;
-    struct np_share down = a->trans ? inner : rows, cols = a->trans ? rows : inner;
-    size_t count = np_share_count(cols), pitch = count + NP_GEMM_PAD;
+    struct np_share down = a->trans ? inner : rows;
+    size_t count = np_share_count(inner), pitch = count + NP_GEMM_PAD;
     for (size_t r = 0; r < np_share_count(down); r++)
         a->row[r] = a->a + (down.begin + r) * a->lda;
     if (!a->copy)
         return a->row;
-    a->first = cols.begin;
+    a->first = inner.begin;
     for (size_t r = 0; r < np_share_count(down); r++) {
-        memcpy(a->copy + r * pitch, a->row[r] + cols.begin, count * sizeof(float));
+        memcpy(a->copy + r * pitch, a->row[r] + inner.begin, count * sizeof(float));
         a->row[r] = a->copy + r * pitch;
     }
     return a->row;
@@ -55,7 +56,8 @@ static size_t next_inner(const struct left *left, size_t index, size_t *count, s
 
 static size_t row_at(const struct left *left, size_t row)
 {
-    return row - ((const struct matmul_left *)left)->first;
+    (void)left;
+    return row;
 }
 
 struct matmul_right {
@@ -94,9 +96,9 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
     p.sums = scratch + NP_GEMM_B + NP_GEMM_A;
     if (mm->k == 0 && mm->accumulate)
         return np_matmul_scalar(team, mm);
-    if (mm->lda % NP_GEMM_ALIASES == 0)
+    if (!mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0)
         a.copy = scratch + NP_GEMM_B;
-    if (!mm->b_trans && np_share_count(p.rows) <= NP_GEMM_DIRECT) {
+    if (!mm->b_trans && (mm->a_trans || np_share_count(p.rows) <= NP_GEMM_DIRECT)) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }

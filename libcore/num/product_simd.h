@@ -19,8 +19,7 @@
 #define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
-_Static_assert(NP_GEMM_ROWS *(NP_KC + NP_GEMM_PAD) <= NP_GEMM_A &&
-                   NP_KC * (NP_GEMM_ROWS + NP_GEMM_PAD) <= NP_GEMM_A,
+_Static_assert(NP_GEMM_ROWS *(NP_KC + NP_GEMM_PAD) <= NP_GEMM_A,
                "a copied block of A fits the scratch");
 
 /* The left operand, or its transpose, as a matrix whose rows are found one by one: those of op(A)
