@@ -95,10 +95,10 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
         double rate = (double)steps / result->seconds;
         double samples = rate * recipe->members * recipe->batch;
         bool images = recipe->input == NP_INPUT_IMAGES;
-        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f %s/s, %s in flight",
+        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f %s/s, %s in the stages",
                  (unsigned long long)steps, result->seconds, 1e3 / rate,
                  images ? samples : samples * recipe->length, images ? "images" : "tokens",
-                 np_text_size(result->pool_bytes).s);
+                 np_text_size(result->memory_bytes).s);
         if (result->times.stage_s > 0)
             cli_note("bubble %.1f %%", 100 * (1 - result->times.busy_s / result->times.stage_s));
     }

@@ -43,7 +43,7 @@ static void *member_main(void *argument)
     }
 }
 
-enum np_status np_crew_new(struct np_crew **out, int size, size_t scratch_bytes,
+enum np_status np_crew_new(struct np_crew **out, int size, void *scratch, size_t scratch_bytes,
                            struct np_error *err)
 {
     struct np_crew *crew = NULL;
@@ -59,7 +59,7 @@ enum np_status np_crew_new(struct np_crew **out, int size, size_t scratch_bytes,
         struct member *m = &crew->members[rank];
         m->crew = crew;
         m->team = (struct np_team){.rank = rank, .size = size, .barrier = crew->barrier};
-        NP_TRY(np_alloc(&m->team.scratch, scratch_bytes, 1, err));
+        m->team.scratch = (char *)scratch + (size_t)rank * scratch_bytes;
         m->team.scratch_bytes = scratch_bytes;
     }
     for (int rank = 1; rank < size; rank++, crew->started++) {
@@ -95,8 +95,6 @@ void np_crew_free(struct np_crew *crew)
             pthread_cancel(crew->members[rank].thread);
         pthread_join(crew->members[rank].thread, NULL);
     }
-    for (int rank = 0; crew->members && rank < crew->size; rank++)
-        free(crew->members[rank].team.scratch);
     free(crew->members);
     np_barrier_free(crew->barrier);
     free(crew);

@@ -21,7 +21,6 @@ static enum np_status slots_new(struct np_engine *e, struct np_error *err)
         struct np_slot *slot = &e->slots[i];
         NP_TRY(np_zalloc(&slot->choices, places, sizeof *slot->choices, err));
         NP_TRY(np_zalloc(&slot->cells, places * micro, sizeof *slot->cells, err));
-        NP_TRY(np_zalloc(&slot->g, places, sizeof *slot->g, err));
         NP_TRY(np_zalloc(&slot->prints, places, sizeof *slot->prints, err));
         NP_TRY(np_zalloc(&slot->grain_loss, members * grains, sizeof *slot->grain_loss, err));
     }
@@ -29,21 +28,32 @@ out:
     return status;
 }
 
+static enum np_status stage_init(struct np_engine *e, int k, struct np_error *err)
+{
+    struct np_stage *stage = &e->stages[k];
+    const struct np_flight_stage *layout = &e->layout.stage[k];
+    enum np_status status;
+    stage->engine = e;
+    stage->index = k;
+    pthread_cond_init(&stage->wake, NULL);
+    NP_TRY(np_arena_new(&stage->arena, 0, err));
+    NP_TRY(np_flights_take(&e->flights[k], stage->arena, layout, err));
+    NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads, e->flights[k].block[NP_BLOCK_SCRATCH],
+                       layout->scratch_bytes, err));
+out:
+    return status;
+}
+
 static enum np_status stages_new(struct np_engine *e, struct np_error *err)
 {
-    int count = e->config.plan->stages;
-    size_t scratch = np_ops_scratch_bytes(e->config.net);
-    size_t work = np_sweep_work_floats(e->config.net, e->samples);
+    const struct np_plan *plan = e->config.plan;
+    struct np_flight_shape shape = np_plan_flight_shape(plan);
     enum np_status status;
-    NP_TRY(np_zalloc(&e->stages, (size_t)count, sizeof *e->stages, err));
-    for (int k = 0; k < count; k++) {
-        struct np_stage *stage = &e->stages[k];
-        stage->engine = e;
-        stage->index = k;
-        pthread_cond_init(&stage->wake, NULL);
-        NP_TRY(np_alloc(&stage->work, work, sizeof *stage->work, err));
-        NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads, scratch, err));
-    }
+    NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
+    NP_TRY(np_zalloc(&e->flights, (size_t)plan->stages, sizeof *e->flights, err));
+    NP_TRY(np_zalloc(&e->stages, (size_t)plan->stages, sizeof *e->stages, err));
+    for (int k = 0; k < plan->stages; k++)
+        NP_TRY(stage_init(e, k, err));
 out:
     return status;
 }
@@ -66,7 +76,6 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     e->slot_count = (size_t)(plan->window + plan->lookahead);
     NP_TRY(np_plan_sched_config(&sched, plan, config->net, err));
     NP_TRY(np_sched_new(&e->sched, &sched, err));
-    NP_TRY(np_pool_new(&e->pool, err));
     NP_TRY(slots_new(e, err));
     NP_TRY(stages_new(e, err));
     *out = e;
@@ -85,13 +94,12 @@ void np_engine_free(struct np_engine *e)
         if (!e->stages[k].engine)
             break;
         np_crew_free(e->stages[k].crew);
-        free(e->stages[k].work);
+        np_arena_free(e->stages[k].arena);
         pthread_cond_destroy(&e->stages[k].wake);
     }
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);
         free(e->slots[i].cells);
-        free(e->slots[i].g);
         free(e->slots[i].prints);
         free(e->slots[i].grain_loss);
     }
@@ -99,7 +107,8 @@ void np_engine_free(struct np_engine *e)
     free(e->stages);
     free(e->blocks);
     free(e->losses);
-    np_pool_free(e->pool);
+    free(e->flights);
+    np_flight_layout_clear(&e->layout);
     np_sched_free(e->sched);
     pthread_cond_destroy(&e->feed);
     pthread_mutex_destroy(&e->lock);
@@ -245,7 +254,7 @@ struct np_train_times np_engine_times(const struct np_engine *e)
     return times;
 }
 
-uint64_t np_engine_pool_bytes(const struct np_engine *e)
+struct np_arena_sums np_engine_memory(const struct np_engine *e, int stage)
 {
-    return np_pool_bytes(e->pool);
+    return np_arena_sums(e->stages[stage].arena);
 }

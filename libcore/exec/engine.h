@@ -3,8 +3,8 @@
  * One scheduler, one lock: a stage asks for its next task under the lock, runs it without, reports
  * it done under the lock again. Tasks last milliseconds, so the lock is never contended for long.
  *
- * Ownership of buffers: a slot has a cell (exec/sweep.h) for every position of every (member,
- * micro-batch); when its step is complete they are empty again.
+ * A slot has a cell (exec/sweep.h) for every position of every (member, micro-batch); what cells
+ * point to is the stages' (exec/flights.h), taken from their arenas when the engine is made.
  */
 #ifndef NP_EXEC_ENGINE_H
 #define NP_EXEC_ENGINE_H
@@ -18,7 +18,6 @@
 struct np_slot {
     uint16_t *choices;             /* [members][positions] */
     struct np_cell *cells;         /* [members][micro-batches][positions] */
-    struct np_buffer **g;          /* [members][positions], where the member owns the layer */
     float *grain_loss;             /* [members][grains] */
     struct np_layer_print *prints; /* [members * positions] */
     size_t print_count;
@@ -28,8 +27,8 @@ struct np_slot {
 struct np_stage {
     struct np_engine *engine;
     int index;
+    struct np_arena *arena;
     struct np_crew *crew;
-    float *work; /* scratch of one operator call */
     pthread_cond_t wake;
     bool woken; /* signalled, and not awake yet */
     pthread_t thread;
@@ -40,9 +39,10 @@ struct np_engine {
     struct np_train_config config;
     struct np_state *state;
     struct np_sched *sched;
-    struct np_pool *pool;
-    size_t samples; /* of a micro-batch */
-    uint64_t base;  /* the scheduler's step 0 */
+    struct np_flight_layout layout;
+    struct np_flights *flights; /* [stages] */
+    size_t samples;             /* of a micro-batch */
+    uint64_t base;              /* the scheduler's step 0 */
     bool begun;
     size_t slot_count;
     struct np_slot *slots;

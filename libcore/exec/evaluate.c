@@ -3,19 +3,19 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/solo.h"
 #include "exec/step.h"
-#include "exec/sweep.h"
 
 struct eval {
     const struct np_train_config *config;
     const struct np_supernet *net;
+    struct np_solo solo;
     struct np_sweep sweep;
     struct np_batch batch;
     float *batch_slab;
-    struct np_cell *cells; /* [positions] */
-    uint16_t *choices;     /* [positions] */
-    float **stats;         /* [positions], where a candidate has a batch norm */
-    size_t *stats_floats;  /* [positions] */
+    uint16_t *choices;    /* [positions] */
+    float **stats;        /* [positions], where a candidate has a batch norm */
+    size_t *stats_floats; /* [positions] */
     float *grain_loss;
     int32_t *hits;
 };
@@ -46,26 +46,21 @@ static enum np_status eval_init(struct eval *e, const struct np_train_config *co
 {
     const struct np_supernet *net = config->net;
     const struct np_recipe *recipe = net->recipe;
-    size_t samples = (size_t)recipe->batch, positions = (size_t)net->positions;
+    size_t samples = (size_t)recipe->batch;
     enum np_status status;
     *e = (struct eval){.config = config, .net = net};
-    e->sweep =
-        (struct np_sweep){.config = config, .state = state, .samples = samples, .evaluates = true};
-    NP_TRY(np_crew_new(&e->sweep.crew, threads < NP_MAX_TEAM ? threads : NP_MAX_TEAM,
-                       np_ops_scratch_bytes(net), err));
-    NP_TRY(np_pool_new(&e->sweep.pool, err));
-    NP_TRY(np_alloc(&e->sweep.work, np_sweep_work_floats(net, samples), sizeof(float), err));
+    NP_TRY(np_solo_init(&e->solo, net, threads < NP_MAX_TEAM ? threads : NP_MAX_TEAM, true, err));
+    e->sweep = np_solo_sweep(&e->solo, config, state);
+    e->sweep.evaluates = true;
     NP_TRY(np_alloc(&e->batch_slab, np_batch_lay(&e->batch, recipe, samples, true, true, NULL),
                     sizeof(float), err));
-    NP_TRY(np_zalloc(&e->cells, positions, sizeof *e->cells, err));
-    NP_TRY(np_zalloc(&e->choices, positions, sizeof *e->choices, err));
+    NP_TRY(np_zalloc(&e->choices, (size_t)net->positions, sizeof *e->choices, err));
     NP_TRY(np_alloc(&e->grain_loss, samples / (size_t)recipe->grain, sizeof(float), err));
     NP_TRY(np_alloc(&e->hits, samples * np_batch_targets(recipe), sizeof *e->hits, err));
     NP_TRY(stats_new(e, err));
     np_batch_lay(&e->batch, recipe, samples, true, true, e->batch_slab);
     e->sweep.batch = &e->batch;
     e->sweep.choices = e->choices;
-    e->sweep.cells = e->cells;
     e->sweep.grain_loss = e->grain_loss;
     e->sweep.hits = e->hits;
 out:
@@ -74,11 +69,8 @@ out:
 
 static void eval_clear(struct eval *e)
 {
-    np_crew_free(e->sweep.crew);
-    np_pool_free(e->sweep.pool);
-    free(e->sweep.work);
+    np_solo_clear(&e->solo);
     free(e->batch_slab);
-    free(e->cells);
     free(e->choices);
     for (int p = 0; e->stats && p < e->net->positions; p++)
         free(e->stats[p]);
@@ -98,10 +90,8 @@ static enum np_status run_batch(struct eval *e, const struct np_data *data, uint
     if (hooks->stop && hooks->stop(hooks->context))
         return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
     np_data_eval_batch(data, &e->batch, index, e->sweep.samples, total * e->sweep.samples);
-    for (int p = 0; p < e->net->positions; p++) {
+    for (int p = 0; p < e->net->positions; p++)
         NP_TRY(np_sweep_forward(&e->sweep, p, &finite, err));
-        np_cell_empty(e->sweep.pool, &e->cells[p]);
-    }
 out:
     return status;
 }

@@ -15,13 +15,15 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
     const struct np_recipe *recipe = e->config.net->recipe;
     struct np_slot *slot = np_engine_slot(e, task->step);
     size_t positions = (size_t)e->config.net->positions, member = (size_t)task->member;
-    size_t row = member * (size_t)e->config.plan->micro_batches + (size_t)task->micro;
+    size_t micros = (size_t)e->config.plan->micro_batches;
+    size_t row = member * micros + (size_t)task->micro;
     size_t first = (size_t)task->micro * e->samples, grain = (size_t)recipe->grain;
     return (struct np_sweep){.config = &e->config,
                              .state = e->state,
-                             .pool = e->pool,
                              .crew = stage->crew,
-                             .work = stage->work,
+                             .layout = &e->layout,
+                             .flights = e->flights,
+                             .flight = task->step * (uint64_t)recipe->members * micros + row,
                              .step = e->base + task->step,
                              .member = task->member,
                              .first = first,
@@ -54,20 +56,20 @@ static enum np_status weight(const struct job *job, int position, struct np_erro
 {
     const struct np_supernet *net = job->engine->config.net;
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
-    struct np_buffer **g = &job->slot->g[owner * net->positions + position];
+    const struct np_flight_place *place = &job->engine->layout.place[position];
+    float *g = np_flights_sum(&job->engine->flights[place->stage],
+                              &job->engine->layout.stage[place->stage], place, job->task->step,
+                              owner, job->sweep.choices[position]);
     uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     struct np_layer_print print = {.layer = layer};
     bool finite = true, updated = true;
     enum np_status status = NP_OK;
-    if (job->task->opens)
-        NP_TRY(np_pool_get(job->engine->pool, g, np_supernet_kind(net, layer)->floats, err));
-    NP_TRY(np_sweep_weight(&job->sweep, position, (*g)->data, !job->task->opens, &finite, err));
+    NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, &finite, err));
     if (!finite)
         note_fault(job, position, false, "gradient");
     if (!job->task->updates)
         goto out;
-    NP_TRY(np_sweep_update(&job->sweep, position, (*g)->data, &print.fingerprint, &updated, err));
-    np_pool_drop(job->engine->pool, g);
+    NP_TRY(np_sweep_update(&job->sweep, position, g, &print.fingerprint, &updated, err));
     if (!updated)
         note_fault(job, position, true, "update");
     job->outcome->updated = true;

@@ -4,18 +4,15 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "exec/solo.h"
 #include "exec/step.h"
-#include "exec/sweep.h"
 
 struct run {
     const struct np_train_config *config;
     const struct np_supernet *net;
     const struct np_recipe *recipe;
+    struct np_solo solo;
     struct np_sweep sweep; /* of the member being trained */
-    struct np_batch batch; /* of the same */
-    float *batch_slab;
-    struct np_cell *cells; /* [positions] */
-    struct np_buffer **g;  /* [members][positions], where the member owns the layer */
     uint16_t *choices, *blocks;
     float *grain_loss, *losses;
     struct np_layer_print *prints;
@@ -26,26 +23,17 @@ static enum np_status run_init(struct run *r, const struct np_train_config *conf
 {
     const struct np_supernet *net = config->net;
     const struct np_recipe *recipe = net->recipe;
-    size_t positions = (size_t)net->positions, places = (size_t)recipe->members * positions;
-    size_t samples = (size_t)recipe->batch;
+    size_t places = (size_t)recipe->members * (size_t)net->positions;
+    size_t grains = (size_t)(recipe->batch / recipe->grain);
     enum np_status status;
     *r = (struct run){.config = config, .net = net, .recipe = recipe};
-    r->sweep = (struct np_sweep){.config = config, .state = state, .samples = samples};
-    NP_TRY(np_crew_new(&r->sweep.crew, config->plan->threads, np_ops_scratch_bytes(net), err));
-    NP_TRY(np_pool_new(&r->sweep.pool, err));
-    NP_TRY(np_alloc(&r->sweep.work, np_sweep_work_floats(net, samples), sizeof(float), err));
-    NP_TRY(np_alloc(&r->batch_slab, np_batch_lay(&r->batch, recipe, samples, true, true, NULL),
-                    sizeof(float), err));
-    NP_TRY(np_zalloc(&r->cells, positions, sizeof *r->cells, err));
-    NP_TRY(np_zalloc(&r->g, places, sizeof *r->g, err));
+    NP_TRY(np_solo_init(&r->solo, net, config->plan->threads, false, err));
     NP_TRY(np_zalloc(&r->choices, places, sizeof *r->choices, err));
     NP_TRY(np_zalloc(&r->blocks, places, sizeof *r->blocks, err));
     NP_TRY(np_zalloc(&r->prints, places, sizeof *r->prints, err));
     NP_TRY(np_zalloc(&r->losses, (size_t)recipe->members, sizeof *r->losses, err));
-    NP_TRY(np_zalloc(&r->grain_loss, samples / (size_t)recipe->grain, sizeof(float), err));
-    np_batch_lay(&r->batch, recipe, samples, true, true, r->batch_slab);
-    r->sweep.batch = &r->batch;
-    r->sweep.cells = r->cells;
+    NP_TRY(np_zalloc(&r->grain_loss, grains, sizeof(float), err));
+    r->sweep = np_solo_sweep(&r->solo, config, state);
     r->sweep.grain_loss = r->grain_loss;
 out:
     return status;
@@ -53,12 +41,7 @@ out:
 
 static void run_clear(struct run *r)
 {
-    np_crew_free(r->sweep.crew);
-    np_pool_free(r->sweep.pool);
-    free(r->sweep.work);
-    free(r->batch_slab);
-    free(r->cells);
-    free(r->g);
+    np_solo_clear(&r->solo);
     free(r->choices);
     free(r->blocks);
     free(r->prints);
@@ -93,6 +76,14 @@ out:
     return status;
 }
 
+/* The sum of the gradients of a member's layer, which it or an earlier member owns. */
+static float *sum_of(const struct run *r, int position, int owner)
+{
+    return np_flights_sum(&r->solo.flights, &r->solo.layout.stage[0],
+                          &r->solo.layout.place[position], r->sweep.step, owner,
+                          r->sweep.choices[position]);
+}
+
 /* Backward-input, then backward-weight, of every position from the head to the stem. */
 static enum np_status backward(struct run *r, struct np_error *err)
 {
@@ -100,15 +91,12 @@ static enum np_status backward(struct run *r, struct np_error *err)
     for (int p = r->net->positions - 1; p >= 0; p--) {
         uint32_t layer = np_step_layer(r->net, r->sweep.choices, p);
         int member = r->sweep.member, owner = np_step_owner(r->net, r->choices, member, p);
-        struct np_buffer **g = &r->g[owner * r->net->positions + p];
         bool finite = true;
         NP_TRY(np_sweep_backward(&r->sweep, p, &finite, err));
         NP_TRY(check(r, finite, p, "gradient", err));
         if (!np_step_trains(r->net, p, layer))
             continue;
-        if (owner == member)
-            NP_TRY(np_pool_get(r->sweep.pool, g, np_supernet_kind(r->net, layer)->floats, err));
-        NP_TRY(np_sweep_weight(&r->sweep, p, (*g)->data, owner != member, &finite, err));
+        NP_TRY(np_sweep_weight(&r->sweep, p, sum_of(r, p, owner), owner != member, &finite, err));
         NP_TRY(check(r, finite, p, "gradient", err));
     }
 out:
@@ -120,18 +108,19 @@ static enum np_status update(struct run *r, struct np_step_record *record, struc
 {
     enum np_status status = NP_OK;
     for (int i = 0; i < r->recipe->members * r->net->positions; i++) {
-        int p = i % r->net->positions;
+        int p = i % r->net->positions, member = i / r->net->positions;
+        uint32_t layer;
         uint64_t fingerprint;
         bool finite = true;
-        if (!r->g[i])
+        choose_member(r, member);
+        layer = np_step_layer(r->net, r->sweep.choices, p);
+        if (!np_step_trains(r->net, p, layer) ||
+            np_step_owner(r->net, r->choices, member, p) != member)
             continue;
-        choose_member(r, i / r->net->positions);
-        NP_TRY(np_sweep_update(&r->sweep, p, r->g[i]->data, &fingerprint, &finite, err));
-        np_pool_drop(r->sweep.pool, &r->g[i]);
+        NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), &fingerprint, &finite, err));
         NP_TRY(check(r, finite, p, "update", err));
         record->fingerprint += fingerprint;
-        r->prints[record->layer_count++] =
-            (struct np_layer_print){np_step_layer(r->net, r->sweep.choices, p), fingerprint};
+        r->prints[record->layer_count++] = (struct np_layer_print){layer, fingerprint};
     }
 out:
     return status;
@@ -147,8 +136,6 @@ static enum np_status train_step(struct run *r, struct np_error *err)
     enum np_status status;
     for (int member = 0; member < r->recipe->members; member++) {
         choose_member(r, member);
-        np_data_batch(r->config->data, &r->batch, r->recipe->seed, r->sweep.step, (uint32_t)member,
-                      0, r->sweep.samples);
         NP_TRY(forward(r, err));
         NP_TRY(backward(r, err));
     }

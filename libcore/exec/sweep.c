@@ -6,6 +6,7 @@
 struct spot {
     const struct np_sweep *sweep;
     const struct np_supernet *net;
+    const struct np_flight_place *place;
     struct np_cell *cell;
     uint32_t layer;
     const struct np_kind *kind;
@@ -18,31 +19,31 @@ static struct spot spot_at(const struct np_sweep *sweep, int position)
     uint32_t layer = np_step_layer(net, sweep->choices, position);
     return (struct spot){.sweep = sweep,
                          .net = net,
+                         .place = &sweep->layout->place[position],
                          .cell = &sweep->cells[position],
                          .layer = layer,
                          .kind = np_supernet_kind(net, layer),
                          .position = position};
 }
 
-void np_cell_empty(struct np_pool *pool, struct np_cell *cell)
+/* A part of the flight's slot on the stage of `place`. */
+static float *storage(const struct np_sweep *sweep, const struct np_flight_place *place,
+                      size_t part)
 {
-    np_pool_drop(pool, &cell->x);
-    np_pool_drop(pool, &cell->memory);
-    np_pool_drop(pool, &cell->sum);
-    np_pool_drop(pool, &cell->dy);
-    np_pool_drop(pool, &cell->saved);
-    np_pool_drop(pool, &cell->delta);
-    np_pool_drop(pool, &cell->batch);
+    return np_flights_part(&sweep->flights[place->stage], &sweep->layout->stage[place->stage],
+                           sweep->flight, part);
 }
 
-size_t np_sweep_work_floats(const struct np_supernet *net, size_t samples)
+/* Where a value's gradient is gathered. */
+static float *own_dy(const struct spot *s, int value)
 {
-    size_t largest = 1;
-    for (int k = 0; k < net->kind_count; k++) {
-        size_t floats = np_op_sizes(&net->kinds[k], samples).work;
-        largest = floats > largest ? floats : largest;
-    }
-    return largest;
+    const struct np_flight_place *place = &s->sweep->layout->place[value];
+    return storage(s->sweep, place, place->dy);
+}
+
+static float *work_block(const struct spot *s)
+{
+    return s->sweep->flights[s->place->stage].block[NP_BLOCK_WORK];
 }
 
 /* Floats of the value that a position makes; the head's are one loss a row. */
@@ -51,11 +52,6 @@ static size_t value_floats(const struct spot *s, int position)
     if (position == s->net->positions - 1)
         return s->sweep->samples * np_batch_targets(s->net->recipe);
     return s->sweep->samples * np_shape_floats(s->net->shapes[position]);
-}
-
-static float *data_of(struct np_buffer *buffer)
-{
-    return buffer ? buffer->data : NULL;
 }
 
 /* The position whose value the layer reads as `value`, -1 none. */
@@ -69,35 +65,34 @@ static int source_of(const struct spot *s, int value)
     return value == NP_VALUE_X ? block->from : value == NP_VALUE_SUM ? block->sum : block->memory;
 }
 
+/* The value that the layer reads as `value`, NULL if none. */
+static const float *read_of(const struct spot *s, int value)
+{
+    int source = source_of(s, value);
+    return source >= 0 ? s->sweep->cells[source].y : NULL;
+}
+
 /* What the layer reads of the batch. */
 static struct np_batch batch_of(const struct spot *s)
 {
     struct np_batch batch = {.images = NULL};
     if (s->sweep->batch)
         return *s->sweep->batch;
-    if (s->cell->batch)
+    if (s->place->batch != NP_NO_STORAGE)
         np_batch_lay(&batch, s->net->recipe, s->sweep->samples,
                      np_program_reads_inputs(&s->kind->program),
-                     np_program_reads_targets(&s->kind->program), s->cell->batch->data);
+                     np_program_reads_targets(&s->kind->program),
+                     storage(s->sweep, s->place, s->place->batch));
     return batch;
 }
 
-static enum np_status load_batch(const struct spot *s, struct np_error *err)
+static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
-    struct np_batch batch;
-    bool inputs = np_program_reads_inputs(&s->kind->program);
-    bool targets = np_program_reads_targets(&s->kind->program);
-    if (sweep->batch || (!inputs && !targets))
-        return NP_OK;
-    size_t words = np_batch_lay(&batch, s->net->recipe, sweep->samples, inputs, targets, NULL);
-    enum np_status status = np_pool_get(sweep->pool, &s->cell->batch, words, err);
-    if (status != NP_OK)
-        return status;
-    batch = batch_of(s);
-    np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
-                  (uint32_t)sweep->member, sweep->first, sweep->samples);
-    return NP_OK;
+    struct np_batch batch = batch_of(s);
+    if (!sweep->batch && s->place->batch != NP_NO_STORAGE)
+        np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
+                      (uint32_t)sweep->member, sweep->first, sweep->samples);
 }
 
 /* The work on a position that all passes begin with. */
@@ -132,12 +127,11 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .hits = sweep->hits,
                  .smoothing = (float)recipe->label_smoothing,
                  .scale = 1.0f / (float)targets,
-                 .saved = data_of(s->cell->saved),
-                 .delta = data_of(s->cell->delta),
-                 .work = sweep->work},
-        .backward = {.x = data_of(s->cell->x),
-                     .memory = data_of(s->cell->memory),
-                     .dy = data_of(s->cell->dy)}};
+                 .saved = storage(sweep, s->place, s->place->saved),
+                 .delta = storage(sweep, s->place, s->place->delta),
+                 .work = work_block(s)},
+        .backward = {
+            .x = read_of(s, NP_VALUE_X), .memory = read_of(s, NP_VALUE_MEMORY), .dy = s->cell->dy}};
 }
 
 static enum np_status run(const struct spot *s, const struct np_work *work, bool *finite,
@@ -150,137 +144,78 @@ static enum np_status run(const struct spot *s, const struct np_work *work, bool
     return status;
 }
 
-/* Every reader of the position's value gets it. Takes y. */
-static void hand_out(const struct spot *s, struct np_buffer *y)
-{
-    int first = s->net->reader_first[s->position], end = s->net->reader_first[s->position + 1];
-    for (int i = first; i < end; i++) {
-        const struct np_reader *reader = &s->net->readers[i];
-        struct np_cell *cell = &s->sweep->cells[reader->position];
-        if (reader->value == NP_VALUE_X)
-            cell->x = np_buffer_hold(y);
-        else if (reader->value == NP_VALUE_MEMORY)
-            cell->memory = np_buffer_hold(y);
-        else
-            cell->sum = np_buffer_hold(y);
-    }
-    np_pool_drop(s->sweep->pool, &y);
-}
-
 enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool *finite,
                                 struct np_error *err)
 {
     struct spot s = spot_at(sweep, position);
-    struct np_cell *cell = s.cell;
-    struct np_buffer *y = NULL;
-    enum np_status status = NP_OK;
+    s.cell->dy = NULL;
     if (np_program_passes_on(&s.kind->program)) {
-        hand_out(&s, np_buffer_hold(s.kind->program.output == NP_VALUE_SUM ? cell->sum : cell->x));
-        np_pool_drop(sweep->pool, &cell->sum);
+        s.cell->y = read_of(&s, s.kind->program.output);
         return NP_OK;
     }
-    NP_TRY(load_batch(&s, err));
-    NP_TRY(np_pool_get(sweep->pool, &cell->saved, np_op_sizes(s.kind, sweep->samples).saved, err));
-    NP_TRY(np_pool_get(sweep->pool, &y, value_floats(&s, position), err));
+    load_batch(&s);
+    float *y = storage(sweep, s.place, s.place->y);
     struct np_work work = work_on(&s, NP_WORK_FORWARD);
-    work.forward = (struct np_op_forward){.x = data_of(cell->x),
-                                          .memory = data_of(cell->memory),
-                                          .sum = data_of(cell->sum),
-                                          .y = y->data};
+    work.forward = (struct np_op_forward){.x = read_of(&s, NP_VALUE_X),
+                                          .memory = read_of(&s, NP_VALUE_MEMORY),
+                                          .sum = read_of(&s, NP_VALUE_SUM),
+                                          .y = y};
     if (position == s.net->positions - 1) {
         work.forward.y = NULL;
-        work.call.loss = y->data;
+        work.call.loss = y;
         work.grain_loss = sweep->grain_loss;
     }
-    NP_TRY(run(&s, &work, finite, err));
-    np_pool_drop(sweep->pool, &cell->sum); /* its gradient is dy */
-    hand_out(&s, y);
-    y = NULL;
-out:
-    np_pool_drop(sweep->pool, &y);
-    return status;
+    s.cell->y = y;
+    return run(&s, &work, finite, err);
 }
 
-/* Where a contribution to a value's gradient goes: onto what there is if nobody else holds that,
- * else into a new buffer. */
-struct gradient {
-    struct np_buffer **held; /* dy of the value's cell */
-    struct np_buffer *to;
-    const float *base; /* NULL: the first contribution */
-};
-
-static enum np_status gradient_begin(struct gradient *g, const struct spot *s, int value,
-                                     struct np_error *err)
+/* Adds a contribution that is complete to the gradient of a value: borrows it if it is the first,
+ * and lies where it will stay. */
+static void add_gradient(const struct spot *s, int value, const float *more, bool *finite)
 {
-    struct np_buffer **held = &s->sweep->cells[value].dy;
-    *g = (struct gradient){held, *held, data_of(*held)};
-    if (*held && np_buffer_is_sole(*held))
-        return NP_OK;
-    return np_pool_get(s->sweep->pool, &g->to, value_floats(s, value), err);
-}
-
-static void gradient_end(struct gradient *g, const struct spot *s)
-{
-    if (g->to == *g->held)
+    const struct np_sweep *sweep = s->sweep;
+    struct np_cell *cell = &sweep->cells[value];
+    float *own = own_dy(s, value);
+    size_t floats = value_floats(s, value);
+    if (!cell->dy && sweep->layout->place[value].stage == s->place->stage) {
+        cell->dy = more;
         return;
-    np_pool_drop(s->sweep->pool, g->held);
-    *g->held = g->to;
-}
-
-/* Adds a finished contribution. Takes the buffer. */
-static enum np_status gradient_add(const struct spot *s, int value, struct np_buffer *more,
-                                   bool *finite, struct np_error *err)
-{
-    struct gradient g;
-    enum np_status status = NP_OK;
-    if (!s->sweep->cells[value].dy) {
-        s->sweep->cells[value].dy = more;
-        return NP_OK;
     }
-    NP_TRY(gradient_begin(&g, s, value, err));
-    if (!np_work_add(s->sweep->crew, s->sweep->config->kernels, g.to->data, g.base, more->data,
-                     value_floats(s, value)))
+    if (!cell->dy)
+        np_work_copy(sweep->crew, own, more, floats);
+    else if (!np_work_add(sweep->crew, sweep->config->kernels, own, cell->dy, more, floats))
         *finite = false;
-    gradient_end(&g, s);
-out:
-    np_pool_drop(s->sweep->pool, &more);
-    return status;
+    cell->dy = own;
 }
 
 /* B of a layer with nodes. */
 static enum np_status differentiate(const struct spot *s, bool *finite, struct np_error *err)
 {
-    const struct np_sweep *sweep = s->sweep;
+    struct np_cell *cells = s->sweep->cells;
     int x = np_op_gives(s->kind, NP_VALUE_X) ? source_of(s, NP_VALUE_X) : -1;
     int memory = np_op_gives(s->kind, NP_VALUE_MEMORY) ? source_of(s, NP_VALUE_MEMORY) : -1;
-    struct np_buffer *apart = NULL; /* memory's contribution where memory is x */
-    struct gradient dx, dmemory;
-    enum np_status status;
-    NP_TRY(
-        np_pool_get(sweep->pool, &s->cell->delta, np_op_sizes(s->kind, sweep->samples).delta, err));
+    bool twice = memory >= 0 && memory == x;
     struct np_work work = work_on(s, NP_WORK_BACKWARD);
     if (x >= 0) {
-        NP_TRY(gradient_begin(&dx, s, x, err));
-        work.backward.dx = dx.to->data;
-        work.backward.base = dx.base;
+        work.backward.dx = own_dy(s, x);
+        work.backward.base = cells[x].dy;
     }
-    if (memory >= 0 && memory == x) {
-        NP_TRY(np_pool_get(sweep->pool, &apart, value_floats(s, memory), err));
-        work.backward.dmemory = apart->data;
+    if (twice) {
+        work.backward.dmemory = work_block(s) + s->sweep->layout->stage[s->place->stage].apart;
     } else if (memory >= 0) {
-        NP_TRY(gradient_begin(&dmemory, s, memory, err));
-        work.backward.dmemory = dmemory.to->data;
-        work.backward.memory_base = dmemory.base;
+        work.backward.dmemory = own_dy(s, memory);
+        work.backward.memory_base = cells[memory].dy;
     }
-    NP_TRY(run(s, &work, finite, err));
+    enum np_status status = run(s, &work, finite, err);
+    if (status != NP_OK)
+        return status;
     if (x >= 0)
-        gradient_end(&dx, s);
-    if (apart)
-        NP_TRY(gradient_add(s, memory, apart, finite, err));
+        cells[x].dy = work.backward.dx;
+    if (twice)
+        add_gradient(s, memory, work.backward.dmemory, finite);
     else if (memory >= 0)
-        gradient_end(&dmemory, s);
-out:
-    return status;
+        cells[memory].dy = work.backward.dmemory;
+    return NP_OK;
 }
 
 enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, bool *finite,
@@ -290,22 +225,20 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
     const struct np_program *program = &s.kind->program;
     bool trains = np_step_trains(s.net, position, s.layer);
     int x = source_of(&s, NP_VALUE_X), sum = source_of(&s, NP_VALUE_SUM);
-    size_t floats = value_floats(&s, position);
     enum np_status status = NP_OK;
     if (!s.cell->dy && position < s.net->positions - 1) { /* no reader gave anything back */
-        NP_TRY(np_pool_get(sweep->pool, &s.cell->dy, floats, err));
-        np_work_zero(sweep->crew, sweep->config->kernels, s.cell->dy->data, floats);
+        float *dy = own_dy(&s, position);
+        np_work_zero(sweep->crew, sweep->config->kernels, dy, value_floats(&s, position));
+        s.cell->dy = dy;
     }
     if (!np_program_passes_on(program)) {
         if (trains || np_op_gives(s.kind, NP_VALUE_X) || np_op_gives(s.kind, NP_VALUE_MEMORY))
             NP_TRY(differentiate(&s, finite, err));
     } else if (program->output == NP_VALUE_X) {
-        NP_TRY(gradient_add(&s, x, np_buffer_hold(s.cell->dy), finite, err));
+        add_gradient(&s, x, s.cell->dy, finite);
     }
     if (sum >= 0)
-        NP_TRY(gradient_add(&s, sum, np_buffer_hold(s.cell->dy), finite, err));
-    if (!trains)
-        np_cell_empty(sweep->pool, s.cell);
+        add_gradient(&s, sum, s.cell->dy, finite);
 out:
     return status;
 }
@@ -317,9 +250,7 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
     struct np_work work = work_on(&s, NP_WORK_WEIGHT);
     work.g = g;
     work.accumulate = accumulate;
-    enum np_status status = run(&s, &work, finite, err);
-    np_cell_empty(sweep->pool, s.cell);
-    return status;
+    return run(&s, &work, finite, err);
 }
 
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,

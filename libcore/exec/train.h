@@ -11,6 +11,7 @@
 #ifndef NP_EXEC_TRAIN_H
 #define NP_EXEC_TRAIN_H
 
+#include "base/arena.h"
 #include "data/data.h"
 #include "exec/state.h"
 #include "plan/plan.h"
@@ -76,8 +77,8 @@ void np_engine_free(struct np_engine *engine);
 enum np_status np_engine_train(struct np_engine *engine, struct np_stream *stream, uint64_t first,
                                uint64_t end, uint64_t *next, struct np_error *err);
 struct np_train_times np_engine_times(const struct np_engine *engine);
-/* Bytes of activations and gradients that were ever in flight at once. */
-uint64_t np_engine_pool_bytes(const struct np_engine *engine);
+/* The memory of a stage. */
+struct np_arena_sums np_engine_memory(const struct np_engine *engine, int stage);
 
 /* What a subnet reaches: the mean loss, and the share of targets that it finds the likeliest. */
 struct np_score {

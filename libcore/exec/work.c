@@ -1,6 +1,9 @@
 #include "exec/work.h"
 
 #include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
 
 struct job {
     const struct np_work *work;
@@ -73,7 +76,7 @@ enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
 struct sum {
     const struct np_kernels *kernels;
     float *y;
-    const float *a, *b; /* NULL: y = +0 */
+    const float *a, *b; /* a NULL: y = +0; b NULL: y = a */
     size_t count;
     atomic_bool not_finite;
 };
@@ -81,10 +84,14 @@ struct sum {
 static void sum_member(struct np_team *team, void *argument)
 {
     struct sum *s = argument;
-    if (!s->a)
+    if (!s->a) {
         s->kernels->zero(team, s->y, s->count);
-    else if (!s->kernels->add(team, NP_ACT_NONE, s->y, NULL, s->a, s->b, s->count))
+    } else if (!s->b) {
+        struct np_share share = np_team_share(team, s->count, NP_ALIGN / sizeof(float));
+        memcpy(s->y + share.begin, s->a + share.begin, (share.end - share.begin) * sizeof *s->y);
+    } else if (!s->kernels->add(team, NP_ACT_NONE, s->y, NULL, s->a, s->b, s->count)) {
         atomic_store_explicit(&s->not_finite, true, memory_order_relaxed);
+    }
 }
 
 bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
@@ -94,6 +101,12 @@ bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *
     atomic_init(&sum.not_finite, false);
     np_crew_run(crew, sum_member, &sum);
     return !atomic_load(&sum.not_finite);
+}
+
+void np_work_copy(struct np_crew *crew, float *y, const float *a, size_t count)
+{
+    struct sum sum = {.y = y, .a = a, .count = count};
+    np_crew_run(crew, sum_member, &sum);
 }
 
 void np_work_zero(struct np_crew *crew, const struct np_kernels *kernels, float *y, size_t count)

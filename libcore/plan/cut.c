@@ -9,7 +9,7 @@
 struct table {
     const struct np_cut *cut;
     double *load;    /* [positions + 1] sums of the positions before */
-    uint64_t *bytes; /* likewise */
+    uint64_t *bytes; /* likewise, on the last stage */
     double *before;  /* [positions + 1] best with one stage fewer */
     double *best;
     int *from; /* [stages][positions + 1]: where the last stage begins */
@@ -37,19 +37,23 @@ static enum np_status table_init(struct table *t, const struct np_cut *cut, stru
     NP_TRY(np_zalloc(&t->before, n, sizeof *t->before, err));
     NP_TRY(np_zalloc(&t->best, n, sizeof *t->best, err));
     NP_TRY(np_zalloc(&t->from, cells, sizeof *t->from, err));
-    for (int p = 0; p < cut->positions; p++) {
+    for (int p = 0; p < cut->positions; p++)
         t->load[p + 1] = t->load[p] + cut->load[p];
-        t->bytes[p + 1] = t->bytes[p] + (cut->bytes ? cut->bytes[p] : 0);
-    }
 out:
     return status;
 }
 
-static bool within(const struct table *t, int from, int to)
+static void begin_stage(struct table *t, int stage)
 {
     const struct np_cut *cut = t->cut;
-    uint64_t enter = cut->enter_bytes ? cut->enter_bytes[from] : 0;
-    return !cut->bytes || t->bytes[to] - t->bytes[from] + enter <= cut->cap_bytes;
+    size_t row = (size_t)stage * (size_t)cut->positions;
+    for (int p = 0; cut->bytes && p < cut->positions; p++)
+        t->bytes[p + 1] = t->bytes[p] + cut->bytes[row + (size_t)p];
+}
+
+static bool within(const struct table *t, int from, int to)
+{
+    return !t->cut->bytes || t->bytes[to] - t->bytes[from] <= t->cut->cap_bytes;
 }
 
 static double stage_load(const struct table *t, int from, int to)
@@ -95,10 +99,12 @@ enum np_status np_cut_find(int *first, bool *fits, const struct np_cut *cut, str
     size_t row = (size_t)n + 1;
     assert(cut->stages >= 1 && cut->stages <= n);
     NP_TRY(table_init(&t, cut, err));
+    begin_stage(&t, 0);
     for (int j = 1; j <= n; j++)
         t.best[j] = value(&t, 0, j);
     for (int k = 1; k < cut->stages; k++) {
         swap_rows(&t);
+        begin_stage(&t, k);
         for (int j = k + 1; j <= n; j++) {
             int from = crossing(&t, k, j);
             t.from[(size_t)k * row + (size_t)j] = from;

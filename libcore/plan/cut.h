@@ -18,8 +18,8 @@ struct np_cut {
     /* [positions]: what a stage that begins there has beside its positions'; or NULL. To begin one
      * position earlier is never less: enter[p] + load[p] >= enter[p + 1]. */
     const double *enter;
-    /* The same in bytes, with cap_bytes; or NULL: no stage may hold more. */
-    const uint64_t *bytes, *enter_bytes;
+    /* [stages][positions]: what a position takes on a stage, which may hold cap_bytes; or NULL. */
+    const uint64_t *bytes;
     uint64_t cap_bytes;
 };
 

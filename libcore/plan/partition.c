@@ -64,28 +64,29 @@ static enum np_status copy_plan(struct np_plan *to, const struct np_plan *from,
         return status;
     size_t stages = (size_t)from->stages, kinds = (size_t)net->kind_count;
     memcpy(copy.stage_first, from->stage_first, (stages + 1) * sizeof *copy.stage_first);
+    memcpy(copy.in_flight, from->in_flight, stages * sizeof *copy.in_flight);
     memcpy(copy.stage_bytes, from->stage_bytes, stages * sizeof *copy.stage_bytes);
     memcpy(copy.kind_cost, from->kind_cost, kinds * sizeof *copy.kind_cost);
     np_plan_clear(to);
     *to = *from;
     to->stage_first = copy.stage_first;
     to->stage_bytes = copy.stage_bytes;
+    to->in_flight = copy.in_flight;
     to->kind_cost = copy.kind_cost;
     return NP_OK;
 }
 
-/* What positions weigh: time, and memory. */
+/* What positions weigh: time, and memory on each stage. */
 struct weights {
-    double *load, *enter;
-    uint64_t *bytes, *enter_bytes;
+    double *load;
+    uint64_t *bytes; /* [stages][positions] */
+    uint64_t beside; /* of a stage, beside these */
 };
 
 static void weights_clear(struct weights *w)
 {
     free(w->load);
-    free(w->enter);
     free(w->bytes);
-    free(w->enter_bytes);
 }
 
 static enum np_status weights_init(struct weights *w, const struct np_plan *plan,
@@ -95,63 +96,116 @@ static enum np_status weights_init(struct weights *w, const struct np_plan *plan
     size_t positions = (size_t)net->positions;
     *w = (struct weights){NULL};
     NP_TRY(np_zalloc(&w->load, positions, sizeof *w->load, err));
-    NP_TRY(np_zalloc(&w->enter, positions, sizeof *w->enter, err));
-    NP_TRY(np_zalloc(&w->bytes, positions, sizeof *w->bytes, err));
-    NP_TRY(np_zalloc(&w->enter_bytes, positions, sizeof *w->enter_bytes, err));
-    for (int p = 0; p < net->positions; p++) {
+    NP_TRY(np_zalloc(&w->bytes, positions, (size_t)plan->stages * sizeof *w->bytes, err));
+    for (int p = 0; p < net->positions; p++)
         w->load[p] = np_plan_load(plan, net, p);
-        w->bytes[p] = np_memory_position(plan, net, p);
-    }
-    np_memory_enter(w->enter_bytes, plan, net);
 out:
     return status;
 }
 
-/* Remembers the least cap that would do: the cut whose largest stage is smallest. */
-static enum np_status note_least(struct search *s, struct np_plan *plan, struct weights *w,
-                                 struct np_error *err)
+static enum np_status weigh_memory(struct weights *w, const struct np_plan *plan,
+                                   const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    size_t positions = (size_t)net->positions;
+    w->beside = 0;
+    for (int k = 0; k < plan->stages; k++) {
+        uint64_t *row = w->bytes + (size_t)k * positions, beside;
+        if (k > 0 && plan->in_flight[k] == plan->in_flight[k - 1]) {
+            memcpy(row, row - positions, positions * sizeof *row);
+            continue;
+        }
+        NP_TRY(np_memory_positions(row, &beside, plan, plan->in_flight[k], net, err));
+        w->beside = beside > w->beside ? beside : w->beside;
+    }
+out:
+    return status;
+}
+
+/* The first stage holds `most` flights, and each one fewer than the stage before: what a flight
+ * waits for lies in later stages. No bound where the window lets no more begin. */
+static void bound_flights(struct np_plan *plan, const struct np_supernet *net, int most)
+{
+    int64_t all = np_plan_flights(plan, net);
+    for (int k = 0; k < plan->stages; k++) {
+        int64_t flights = most > k ? most - k : 1;
+        plan->in_flight[k] = flights < all ? (int)flights : (int)all;
+    }
+}
+
+/* The bound from which on nothing is bounded. */
+static int unbounded(const struct np_plan *plan, const struct np_supernet *net)
+{
+    return (int)np_plan_flights(plan, net) + plan->stages - 1;
+}
+
+static uint64_t largest_stage(const struct np_plan *plan)
+{
+    uint64_t largest = 0;
+    for (int k = 0; k < plan->stages; k++)
+        largest = plan->stage_bytes[k] > largest ? plan->stage_bytes[k] : largest;
+    return largest;
+}
+
+/* Cuts for time within the cap, with `most` flights. */
+static enum np_status cut_within(struct search *s, struct np_plan *plan, struct weights *w,
+                                 int most, bool *fits, struct np_error *err)
 {
     enum np_status status;
-    bool fits;
-    struct np_cut cut = {
-        .positions = s->net->positions, .stages = s->stages, .load = w->load, .enter = w->enter};
-    for (int p = 0; p < cut.positions; p++) {
-        w->load[p] = (double)w->bytes[p];
-        w->enter[p] = (double)w->enter_bytes[p];
+    uint64_t cap = s->request->memory_bytes;
+    struct np_cut cut = {.positions = s->net->positions, .stages = s->stages, .load = w->load};
+    bound_flights(plan, s->net, most);
+    if (cap > 0) {
+        NP_TRY(weigh_memory(w, plan, s->net, err));
+        cut.bytes = w->bytes;
+        cut.cap_bytes = cap > w->beside ? cap - w->beside : 0;
     }
-    NP_TRY(np_cut_find(plan->stage_first, &fits, &cut, err));
-    uint64_t largest = 0;
-    for (int k = 0; k < plan->stages; k++) {
-        uint64_t stage = np_memory_stage(plan, s->net, k);
-        largest = stage > largest ? stage : largest;
-    }
-    if (s->least_bytes == 0 || largest < s->least_bytes)
-        s->least_bytes = largest;
+    status = np_cut_find(plan->stage_first, fits, &cut, err);
 out:
     return status;
 }
 
-/* Cuts for the plan's costs, micro-batches and window; *fits false when the cap allows no cut. */
+/* One flight at a time, and the cut whose largest stage is smallest: what is needed at least. */
+static enum np_status cut_smallest(struct search *s, struct np_plan *plan, struct weights *w,
+                                   bool *fits, struct np_error *err)
+{
+    enum np_status status;
+    struct np_cut cut = {.positions = s->net->positions, .stages = s->stages, .load = w->load};
+    bound_flights(plan, s->net, 1);
+    NP_TRY(weigh_memory(w, plan, s->net, err));
+    for (int p = 0; p < cut.positions; p++)
+        w->load[p] = (double)w->bytes[p];
+    NP_TRY(np_cut_find(plan->stage_first, fits, &cut, err));
+    NP_TRY(np_memory_fill(plan, s->net, err));
+    uint64_t largest = largest_stage(plan);
+    if (s->least_bytes == 0 || largest < s->least_bytes)
+        s->least_bytes = largest;
+    *fits = largest <= s->request->memory_bytes;
+out:
+    return status;
+}
+
+/* Cuts for the plan's costs, micro-batches and window, with as many flights as the cap allows;
+ * *fits false when it allows no cut. */
 static enum np_status cut_plan(struct search *s, struct np_plan *plan, bool *fits,
                                struct np_error *err)
 {
     enum np_status status;
-    const struct np_supernet *net = s->net;
-    uint64_t work = np_memory_work(plan, net), cap = s->request->memory_bytes;
-    struct np_cut cut = {.positions = net->positions, .stages = s->stages};
+    int low = 0, high = unbounded(plan, s->net); /* low fits, or is 0; above high nothing does */
     struct weights w;
-    NP_TRY(weights_init(&w, plan, net, err));
-    cut.load = w.load;
-    if (cap > 0) {
-        cut.bytes = w.bytes;
-        cut.enter_bytes = w.enter_bytes;
-        cut.cap_bytes = cap > work ? cap - work : 0;
+    NP_TRY(weights_init(&w, plan, s->net, err));
+    NP_TRY(cut_within(s, plan, &w, high, fits, err));
+    if (*fits)
+        goto out;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        NP_TRY(cut_within(s, plan, &w, middle, fits, err));
+        *(*fits ? &low : &high) = middle;
     }
-    NP_TRY(np_cut_find(plan->stage_first, fits, &cut, err));
-    if (!*fits)
-        NP_TRY(note_least(s, plan, &w, err));
-    for (int k = 0; *fits && k < plan->stages; k++)
-        plan->stage_bytes[k] = np_memory_stage(plan, net, k);
+    if (low > 0)
+        NP_TRY(cut_within(s, plan, &w, low, fits, err));
+    else
+        NP_TRY(cut_smallest(s, plan, &w, fits, err));
 out:
     weights_clear(&w);
     return status;
@@ -210,6 +264,30 @@ static enum np_status search_unit(struct search *s, struct np_plan *best, struct
         plan->unit = unit;
         NP_TRY(judge(s, best, plan, WORTH, &better, err));
     }
+out:
+    return status;
+}
+
+/* Fewer flights in flight, as far as that costs no time: less memory, and warmer. One stage works
+ * on one flight at a time. A quarter more than the simulation needs is left for what it does not
+ * know, tasks whose times vary. */
+static enum np_status search_flights(struct search *s, struct np_plan *plan, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    double enough = plan->step_ns / WORTH;
+    int given = plan->in_flight[0] < np_plan_flights(plan, s->net) ? plan->in_flight[0]
+                                                                   : unbounded(plan, s->net);
+    int low = 0, high = plan->stages > 1 ? given : 1;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        bound_flights(plan, s->net, middle);
+        NP_TRY(np_plan_predict(plan, s->net, judged_steps(plan, s->net), err));
+        *(plan->step_ns <= enough ? &high : &low) = middle;
+    }
+    high += plan->stages > 1 ? (high + 3) / 4 : 0;
+    bound_flights(plan, s->net, high < given ? high : given);
+    NP_TRY(np_plan_predict(plan, s->net, judged_steps(plan, s->net), err));
+    NP_TRY(np_memory_fill(plan, s->net, err));
 out:
     return status;
 }
@@ -299,6 +377,7 @@ enum np_status np_partition(struct np_plan *plan, const struct np_supernet *net,
         status = refuse(&s, err);
         goto out;
     }
+    NP_TRY(search_flights(&s, &best, err));
     *plan = best;
     best = (struct np_plan){0};
 out:

@@ -6,8 +6,9 @@
  *           boundaries), window, unit; the candidate with the least predicted step time wins, as
  *           simulated by the engine's own scheduler (sched/sim.h) on the recipe's own stream.
  *           A supernet with batch norm has one micro-batch.
- * Memory    per stage: weights and moments of every layer it is home to, delayed versions of shared
- *           layers, gradients and activations for what the window keeps in flight, workspace.
+ * Memory    exact (plan/stage_memory.h), with all layers there. Under a cap, for each number of
+ *           micro-batches and window, the cut with as many flights in flight as fit; in the end
+ *           fewer, as far as that costs no time.
  */
 #ifndef NP_PLAN_PARTITION_H
 #define NP_PLAN_PARTITION_H

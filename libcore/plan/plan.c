@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -11,6 +12,7 @@ void np_plan_clear(struct np_plan *plan)
     free(plan->stage_first);
     free(plan->kind_cost);
     free(plan->stage_bytes);
+    free(plan->in_flight);
     *plan = (struct np_plan){0};
 }
 
@@ -21,6 +23,7 @@ enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net,
     *plan = (struct np_plan){.stages = stages};
     NP_TRY(np_zalloc(&plan->stage_first, (size_t)stages + 1, sizeof *plan->stage_first, err));
     NP_TRY(np_zalloc(&plan->stage_bytes, (size_t)stages, sizeof *plan->stage_bytes, err));
+    NP_TRY(np_zalloc(&plan->in_flight, (size_t)stages, sizeof *plan->in_flight, err));
     NP_TRY(np_zalloc(&plan->kind_cost, (size_t)net->kind_count, sizeof *plan->kind_cost, err));
 out:
     if (status != NP_OK)
@@ -44,6 +47,13 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
                        "%d), and %d does not",
                        grains, recipe->batch, recipe->grain, micro_batches);
     return NP_OK;
+}
+
+int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net)
+{
+    int64_t flights =
+        (int64_t)plan->window * (int64_t)net->recipe->members * (int64_t)plan->micro_batches;
+    return flights < INT_MAX / 2 ? (int)flights : INT_MAX / 2;
 }
 
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position)
@@ -91,6 +101,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .members = net->recipe->members,
                                        .micro_batches = plan->micro_batches,
                                        .window = plan->window,
+                                       .in_flight = plan->in_flight,
                                        .lookahead = plan->lookahead};
     return NP_OK;
 out:
@@ -116,4 +127,14 @@ void np_plan_sched_clear(struct np_sched_config *config)
     release(config->cost);
     release(config->weightless);
     *config = (struct np_sched_config){0};
+}
+
+struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
+{
+    return (struct np_flight_shape){.stages = plan->stages,
+                                    .stage_first = plan->stage_first,
+                                    .in_flight = plan->in_flight,
+                                    .window = plan->window,
+                                    .micro_batches = plan->micro_batches,
+                                    .threads = plan->threads};
 }

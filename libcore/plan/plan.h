@@ -12,8 +12,8 @@
 #ifndef NP_PLAN_PLAN_H
 #define NP_PLAN_PLAN_H
 
+#include "plan/flight_layout.h"
 #include "sched/sched.h"
-#include "space/supernet.h"
 
 #define NP_MAX_STAGES 1024
 #define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
@@ -25,12 +25,13 @@ struct np_plan {
     int unit;          /* positions an F or B task covers */
     int micro_batches; /* divides batch / grain */
     int window;        /* steps in flight */
+    int *in_flight;    /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */
     int lookahead;     /* further steps known to the scheduler */
     int threads;       /* of each stage's team */
     bool measured;     /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
     double step_ns, bubble;          /* predicted */
-    uint64_t *stage_bytes;           /* [stages] estimated memory */
+    uint64_t *stage_bytes;           /* [stages] memory, all layers there */
 };
 
 /* An empty plan of `stages` stages: arrays of zeros. */
@@ -40,6 +41,10 @@ enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net,
  * or if there are several, and batch norm needs the whole mini-batch. */
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err);
+
+/* Flights that the window lets begin: window x members x micro-batches; INT_MAX / 2 if that is
+ * less. */
+int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net);
 
 /* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position);
@@ -56,5 +61,8 @@ void np_plan_clear(struct np_plan *plan);
 enum np_status np_plan_sched_config(struct np_sched_config *config, const struct np_plan *plan,
                                     const struct np_supernet *net, struct np_error *err);
 void np_plan_sched_clear(struct np_sched_config *config);
+
+/* What decides the layout of the stages' memory; borrows the plan. */
+struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan);
 
 #endif

@@ -1,5 +1,6 @@
 /* The plan as YAML: written for people to read and edit, read back strictly. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +53,10 @@ static enum np_status write_stages(const struct np_plan *plan, const struct np_s
         char first[POSITION_NAME], last[POSITION_NAME];
         position_name(first, net, plan->stage_first[k]);
         position_name(last, net, plan->stage_first[k + 1] - 1);
-        NP_TRY(np_buf_printf(out, err, "  - {first: %s, last: %s, memory_bytes: %" PRIu64 "}\n",
-                             first, last, plan->stage_bytes[k]));
+        NP_TRY(np_buf_printf(out, err, "  - {first: %s, last: %s, ", first, last));
+        if (plan->in_flight[k])
+            NP_TRY(np_buf_printf(out, err, "in_flight: %d, ", plan->in_flight[k]));
+        NP_TRY(np_buf_printf(out, err, "memory_bytes: %" PRIu64 "}\n", plan->stage_bytes[k]));
     }
 out:
     return status;
@@ -135,19 +138,22 @@ static enum np_status read_position(const struct np_yaml_node *node, int *positi
                         np_text_safe(name).s, net->block_digits, 0, last);
 }
 
-/* Stage k from a map {first, last, memory_bytes}; memory_bytes stays 0 if it is not given. */
+/* Stage k from a map {first, last, in_flight, memory_bytes}; the last two stay 0 if not given. */
 static enum np_status read_stage(struct np_plan *plan, int k, const struct np_yaml_node *node,
                                  const struct np_supernet *net, struct np_error *err)
 {
     enum np_status status;
     struct np_yaml_map map;
     int first, last, due = plan->stage_first[k];
+    int64_t in_flight = 0;
     char name[POSITION_NAME];
     NP_TRY(np_yaml_get_map(node, &map, err));
     const struct np_yaml_node *at_first = np_yaml_need(&map, "first");
     const struct np_yaml_node *at_last = np_yaml_need(&map, "last");
     NP_TRY(read_position(at_first, &first, net, err));
     NP_TRY(read_position(at_last, &last, net, err));
+    NP_TRY(np_yaml_get_int(np_yaml_find(&map, "in_flight"), &in_flight, 1, INT_MAX, err));
+    plan->in_flight[k] = (int)in_flight;
     NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "memory_bytes"), &plan->stage_bytes[k], 0,
                             UINT64_MAX, err));
     NP_TRY(np_yaml_map_finish(&map, err));
@@ -297,9 +303,7 @@ static enum np_status read_plan(struct np_plan *plan, const struct np_yaml_node 
     NP_TRY(read_predicted(plan, &map, err));
     NP_TRY(read_profile(plan, &map, net, err));
     NP_TRY(np_yaml_map_finish(&map, err));
-    for (int k = 0; k < plan->stages; k++)
-        if (plan->stage_bytes[k] == 0)
-            plan->stage_bytes[k] = np_memory_stage(plan, net, k);
+    NP_TRY(np_memory_fill(plan, net, err)); /* what the file says is for people */
 out:
     return status;
 }

@@ -1,112 +1,108 @@
-/* What a stage holds. Upper bounds: every step of the window takes the largest candidate. */
 #include "plan/stage_memory.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "data/data.h"
-#include "ops/op.h"
+#include "base/arena.h"
+#include "base/memory.h"
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-struct largest {
-    uint64_t floats;        /* weights of one candidate */
-    uint64_t kept;          /* of a micro-batch */
-    uint64_t floats_of_all; /* weights of all candidates */
-};
-
-/* A value and its gradient; the head's losses take none. */
-static uint64_t value_floats(const struct np_supernet *net, int position, size_t samples)
+static bool is_shared(const struct np_supernet *net, int position)
 {
-    return 2 * samples * np_shape_floats(net->shapes[position]);
+    return position == 0 || position == net->positions - 1;
 }
 
-static struct largest largest_candidate(const struct np_supernet *net, int position, size_t samples)
+uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer)
 {
-    struct largest most = {0};
-    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
-        const struct np_kind *kind = np_supernet_kind(net, l);
-        struct np_op_sizes sizes = np_op_sizes(kind, samples);
-        struct np_batch batch;
-        uint64_t words =
-            np_batch_lay(&batch, net->recipe, samples, np_program_reads_inputs(&kind->program),
-                         np_program_reads_targets(&kind->program), NULL);
-        most.floats_of_all += kind->floats;
-        most.floats = max_u64(most.floats, kind->floats);
-        most.kept = max_u64(most.kept, sizes.saved + sizes.delta + words);
-    }
-    if (position < net->positions - 1)
-        most.kept += value_floats(net, position, samples);
-    return most;
-}
-
-/* Micro-batches that may be in flight at once. */
-static uint64_t in_flight(const struct np_plan *plan, const struct np_supernet *net)
-{
-    return (uint64_t)plan->window * (uint64_t)net->recipe->members * (uint64_t)plan->micro_batches;
-}
-
-uint64_t np_memory_position(const struct np_plan *plan, const struct np_supernet *net, int position)
-{
+    const uint64_t line = NP_ALIGN / sizeof(float);
     const struct np_recipe *recipe = net->recipe;
-    size_t samples = (size_t)(recipe->batch / plan->micro_batches);
-    bool shared = position == 0 || position == net->positions - 1;
-    bool frozen = shared && recipe->shared_frozen;
-    struct largest most = largest_candidate(net, position, samples);
-    uint64_t window = (uint64_t)plan->window, members = (uint64_t)recipe->members;
-    uint64_t candidates = net->layer_first[position + 1] - net->layer_first[position];
-    uint64_t floats = most.floats_of_all * (frozen ? 1 : 1 + (uint64_t)net->moments);
-    /* Steps in flight read as many versions of a delayed layer as they can be apart. */
-    if (shared && !frozen) {
-        uint64_t versions = window < (uint64_t)recipe->delay ? window : (uint64_t)recipe->delay;
-        floats += (versions - 1) * most.floats;
-    }
-    /* Sums are open for every layer a step in flight activates. */
-    if (!frozen)
-        floats += window * (members < candidates ? members : candidates) * most.floats;
-    floats += in_flight(plan, net) * most.kept;
-    return floats * sizeof(float);
+    uint64_t floats = np_supernet_kind(net, layer)->floats;
+    bool versions = (layer == 0 || layer == net->layers - 1) && !recipe->shared_frozen;
+    uint64_t slab = (floats + line - 1) / line * line * sizeof(float);
+    uint64_t old = versions ? (uint64_t)recipe->delay - 1 : 0;
+    return np_arena_bytes((1 + (uint64_t)net->moments) * slab) + np_arena_bytes(old * slab);
 }
 
-/* What the value of an earlier position takes in a stage that begins at `position`: nothing if no
- * reader is left. */
-static uint64_t crossing_bytes(const struct np_plan *plan, const struct np_supernet *net, int value,
-                               int position)
+static uint64_t position_layers(const struct np_supernet *net, int position)
 {
-    size_t samples = (size_t)(net->recipe->batch / plan->micro_batches);
-    int end = net->reader_first[value + 1];
-    if (end == net->reader_first[value] || net->readers[end - 1].position < position)
-        return 0;
-    return in_flight(plan, net) * value_floats(net, value, samples) * sizeof(float);
-}
-
-void np_memory_enter(uint64_t *bytes, const struct np_plan *plan, const struct np_supernet *net)
-{
-    memset(bytes, 0, (size_t)net->positions * sizeof *bytes);
-    for (int p = 0; p < net->positions - 1; p++) {
-        uint64_t crossing = crossing_bytes(plan, net, p, p + 1);
-        for (int q = p + 1; q < net->positions && crossing_bytes(plan, net, p, q); q++)
-            bytes[q] += crossing;
-    }
-}
-
-uint64_t np_memory_work(const struct np_plan *plan, const struct np_supernet *net)
-{
-    size_t samples = (size_t)(net->recipe->batch / plan->micro_batches);
-    uint64_t work = 0;
-    for (int k = 0; k < net->kind_count; k++)
-        work = max_u64(work, np_op_sizes(&net->kinds[k], samples).work);
-    return work * sizeof(float);
-}
-
-uint64_t np_memory_stage(const struct np_plan *plan, const struct np_supernet *net, int stage)
-{
-    uint64_t bytes = np_memory_work(plan, net);
-    for (int p = 0; p < plan->stage_first[stage]; p++)
-        bytes += crossing_bytes(plan, net, p, plan->stage_first[stage]);
-    for (int p = plan->stage_first[stage]; p < plan->stage_first[stage + 1]; p++)
-        bytes += np_memory_position(plan, net, p);
+    uint64_t bytes = 0;
+    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++)
+        bytes += np_memory_layer(net, l);
     return bytes;
+}
+
+enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_plan *plan,
+                                const struct np_supernet *net, struct np_error *err)
+{
+    struct np_flight_shape shape = np_plan_flight_shape(plan);
+    struct np_flight_layout layout;
+    enum np_status status = np_flight_layout_init(&layout, net, &shape, err);
+    if (status != NP_OK)
+        return status;
+    for (int k = 0; k < plan->stages; k++) {
+        memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k)};
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
+            *(is_shared(net, p) ? &memory[k].shared : &memory[k].layers) += position_layers(net, p);
+    }
+    np_flight_layout_clear(&layout);
+    return NP_OK;
+}
+
+enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *net,
+                              struct np_error *err)
+{
+    struct np_stage_memory *memory = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
+    NP_TRY(np_memory_stages(memory, plan, net, err));
+    for (int k = 0; k < plan->stages; k++)
+        plan->stage_bytes[k] = memory[k].flights + memory[k].shared + memory[k].layers;
+out:
+    free(memory);
+    return status;
+}
+
+/* Every position as a stage of its own. */
+enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const struct np_plan *plan,
+                                   int in_flight, const struct np_supernet *net,
+                                   struct np_error *err)
+{
+    struct np_flight_shape shape = np_plan_flight_shape(plan);
+    struct np_flight_layout layout = {NULL};
+    uint64_t work = 0, apart = 0, sum = 0;
+    bool one_sum = net->recipe->members * plan->micro_batches == 1;
+    int *ints = NULL, *first;
+    enum np_status status;
+    NP_TRY(np_alloc(&ints, 2 * (size_t)net->positions + 1, sizeof *ints, err));
+    first = ints + net->positions;
+    for (int p = 0; p < net->positions; p++) {
+        ints[p] = in_flight;
+        first[p + 1] = p + 1;
+    }
+    first[0] = 0;
+    shape.stages = net->positions;
+    shape.in_flight = ints;
+    shape.stage_first = first;
+    NP_TRY(np_flight_layout_init(&layout, net, &shape, err));
+    for (int p = 0; p < net->positions; p++) {
+        const struct np_flight_stage *stage = &layout.stage[p];
+        const uint64_t *block = stage->block_bytes;
+        uint64_t before =
+            stage->apart == NP_NO_STORAGE ? block[NP_BLOCK_WORK] : stage->apart * sizeof(float);
+        bytes[p] =
+            position_layers(net, p) + block[NP_BLOCK_SLOTS] + (one_sum ? 0 : block[NP_BLOCK_SUMS]);
+        if (one_sum)
+            sum = larger(sum, block[NP_BLOCK_SUMS]);
+        work = larger(work, before);
+        apart = larger(apart, block[NP_BLOCK_WORK] - before);
+    }
+    *beside = sum + work + apart + layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] +
+              (uint64_t)NP_FLIGHT_BLOCKS * NP_ARENA_PAGE;
+out:
+    np_flight_layout_clear(&layout);
+    free(ints);
+    return status;
 }

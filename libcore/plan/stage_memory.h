@@ -1,25 +1,36 @@
-/* The memory model: what a stage holds while it trains.
+/* The memory model: what a stage holds while it trains, exactly.
  *
- * Per position: weights and moments of every candidate, delayed versions of shared layers, open
- * gradient sums, and for every step of the window the value made, its gradient and what operators
- * keep; per stage: the values, and gradients, that come from earlier stages to this one or a later
- * one, and the largest workspace. Upper bounds: every step in flight takes the largest candidate.
+ * The engine takes flights' storage by the table that is counted here (plan/flight_layout.h), and
+ * layers as np_memory_layer says: weights and moments in one block, delayed versions in another.
  *
- * Units     bytes.
+ * Units     bytes, as an arena counts them (base/arena.h): whole pages.
+ * Errors    NP_EMEM.
  */
-#ifndef NP_PLAN_MEMORY_H
-#define NP_PLAN_MEMORY_H
+#ifndef NP_PLAN_STAGE_MEMORY_H
+#define NP_PLAN_STAGE_MEMORY_H
 
 #include "plan/plan.h"
 
-/* What one position adds to the stage that is its home, under the plan's window, micro-batches. */
-uint64_t np_memory_position(const struct np_plan *plan, const struct np_supernet *net,
-                            int position);
-/* bytes[positions]: what a stage that begins at a position holds of earlier stages' values. */
-void np_memory_enter(uint64_t *bytes, const struct np_plan *plan, const struct np_supernet *net);
-/* Scratch of a stage, whatever its positions. */
-uint64_t np_memory_work(const struct np_plan *plan, const struct np_supernet *net);
-/* Estimated bytes of a stage. */
-uint64_t np_memory_stage(const struct np_plan *plan, const struct np_supernet *net, int stage);
+struct np_stage_memory {
+    uint64_t flights; /* slots, gradient sums and scratch: always there */
+    uint64_t shared;  /* stem and head: always there */
+    uint64_t layers;  /* all candidates of its positions: may be elsewhere while not in use */
+};
+
+/* What a layer takes; 0: it has no weights. */
+uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer);
+
+/* memory[stages] under the plan's cut, flights in flight and micro-batches. */
+enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_plan *plan,
+                                const struct np_supernet *net, struct np_error *err);
+/* plan->stage_bytes, the sums of these. */
+enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *net,
+                              struct np_error *err);
+
+/* bytes[positions]: what each position adds to a stage with so many flights in flight. What does
+ * not add up (scratch, which takes the largest, and whole pages) is at most `beside`. */
+enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const struct np_plan *plan,
+                                   int in_flight, const struct np_supernet *net,
+                                   struct np_error *err);
 
 #endif

@@ -248,7 +248,8 @@ enum np_status np_session_run(struct np_session_result *result,
     result->digest = s.digest;
     if (s.engine) {
         result->times = np_engine_times(s.engine);
-        result->pool_bytes = np_engine_pool_bytes(s.engine);
+        for (int k = 0; k < config->plan->stages; k++)
+            result->memory_bytes += np_engine_memory(s.engine, k).peak;
     }
 out:
     session_clear(&s);

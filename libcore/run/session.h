@@ -52,7 +52,7 @@ struct np_session_result {
     uint64_t first, next;    /* steps trained in this session: first .. next - 1 */
     double seconds;
     struct np_train_times times;
-    uint64_t pool_bytes;
+    uint64_t memory_bytes; /* of all stages, at most */
 };
 
 enum np_status np_session_run(struct np_session_result *result,

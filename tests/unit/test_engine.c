@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "exec/train.h"
 #include "io/digest.h"
+#include "plan/stage_memory.h"
 #include "suite.h"
 #include "team_run.h"
 #include "tiny.h"
@@ -45,6 +46,17 @@ static struct np_train_config config_of(struct tiny *f, struct outcome *o, struc
                                     .hooks = {o, on_step, NULL}};
 }
 
+/* The stages took what the model says, to the byte. */
+static void assert_memory(struct tiny *f, const struct np_plan *plan,
+                          const struct np_engine *engine)
+{
+    struct np_stage_memory memory[16];
+    ck_assert_int_le(plan->stages, 16);
+    tiny_must(np_memory_stages(memory, plan, &f->net, &f->err), &f->err);
+    for (int k = 0; k < plan->stages; k++)
+        ck_assert_uint_eq(np_engine_memory(engine, k).peak, memory[k].flights);
+}
+
 /* Trains steps o->steps .. end-1 on o's state with a fresh engine. */
 static void train(struct tiny *f, struct outcome *o, const struct tiny_shape *shape, uint64_t end)
 {
@@ -65,6 +77,8 @@ static void train(struct tiny *f, struct outcome *o, const struct tiny_shape *sh
     }
     ck_assert_uint_eq(next, end);
     ck_assert_uint_eq(o->steps, end);
+    if (engine)
+        assert_memory(f, &plan, engine);
     np_engine_free(engine);
     np_stream_close(stream);
     np_plan_clear(&plan);
@@ -94,9 +108,10 @@ static void compare(struct tiny *f, const struct outcome *reference, const struc
     char what[160];
     if (!np_kernels_get(shape->isa))
         return;
-    snprintf(what, sizeof what, "%d stages, %d micro-batches, window %d, %d threads, unit %d, %s",
-             shape->stages, shape->micro_batches, shape->window, shape->threads, shape->unit,
-             np_isa_name(shape->isa));
+    snprintf(what, sizeof what,
+             "%d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, %s",
+             shape->stages, shape->micro_batches, shape->window, shape->in_flight, shape->threads,
+             shape->unit, np_isa_name(shape->isa));
     train(f, &o, shape, TINY_STEPS);
     assert_same(f, reference, &o, what);
     np_state_free(o.state);
@@ -167,6 +182,7 @@ END_TEST
 START_TEST(hash_matrix)
 {
     const int stages[] = {1, 2, 3, 4, 8}, micro[] = {1, 2, 4}, window[] = {1, 4, 16};
+    const int in_flight[] = {0, 1, 3, -1};
     struct tiny f;
     struct outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
@@ -176,8 +192,10 @@ START_TEST(hash_matrix)
             for (int w = 0; w < 3; w++)
                 for (int t = 0; t < 2; t++)
                     for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-                        struct tiny_shape shape = {stages[s], micro[m],         window[w], t + 1,
-                                                   1 + s % 3, (enum np_isa)isa, 0};
+                        struct tiny_shape shape = {stages[s], micro[m],
+                                                   window[w], t + 1,
+                                                   1 + s % 3, (enum np_isa)isa,
+                                                   0,         in_flight[(s + m + t + isa) % 4]};
                         if (!left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
                             compare(&f, &reference, &shape);
                     }
@@ -204,11 +222,11 @@ static const char *const variants[][6] = {
 START_TEST(variant)
 {
     const char *const *sets = variants[_i];
-    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0},
-                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0},
-                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0},
-                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0},
-                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0}};
+    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1},
+                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2},
+                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5},
+                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0},
+                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1}};
     struct tiny f;
     struct outcome reference;
     size_t count = 0;
@@ -230,7 +248,8 @@ START_TEST(injected_delays)
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
-        struct tiny_shape shape = {(int)(seed % 4) + 2, 2, 4, 1, 1, NP_ISA_AVX2, seed};
+        struct tiny_shape shape = {(int)(seed % 4) + 2, 2, 4, 1, 1, NP_ISA_AVX2, seed,
+                                   (int)(seed % 6) - 1};
         compare(&f, &reference, &shape);
     }
     np_state_free(reference.state);
@@ -241,8 +260,8 @@ END_TEST
 /* The state carries over from one engine to another, at any step. */
 START_TEST(another_engine)
 {
-    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0};
-    const struct tiny_shape after = {2, 4, 8, 1, 2, NP_ISA_AVX512, 0};
+    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0};
+    const struct tiny_shape after = {2, 4, 8, 1, 2, NP_ISA_AVX512, 0, 0};
     struct tiny f;
     struct outcome reference, o = {.steps = 0};
     if (!np_kernels_get(NP_ISA_AVX512))
@@ -261,7 +280,7 @@ END_TEST
 /* A layer that no step activates has no memory, and one left out of a step keeps its bytes. */
 START_TEST(untouched_layers)
 {
-    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0};
+    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
     struct tiny f;
     struct outcome o = {.steps = 0};
     struct np_stream *stream;
@@ -292,7 +311,7 @@ static bool stop_now(void *context)
 /* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
 START_TEST(stop_on_request)
 {
-    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0};
+    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0};
     struct tiny f;
     struct outcome reference, o = {.steps = 0};
     struct np_plan plan;
@@ -331,7 +350,7 @@ START_TEST(not_finite)
     const char *const sets[] = {"train.optimizer.lr=1.0e6"};
     char first[512] = "";
     for (int stages = 0; stages <= 4; stages++) {
-        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0};
+        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
         struct tiny f;
         struct outcome o = {.steps = 0};
         struct np_plan plan;

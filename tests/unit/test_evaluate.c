@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/solo.h"
 #include "exec/step.h"
-#include "exec/sweep.h"
 #include "suite.h"
 #include "tiny.h"
 
@@ -84,33 +84,26 @@ static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_
     struct np_train_config config = {
         .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR)};
     size_t samples = (size_t)recipe->batch;
-    struct np_cell cells[BLOCKS_MAX + 2] = {{NULL}};
+    struct np_solo solo;
+    struct np_sweep sweep;
     uint16_t choices[BLOCKS_MAX + 2] = {0};
     float grain_loss[64], slab[8 * 9 * 6 + 64];
     struct np_batch batch;
     bool finite = true;
-    struct np_sweep sweep = {.config = &config,
-                             .state = state,
-                             .samples = samples,
-                             .choices = choices,
-                             .cells = cells,
-                             .grain_loss = grain_loss,
-                             .batch = &batch,
-                             .evaluates = true};
     ck_assert_uint_le(np_batch_lay(&batch, recipe, samples, true, true, slab),
                       sizeof slab / sizeof *slab);
     np_data_eval_batch(t->data, &batch, 0, samples, samples);
     memcpy(choices + 1, blocks, (size_t)recipe->block_count * sizeof *blocks);
-    tiny_must(np_crew_new(&sweep.crew, 1, np_ops_scratch_bytes(&t->net), &t->err), &t->err);
-    tiny_must(np_pool_new(&sweep.pool, &t->err), &t->err);
-    tiny_must(np_alloc(&sweep.work, np_sweep_work_floats(&t->net, samples), sizeof(float), &t->err),
-              &t->err);
+    tiny_must(np_solo_init(&solo, &t->net, 1, true, &t->err), &t->err);
+    sweep = np_solo_sweep(&solo, &config, state);
+    sweep.choices = choices;
+    sweep.grain_loss = grain_loss;
+    sweep.batch = &batch;
+    sweep.evaluates = true;
     for (int p = 0; p < t->net.positions; p++)
         tiny_must(np_sweep_forward(&sweep, p, &finite, &t->err), &t->err);
     ck_assert(finite);
-    np_crew_free(sweep.crew);
-    np_pool_free(sweep.pool);
-    free(sweep.work);
+    np_solo_clear(&solo);
     return np_step_loss(recipe, grain_loss);
 }
 

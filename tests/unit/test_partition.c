@@ -12,10 +12,10 @@ static double worst_load(const struct np_cut *cut, const int *first)
     double worst = 0;
     for (int k = 0; k < cut->stages; k++) {
         double load = cut->enter ? cut->enter[first[k]] : 0;
-        uint64_t bytes = cut->enter_bytes ? cut->enter_bytes[first[k]] : 0;
+        uint64_t bytes = 0;
         for (int p = first[k]; p < first[k + 1]; p++) {
             load += cut->load[p];
-            bytes += cut->bytes ? cut->bytes[p] : 0;
+            bytes += cut->bytes ? cut->bytes[k * cut->positions + p] : 0;
         }
         if (cut->bytes && bytes > cut->cap_bytes)
             return INFINITY;
@@ -41,26 +41,23 @@ START_TEST(cut_is_the_best_of_all)
 {
     struct np_draw_key key = {{(uint32_t)_i, 0}};
     double load[9], enter[9] = {0};
-    uint64_t bytes[9], enter_bytes[9] = {0};
+    uint64_t bytes[9 * 9];
     for (int trial = 0; trial < 200; trial++) {
         int first[10] = {0}, all[10] = {0};
         bool fits;
         for (int p = 0; p < 9; p++) {
             struct np_philox drawn = np_draw(key, (uint64_t)trial, (uint64_t)p);
             load[p] = drawn.w[0] % 12;
-            bytes[p] = drawn.w[1] % 10;
-            if (p < 8) { /* some of what there is so far crosses */
+            for (int k = 0; k < 9; k++) /* later stages hold less */
+                bytes[k * 9 + p] = drawn.w[1] % 10 * (uint32_t)(12 - k) / 12;
+            if (p < 8) /* some of what there is so far crosses */
                 enter[p + 1] = drawn.w[2] % (uint32_t)(enter[p] + load[p] + 1);
-                enter_bytes[p + 1] = drawn.w[3] % (enter_bytes[p] + bytes[p] + 1);
-            }
         }
         struct np_cut cut = {.positions = 9, .stages = 1 + _i % 9, .load = load, .cap_bytes = 12};
         if (trial % 2)
             cut.bytes = bytes;
-        if (trial % 4 >= 2) {
+        if (trial % 4 >= 2)
             cut.enter = enter;
-            cut.enter_bytes = enter_bytes;
-        }
         all[cut.stages] = 9;
         double best = best_of_all(&cut, all, 1);
         ck_assert_int_eq(np_cut_find(first, &fits, &cut, NULL), NP_OK);

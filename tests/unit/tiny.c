@@ -123,6 +123,8 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
                                            .kernels = np_kernels_get(shape->isa),
                                            .processors = 2};
     tiny_must(np_partition(plan, &t->net, &request, &t->err), &t->err);
+    for (int k = 0; shape->in_flight && k < plan->stages; k++)
+        plan->in_flight[k] = shape->in_flight > 0 ? shape->in_flight : 0;
 }
 
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first)

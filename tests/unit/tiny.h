@@ -39,6 +39,7 @@ struct tiny_shape {
     int stages, micro_batches, window, threads, unit;
     enum np_isa isa;
     uint64_t delay_seed;
+    int in_flight; /* of every stage; 0: as the partitioner chooses; -1: no bound */
 };
 
 void tiny_make_files(void);

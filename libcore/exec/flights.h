@@ -1,0 +1,42 @@
+/* The storage of a stage's flights, as plan/flight_layout.h lays it out: taken from the stage's
+ * arena when the engine is made.
+ *
+ * Errors    NP_EMEM.
+ * Ownership the blocks belong to the arena.
+ */
+#ifndef NP_EXEC_FLIGHTS_H
+#define NP_EXEC_FLIGHTS_H
+
+#include "base/arena.h"
+#include "plan/flight_layout.h"
+
+struct np_flights {
+    float *block[NP_FLIGHT_BLOCKS]; /* NULL: not needed */
+};
+
+enum np_status np_flights_take(struct np_flights *flights, struct np_arena *arena,
+                               const struct np_flight_stage *stage, struct np_error *err);
+
+/* A part of a flight's slot; NULL if the layout gives it none. */
+static inline float *np_flights_part(const struct np_flights *flights,
+                                     const struct np_flight_stage *stage, uint64_t flight,
+                                     size_t part)
+{
+    if (part == NP_NO_STORAGE)
+        return NULL;
+    return flights->block[NP_BLOCK_SLOTS] + (size_t)(flight % stage->slots) * stage->slot_floats +
+           part;
+}
+
+/* The gradient sum of the layer `choice` of a position, which `owner` (np_step_owner) owns. */
+static inline float *np_flights_sum(const struct np_flights *flights,
+                                    const struct np_flight_stage *stage,
+                                    const struct np_flight_place *place, uint64_t step, int owner,
+                                    int choice)
+{
+    size_t sum = (size_t)(step % stage->open_steps) * place->sums_a_step +
+                 (size_t)(place->sums_by_choice ? choice : owner);
+    return flights->block[NP_BLOCK_SUMS] + place->sums + sum * place->sum_floats;
+}
+
+#endif

@@ -1,0 +1,191 @@
+#include "plan/flight_layout.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/memory.h"
+#include "data/data.h"
+#include "ops/op.h"
+
+#define MOST ((size_t)1 << 60) /* where sums stay */
+#define LINE (NP_ALIGN / sizeof(float))
+
+struct maker {
+    const struct np_supernet *net;
+    const struct np_flight_shape *shape;
+    struct np_flight_layout *layout;
+    size_t samples;  /* of a micro-batch */
+    uint64_t pieces; /* flights a step */
+};
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t times(size_t a, size_t b)
+{
+    size_t product;
+    return np_mul_size(&product, a, b) && product < MOST ? product : MOST;
+}
+
+/* Room for a part at the end of what is used; the part begins on a cache line. */
+static size_t add_part(size_t *used, size_t floats)
+{
+    size_t at = *used;
+    if (floats == 0)
+        return NP_NO_STORAGE;
+    *used = floats < MOST && at < MOST ? at + (floats + LINE - 1) / LINE * LINE : MOST;
+    return at;
+}
+
+/* What the candidates of a position need at most, in floats. */
+struct needs {
+    size_t y, dy, saved, delta, batch, work, sum;
+    size_t apart; /* a second gradient of x, where a candidate gives two */
+};
+
+static struct needs needs_of(const struct maker *m, int position)
+{
+    const struct np_supernet *net = m->net;
+    const struct np_recipe *recipe = net->recipe;
+    bool head = position == net->positions - 1, shared = head || position == 0;
+    const struct np_block *block = shared ? NULL : &recipe->blocks[position - 1];
+    bool same = block && block->memory == block->from;
+    size_t value =
+        m->samples * (head ? np_batch_targets(recipe) : np_shape_floats(net->shapes[position]));
+    struct needs most = {.dy = head ? 0 : value};
+    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
+        const struct np_kind *kind = np_supernet_kind(net, l);
+        struct np_op_sizes sizes = np_op_sizes(kind, m->samples);
+        struct np_batch batch;
+        if (!np_program_passes_on(&kind->program))
+            most.y = value;
+        most.saved = larger(most.saved, sizes.saved);
+        most.delta = larger(most.delta, sizes.delta);
+        most.work = larger(most.work, sizes.work);
+        most.batch =
+            larger(most.batch,
+                   np_batch_lay(&batch, recipe, m->samples, np_program_reads_inputs(&kind->program),
+                                np_program_reads_targets(&kind->program), NULL));
+        if (!shared || !recipe->shared_frozen)
+            most.sum = larger(most.sum, kind->floats);
+        if (same && np_op_gives(kind, NP_VALUE_X) && np_op_gives(kind, NP_VALUE_MEMORY))
+            most.apart = m->samples * np_shape_floats(net->shapes[block->from]);
+    }
+    return most;
+}
+
+/* Room for the open sums of a position, unless one buffer serves all. */
+static void place_sums(const struct maker *m, struct np_flight_place *place, int position,
+                       size_t floats, size_t *used)
+{
+    struct np_flight_stage *stage = &m->layout->stage[place->stage];
+    uint32_t candidates = m->net->layer_first[position + 1] - m->net->layer_first[position];
+    uint32_t members = (uint32_t)m->net->recipe->members;
+    place->sum_floats = (floats + LINE - 1) / LINE * LINE;
+    place->sums_by_choice = candidates < members;
+    place->sums_a_step = place->sums_by_choice ? candidates : members;
+    if (m->pieces == 1 && !m->shape->late_updates) {
+        *used = larger(*used, place->sum_floats);
+        return;
+    }
+    size_t sums = times((size_t)stage->open_steps, place->sums_a_step);
+    place->sums = add_part(used, times(sums, place->sum_floats));
+}
+
+static void open_stage(const struct maker *m, int k)
+{
+    struct np_flight_stage *stage = &m->layout->stage[k];
+    uint64_t window = (uint64_t)m->shape->window;
+    int asked = m->shape->in_flight ? m->shape->in_flight[k] : 0;
+    stage->slots = asked ? (uint64_t)asked : window * m->pieces;
+    stage->open_steps = (stage->slots + m->pieces - 2) / m->pieces + 1;
+    if (stage->open_steps > window)
+        stage->open_steps = window;
+    if (m->pieces == 1)
+        stage->open_steps = 1;
+}
+
+/* Floats of a stage's blocks, as its positions add up. */
+struct sums {
+    size_t slot, sums, work, apart, saved;
+};
+
+static void lay_position(const struct maker *m, struct sums *used, int position, int stage)
+{
+    struct np_flight_place *place = &m->layout->place[position];
+    struct needs needs = needs_of(m, position);
+    *place = (struct np_flight_place){
+        .stage = stage, .dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE, .batch = NP_NO_STORAGE};
+    place->y = add_part(&used->slot, needs.y);
+    used->work = larger(used->work, needs.work);
+    if (m->shape->forward_only) { /* what is saved is of no use after the call */
+        used->saved = larger(used->saved, needs.saved);
+        return;
+    }
+    place->batch = add_part(&used->slot, needs.batch);
+    place->saved = add_part(&used->slot, needs.saved);
+    place->dy = add_part(&used->slot, needs.dy);
+    place->delta = add_part(&used->slot, needs.delta);
+    place_sums(m, place, position, needs.sum, &used->sums);
+    used->apart = larger(used->apart, needs.apart);
+}
+
+static void lay_stage(const struct maker *m, int k)
+{
+    const struct np_flight_shape *shape = m->shape;
+    struct np_flight_stage *stage = &m->layout->stage[k];
+    struct sums used = {.slot = 0};
+    size_t work = 0;
+    open_stage(m, k);
+    for (int p = shape->stage_first[k]; p < shape->stage_first[k + 1]; p++)
+        lay_position(m, &used, p, k);
+    if (shape->forward_only) {
+        size_t saved = add_part(&used.slot, used.saved);
+        for (int p = shape->stage_first[k]; p < shape->stage_first[k + 1]; p++)
+            m->layout->place[p].saved = saved;
+    }
+    add_part(&work, used.work);
+    stage->apart = add_part(&work, used.apart);
+    stage->slot_floats = used.slot;
+    stage->block_bytes[NP_BLOCK_SLOTS] =
+        times(times((size_t)stage->slots, used.slot), sizeof(float));
+    stage->block_bytes[NP_BLOCK_SUMS] = times(used.sums, sizeof(float));
+    stage->block_bytes[NP_BLOCK_WORK] = times(work, sizeof(float));
+    stage->scratch_bytes = (np_ops_scratch_bytes(m->net) + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
+    stage->block_bytes[NP_BLOCK_SCRATCH] = times((size_t)shape->threads, stage->scratch_bytes);
+}
+
+enum np_status np_flight_layout_init(struct np_flight_layout *layout, const struct np_supernet *net,
+                                     const struct np_flight_shape *shape, struct np_error *err)
+{
+    struct maker m = {.net = net, .shape = shape, .layout = layout};
+    enum np_status status;
+    *layout = (struct np_flight_layout){NULL};
+    m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
+    m.pieces = (uint64_t)net->recipe->members * (uint64_t)shape->micro_batches;
+    NP_TRY(np_zalloc(&layout->place, (size_t)net->positions, sizeof *layout->place, err));
+    NP_TRY(np_zalloc(&layout->stage, (size_t)shape->stages, sizeof *layout->stage, err));
+    for (int k = 0; k < shape->stages; k++)
+        lay_stage(&m, k);
+out:
+    if (status != NP_OK)
+        np_flight_layout_clear(layout);
+    return status;
+}
+
+void np_flight_layout_clear(struct np_flight_layout *layout)
+{
+    free(layout->place);
+    free(layout->stage);
+    *layout = (struct np_flight_layout){NULL};
+}
+
+uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage)
+{
+    uint64_t bytes = 0;
+    for (int b = 0; b < NP_FLIGHT_BLOCKS; b++)
+        bytes += np_arena_bytes(layout->stage[stage].block_bytes[b]);
+    return bytes;
+}

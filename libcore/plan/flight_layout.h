@@ -1,0 +1,92 @@
+/* Where a stage keeps what its flights hold: one table, made once, that the engine takes memory by
+ * and the memory model counts by.
+ *
+ * Words     flight, retired, in flight: sched/sched.h. Flight q is in slot q % slots of a stage. A
+ *           value's own storage: the y of the position that makes it; a gradient's: that
+ *           position's dy.
+ *
+ * Layout    A stage takes four blocks (enum np_flight_block). A slot has, for each position of the
+ *           stage, room for the largest of its candidates: the value y, its gradient dy, what
+ *           operators save and leave for W (saved, delta), what they read of the batch. Gradient
+ *           sums lie apart, since a sum is open over flights: per position as many as can be open,
+ *           the steps that flights of the stage can belong to times the layers that a step can
+ *           activate; with one flight a step a sum is opened and closed by one W, and one buffer
+ *           serves all positions. Every part begins on a cache line.
+ *
+ * Storage   Why a part is free when written, and still there when read:
+ *           - Stage k writes to a slot from the flight's first F there on, which the scheduler
+ *             admits when the slot's last flight is retired at k: all its tasks at stages >= k have
+ *             ended. So only tasks at stages >= k may use what is in a slot of stage k.
+ *           - A value is read by its own and later stages, also through layers that pass it on.
+ *           - A value's gradient is gathered in its own storage, by readers at its own and later
+ *             stages. The first contribution may instead be borrowed, from the dy of a reader on
+ *             the same stage, where it is complete: never from a later stage's, which may have a
+ *             new flight in its slot before B and W here have read it. A further contribution
+ *             writes borrowed + contribution to the own storage. Nobody writes to a position's dy
+ *             after its B, which is when others begin to borrow it.
+ *           - A sum is open while flights of its step are at the stage, admitted and not retired:
+ *             those of in_flight consecutive numbers, which belong to consecutive steps.
+ *
+ * Units     floats, and bytes where the name says so. Sums that overflow stay at a value that no
+ *           machine has.
+ * Errors    NP_EMEM.
+ * Ownership np_flight_layout_clear releases; borrows the supernet.
+ */
+#ifndef NP_PLAN_FLIGHT_LAYOUT_H
+#define NP_PLAN_FLIGHT_LAYOUT_H
+
+#include "space/supernet.h"
+
+#define NP_NO_STORAGE SIZE_MAX
+
+/* What decides the layout. */
+struct np_flight_shape {
+    int stages;
+    const int *stage_first; /* [stages + 1] */
+    const int *in_flight;   /* [stages]; NULL or 0: all that the window lets begin */
+    int window, micro_batches;
+    int threads;       /* of each stage */
+    bool late_updates; /* sums of all positions stay open until the step's last task */
+    bool forward_only; /* an evaluation: nothing is kept for B and W, the batch lies elsewhere */
+};
+
+/* A position's parts: from the beginning of a slot, or of the stage's sums. */
+struct np_flight_place {
+    int stage;
+    size_t y, dy, saved, delta, batch; /* NP_NO_STORAGE: never needed */
+    size_t sums, sum_floats;           /* [open steps][layers of a step][sum_floats] */
+    size_t sums_a_step;
+    bool sums_by_choice; /* fewer candidates than members: a sum for each candidate */
+};
+
+enum np_flight_block {
+    NP_BLOCK_SLOTS,
+    NP_BLOCK_SUMS,
+    NP_BLOCK_WORK,    /* scratch of one operator call; then of a gradient, if `apart` says so */
+    NP_BLOCK_SCRATCH, /* of each member of the stage's team */
+    NP_FLIGHT_BLOCKS
+};
+
+struct np_flight_stage {
+    uint64_t slots;      /* flights in flight */
+    uint64_t open_steps; /* with open sums, in turn */
+    size_t slot_floats;
+    size_t scratch_bytes; /* of one member of the team */
+    size_t
+        apart; /* in the work block: a contribution to the gradient that dx is added to as well */
+    uint64_t block_bytes[NP_FLIGHT_BLOCKS]; /* 0: not needed */
+};
+
+struct np_flight_layout {
+    struct np_flight_place *place; /* [positions] */
+    struct np_flight_stage *stage; /* [stages] */
+};
+
+enum np_status np_flight_layout_init(struct np_flight_layout *layout, const struct np_supernet *net,
+                                     const struct np_flight_shape *shape, struct np_error *err);
+void np_flight_layout_clear(struct np_flight_layout *layout);
+
+/* What the stage's blocks count in its arena. */
+uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage);
+
+#endif
