@@ -11,8 +11,10 @@
  * - An update waits for all pieces, so a path that crosses into the next user of a layer counts
  *   the time of the other pieces too (worth 2.5 % on the published stream, 8 stages, 8
  *   micro-batches).
- * W of a layer that no known step waits for is filler: it has no path.
+ * W of a layer that no known step waits for is filler: it has no path. A single stage has nothing
+ * to fill: there W goes first, while what its B has read and written is still in the caches.
  */
+#include <float.h>
 #include <string.h>
 
 #include "sched/sched_state.h"
@@ -128,7 +130,7 @@ static float path_of(const struct np_sched *s, const struct np_ready_entry *entr
     case NP_TASK_B:
         return tail[s->unit[entry->place].first].b + pieces_behind;
     default:
-        return tail[entry->place].w;
+        return s->config.stages > 1 ? tail[entry->place].w : FLT_MAX;
     }
 }
 
