@@ -8,7 +8,7 @@
  *           A supernet with batch norm has one micro-batch.
  * Memory    exact (plan/stage_memory.h), with all layers there. Under a cap, for each number of
  *           micro-batches and window, the cut with as many flights in flight as fit; in the end
- *           fewer, as far as that costs no time.
+ *           fewer, as far as that costs next to no time.
  */
 #ifndef NP_PLAN_PARTITION_H
 #define NP_PLAN_PARTITION_H
