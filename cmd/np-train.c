@@ -31,11 +31,25 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
                                 struct np_error *err)
 {
     struct plan_options plan = o->plan;
-    if (o->plan_file)
-        return np_plan_read(&p->plan, o->plan_file, &p->space.net, err);
+    enum np_status status;
     if (o->schedule == NP_SESSION_SEQUENTIAL)
         plan.request.stages = plan.request.micro_batches = plan.request.window = 1;
-    return plan_make(&p->plan, &p->space.net, &plan, o->quiet, err);
+    if (o->plan_file)
+        NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
+    else
+        NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet, err));
+    if (plan.request.memory_bytes)
+        p->plan.device_bytes = plan.request.memory_bytes;
+    if (o->prefetch == PREFETCH_NEXT)
+        p->plan.lookahead = 1;
+    else if (o->lookahead)
+        p->plan.lookahead = o->lookahead;
+    else if (p->plan.device_bytes && p->plan.lookahead < NP_PLAN_AHEAD)
+        p->plan.lookahead = NP_PLAN_AHEAD;
+    if (o->stash && !p->plan.device_bytes)
+        status = np_fail(err, NP_EINPUT, "--stash needs --device-memory, or a plan that has it");
+out:
+    return status;
 }
 
 static enum np_status parts_init(struct parts *p, const struct train_options *o, int argc,
@@ -106,6 +120,11 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .eval_batches = o->eval_batches,
                                        .eval_threads = p->plan.stages * p->plan.threads,
                                        .delay_seed = o->delay_seed,
+                                       .policy = o->prefetch == PREFETCH_LRU ? NP_CONTEXT_LRU
+                                                 : o->prefetch == PREFETCH_DEMAND
+                                                     ? NP_CONTEXT_DEMAND
+                                                     : NP_CONTEXT_AHEAD,
+                                       .stash = o->stash,
                                        .spans = o->trace ? &p->spans : NULL,
                                        .provenance = p->provenance};
     enum np_status status = train_report_begin(&report, o, &p->space.recipe, err), ended;

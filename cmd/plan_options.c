@@ -17,7 +17,7 @@ static const struct argp_option options[] = {
     {"window", 'W', "N", 0, "steps in flight", 1},
     {"unit", OPTION_UNIT, "N", 0, "positions that one task covers", 1},
     {"threads", OPTION_THREADS, "N", 0, "threads of each stage", 1},
-    {"memory", OPTION_MEMORY, "SIZE", 0, "largest memory of a stage, such as 512MiB", 1},
+    {"device-memory", OPTION_MEMORY, "SIZE", 0, "memory of each stage, such as 512MiB", 1},
     {"profile-from", OPTION_PROFILE, "measure|model", 0,
      "take costs from this machine's clock or from FLOPs", 1},
     {"isa", OPTION_ISA, "NAME", 0, "instruction set: auto (the best here), scalar, avx2 or avx512",
@@ -58,7 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         request->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
         return 0;
     case OPTION_MEMORY:
-        request->memory_bytes = cli_bytes(state, "memory", arg);
+        request->memory_bytes = cli_bytes(state, "device-memory", arg);
         return 0;
     case OPTION_PROFILE:
         request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;

@@ -17,7 +17,10 @@ enum {
     OPT_EVAL_SUBNETS,
     OPT_EVAL_BATCHES,
     OPT_LEDGER,
-    OPT_DELAYS
+    OPT_DELAYS,
+    OPT_STASH,
+    OPT_PREFETCH,
+    OPT_LOOKAHEAD
 };
 
 static const struct argp_option option_table[] = {
@@ -34,6 +37,9 @@ static const struct argp_option option_table[] = {
     {"eval-batches", OPT_EVAL_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
     {"plan", 'p', "FILE", 0, "stage plan from np-partition; - is standard input", 0},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "csp, or sequential: the reference", 0},
+    {"stash", OPT_STASH, "FILE", 0, "where layers are that --device-memory has no room for", 0},
+    {"prefetch", OPT_PREFETCH, "HOW", 0, "ahead of their use (default), next, demand or lru", 0},
+    {"lookahead", OPT_LOOKAHEAD, "N", 0, "steps beyond the window that are read ahead", 0},
     {"inject-delays", OPT_DELAYS, "SEED", 0, "random pauses at every task and message (a test)", 0},
     {"quiet", 'q', 0, 0, "no progress, no notes", 0},
     {"verbose", 'v', 0, 0, "say what is being done", 0},
@@ -44,6 +50,7 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
 {
     static const char *const schedules[] = {"csp", "sequential"}, *const ledgers[] = {"steps",
                                                                                       "layers"};
+    static const char *const prefetches[] = {"ahead", "next", "demand", "lru"};
     switch (key) {
     case 'p':
         o->plan_file = arg;
@@ -70,6 +77,12 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
     case OPT_TRACE:
         o->trace = arg;
         return 0;
+    case OPT_STASH:
+        o->stash = arg;
+        return 0;
+    case OPT_PREFETCH:
+        o->prefetch = (enum train_prefetch)cli_word(state, "prefetch", arg, prefetches, 4);
+        return 0;
     case OPT_LEDGER:
         o->ledger_layers = cli_word(state, "ledger", arg, ledgers, 2) == 1;
         return 0;
@@ -92,6 +105,9 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
         return 0;
     case OPT_EVAL_BATCHES:
         o->eval_batches = (uint64_t)cli_int(state, "eval-batches", arg, 1, 1000000);
+        return 0;
+    case OPT_LOOKAHEAD:
+        o->lookahead = (int)cli_int(state, "lookahead", arg, 1, 4096);
         return 0;
     case OPT_DELAYS:
         o->delay_seed = (uint64_t)cli_int(state, "inject-delays", arg, 1, INT64_MAX);
@@ -116,6 +132,8 @@ static void check(const struct train_options *o, struct argp_state *state)
     if (o->schedule == NP_SESSION_SEQUENTIAL &&
         (r->stages > 1 || r->micro_batches > 1 || r->window > 1 || r->unit > 1))
         argp_error(state, "--schedule sequential has one stage, micro-batch and step at a time");
+    if (o->schedule == NP_SESSION_SEQUENTIAL && r->memory_bytes)
+        argp_error(state, "--schedule sequential keeps everything on the device");
     if (o->schedule == NP_SESSION_SEQUENTIAL && o->trace)
         argp_error(state, "--schedule sequential has no timeline for --trace");
 }

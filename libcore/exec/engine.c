@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "plan/stage_memory.h"
 
 static enum np_status slots_new(struct np_engine *e, struct np_error *err)
 {
@@ -36,7 +38,7 @@ static enum np_status stage_init(struct np_engine *e, int k, struct np_error *er
     stage->engine = e;
     stage->index = k;
     pthread_cond_init(&stage->wake, NULL);
-    NP_TRY(np_arena_new(&stage->arena, 0, err));
+    NP_TRY(np_arena_new(&stage->arena, e->config.plan->device_bytes, err));
     NP_TRY(np_flights_take(&e->flights[k], stage->arena, layout, err));
     NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads, e->flights[k].block[NP_BLOCK_SCRATCH],
                        layout->scratch_bytes, err));
@@ -55,6 +57,51 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
     for (int k = 0; k < plan->stages; k++)
         NP_TRY(stage_init(e, k, err));
 out:
+    return status;
+}
+
+/* With a budget: what it leaves for candidates on each stage. */
+static enum np_status find_room(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    struct np_stage_memory *memory = NULL;
+    uint64_t least;
+    enum np_status status;
+    NP_TRY(np_memory_least(&least, plan, e->config.net, err));
+    if (least > plan->device_bytes)
+        return np_fail(err, NP_EINPUT,
+                       "a device memory of %llu bytes is too little for this plan: it needs %llu "
+                       "(%s)",
+                       (unsigned long long)plan->device_bytes, (unsigned long long)least,
+                       np_text_size(least).s);
+    NP_TRY(np_zalloc(&e->room, (size_t)plan->stages, sizeof *e->room, err));
+    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
+    NP_TRY(np_memory_stages(memory, plan, e->config.net, err));
+    for (int k = 0; k < plan->stages; k++)
+        e->room[k] = plan->device_bytes - memory[k].flights - memory[k].shared;
+out:
+    free(memory);
+    return status;
+}
+
+static enum np_status residence_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    struct np_residence_config config = {.plan = plan,
+                                         .state = e->state,
+                                         .room = e->room,
+                                         .policy = e->config.policy,
+                                         .stash = e->config.stash,
+                                         .delay_seed = e->config.delay_seed};
+    struct np_arena **arenas = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&arenas, (size_t)plan->stages, sizeof(struct np_arena *), err));
+    for (int k = 0; k < plan->stages; k++)
+        arenas[k] = e->stages[k].arena;
+    config.arenas = arenas;
+    status = np_residence_new(&e->residence, &config, err);
+out:
+    free(arenas);
     return status;
 }
 
@@ -77,7 +124,11 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     NP_TRY(np_plan_sched_config(&sched, plan, config->net, err));
     NP_TRY(np_sched_new(&e->sched, &sched, err));
     NP_TRY(slots_new(e, err));
+    if (plan->device_bytes)
+        NP_TRY(find_room(e, err));
     NP_TRY(stages_new(e, err));
+    if (plan->device_bytes)
+        NP_TRY(residence_new(e, err));
     *out = e;
     e = NULL;
 out:
@@ -90,6 +141,7 @@ void np_engine_free(struct np_engine *e)
 {
     if (!e)
         return;
+    np_residence_free(e->residence);
     for (int k = 0; e->stages && k < e->config.plan->stages; k++) {
         if (!e->stages[k].engine)
             break;
@@ -108,6 +160,7 @@ void np_engine_free(struct np_engine *e)
     free(e->blocks);
     free(e->losses);
     free(e->flights);
+    free(e->room);
     np_flight_layout_clear(&e->layout);
     np_sched_free(e->sched);
     pthread_cond_destroy(&e->feed);
@@ -137,6 +190,15 @@ static bool has_room(const struct np_engine *e)
            np_sched_known(e->sched) - np_sched_completed(e->sched) < e->slot_count;
 }
 
+/* True if nothing may be known of the steps after the next one for a while. */
+static bool is_hungry(const struct np_engine *e, uint64_t end)
+{
+    uint64_t known = np_sched_known(e->sched);
+    return e->base + known + 1 >= end ||
+           known - np_sched_completed(e->sched) < (uint64_t)e->config.plan->window ||
+           e->config.plan->lookahead < e->config.plan->window;
+}
+
 static void push_step(struct np_engine *e)
 {
     struct np_slot *slot = np_engine_slot(e, np_sched_known(e->sched));
@@ -153,7 +215,7 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
 {
     const struct np_train_hooks *hooks = &e->config.hooks;
     enum np_status status = NP_OK;
-    bool more = true;
+    bool more = true, hungry;
     pthread_mutex_lock(&e->lock);
     while (e->base + np_sched_known(e->sched) < end) {
         struct np_slot *slot;
@@ -168,8 +230,11 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
             break;
         }
         slot = np_engine_slot(e, np_sched_known(e->sched));
+        hungry = is_hungry(e, end);
         pthread_mutex_unlock(&e->lock);
         status = np_step_read(e->config.net, stream, slot->choices, e->blocks, &more, err);
+        if (status == NP_OK && more && e->residence)
+            status = np_residence_push(e->residence, slot->choices, hungry, err);
         pthread_mutex_lock(&e->lock);
         if (status != NP_OK || !more)
             break;
@@ -230,6 +295,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
         e->base = first;
     e->begun = true;
     e->since_s = now_s();
+    if (e->residence)
+        np_residence_begin(e->residence);
     status = start_stages(e, &started, err);
     if (status == NP_OK) {
         status = feed(e, stream, end, err);
@@ -238,6 +305,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
         pthread_mutex_unlock(&e->lock);
     }
     end_stages(e, started);
+    if (e->residence)
+        e->status = np_residence_end(e->residence, e->status, &e->err);
     e->stage_s += (now_s() - e->since_s) * e->config.plan->stages;
     e->since_s = 0;
     *next = e->base + e->reported;
@@ -246,12 +315,23 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
 
 struct np_train_times np_engine_times(const struct np_engine *e)
 {
-    struct np_train_times times = {0, e->stage_s};
+    struct np_train_times times = {.stage_s = e->stage_s};
     if (e->since_s > 0)
         times.stage_s += (now_s() - e->since_s) * e->config.plan->stages;
-    for (int k = 0; k < e->config.plan->stages; k++)
+    for (int k = 0; k < e->config.plan->stages; k++) {
+        struct np_residence_sums sums;
         times.busy_s += e->stages[k].busy_s;
+        if (np_engine_residence(e, k, &sums))
+            times.stall_s += sums.stall_s;
+    }
     return times;
+}
+
+bool np_engine_residence(const struct np_engine *e, int stage, struct np_residence_sums *sums)
+{
+    if (e->residence)
+        *sums = np_residence_sums(e->residence, stage);
+    return e->residence != NULL;
 }
 
 struct np_arena_sums np_engine_memory(const struct np_engine *e, int stage)

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "exec/residence.h"
 #include "exec/step.h"
 #include "exec/sweep.h"
 
@@ -40,9 +41,11 @@ struct np_engine {
     struct np_state *state;
     struct np_sched *sched;
     struct np_flight_layout layout;
-    struct np_flights *flights; /* [stages] */
-    size_t samples;             /* of a micro-batch */
-    uint64_t base;              /* the scheduler's step 0 */
+    struct np_flights *flights;     /* [stages] */
+    uint64_t *room;                 /* [stages]: bytes for candidates; NULL: no budget */
+    struct np_residence *residence; /* NULL: no budget, everything stays on the device */
+    size_t samples;                 /* of a micro-batch */
+    uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
     size_t slot_count;
     struct np_slot *slots;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/residence.h"
 #include "exec/solo.h"
 #include "exec/step.h"
 
@@ -80,6 +81,23 @@ static void eval_clear(struct eval *e)
     free(e->hits);
 }
 
+/* The pass over a position, with its layer on the device. */
+static enum np_status forward(struct eval *e, int position, bool *finite, struct np_error *err)
+{
+    struct np_residence *residence = e->sweep.state->residence;
+    uint32_t layer = np_step_layer(e->net, e->choices, position);
+    enum np_status status;
+    int stage;
+    if (!residence)
+        return np_sweep_forward(&e->sweep, position, finite, err);
+    stage = np_residence_stage(residence, position);
+    NP_TRY(np_residence_enter(residence, stage, layer, NP_NO_STEP, NP_PASS_FORWARD, err));
+    status = np_sweep_forward(&e->sweep, position, finite, err);
+    np_residence_leave(residence, stage, layer, false);
+out:
+    return status;
+}
+
 /* The subnet on batch `index` of `total`; what it gives is in grain_loss and hits. */
 static enum np_status run_batch(struct eval *e, const struct np_data *data, uint64_t index,
                                 uint64_t total, struct np_error *err)
@@ -91,7 +109,7 @@ static enum np_status run_batch(struct eval *e, const struct np_data *data, uint
         return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
     np_data_eval_batch(data, &e->batch, index, e->sweep.samples, total * e->sweep.samples);
     for (int p = 0; p < e->net->positions; p++)
-        NP_TRY(np_sweep_forward(&e->sweep, p, &finite, err));
+        NP_TRY(forward(e, p, &finite, err));
 out:
     return status;
 }
@@ -144,19 +162,33 @@ out:
     return status;
 }
 
+static enum np_status evaluate_all(struct np_score *scores, struct eval *e,
+                                   const struct np_data *data, const uint16_t *choices,
+                                   size_t count, uint64_t batches, struct np_error *err)
+{
+    size_t blocks = (size_t)e->net->positions - 2;
+    enum np_status status = NP_OK;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(e->choices + 1, choices + i * blocks, blocks * sizeof *choices);
+        NP_TRY(evaluate_subnet(&scores[i], e, data, batches, err));
+    }
+out:
+    return status;
+}
+
 enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
                            struct np_state *state, const struct np_data *data, int threads,
                            const uint16_t *choices, size_t count, uint64_t batches,
                            struct np_error *err)
 {
     struct eval e;
-    size_t blocks = (size_t)config->net->positions - 2;
     enum np_status status;
     NP_TRY(eval_init(&e, config, state, threads, err));
-    for (size_t i = 0; i < count; i++) {
-        memcpy(e.choices + 1, choices + i * blocks, blocks * sizeof *choices);
-        NP_TRY(evaluate_subnet(&scores[i], &e, data, batches, err));
-    }
+    if (state->residence)
+        np_residence_begin(state->residence);
+    status = evaluate_all(scores, &e, data, choices, count, batches, err);
+    if (state->residence)
+        status = np_residence_end(state->residence, status, err);
 out:
     eval_clear(&e);
     return status;

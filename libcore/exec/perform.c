@@ -78,6 +78,32 @@ out:
     return status;
 }
 
+static enum np_status pass(const struct job *job, int position, bool *finite, struct np_error *err)
+{
+    if (job->task->kind == NP_TASK_F)
+        return np_sweep_forward(&job->sweep, position, finite, err);
+    if (job->task->kind == NP_TASK_B)
+        return np_sweep_backward(&job->sweep, position, finite, err);
+    return weight(job, position, err);
+}
+
+/* The pass over a position, with its layer on the device. */
+static enum np_status visit(const struct job *job, int position, bool *finite, struct np_error *err)
+{
+    struct np_residence *residence = job->engine->residence;
+    const struct np_task *task = job->task;
+    uint32_t layer = np_step_layer(job->engine->config.net, job->sweep.choices, position);
+    enum np_context_pass which = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
+    enum np_status status;
+    if (!residence)
+        return pass(job, position, finite, err);
+    NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which, err));
+    status = pass(job, position, finite, err);
+    np_residence_leave(residence, task->stage, layer, job->outcome->updated);
+out:
+    return status;
+}
+
 enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *task,
                                  struct np_task_outcome *outcome, struct np_error *err)
 {
@@ -91,12 +117,7 @@ enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *t
     for (int i = 0; i < task->count; i++) {
         int position = task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
         bool finite = true;
-        if (task->kind == NP_TASK_F)
-            NP_TRY(np_sweep_forward(&job.sweep, position, &finite, err));
-        else if (task->kind == NP_TASK_B)
-            NP_TRY(np_sweep_backward(&job.sweep, position, &finite, err));
-        else
-            NP_TRY(weight(&job, position, err));
+        NP_TRY(visit(&job, position, &finite, err));
         if (!finite)
             note_fault(&job, position, false, task->kind == NP_TASK_F ? "output" : "gradient");
     }

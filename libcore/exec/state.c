@@ -46,6 +46,50 @@ int np_state_old_count(const struct np_state *state, uint32_t layer)
     return shared && !net->recipe->shared_frozen ? net->recipe->delay - 1 : 0;
 }
 
+uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer)
+{
+    size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
+    return (1 + (uint64_t)state->net->moments) * stride * sizeof(float);
+}
+
+bool np_state_may_leave(const struct np_state *state, uint32_t layer)
+{
+    return layer > 0 && layer < state->net->layers - 1 &&
+           np_supernet_kind(state->net, layer)->floats > 0;
+}
+
+static bool is_stashed(const struct np_state *state, uint32_t layer)
+{
+    return state->stash && np_state_may_leave(state, layer);
+}
+
+enum np_status np_state_slab(const struct np_state *state, uint32_t layer, float *scratch,
+                             const float **slab, struct np_error *err)
+{
+    *slab = state->layers[layer].slab;
+    if (*slab || !is_stashed(state, layer))
+        return NP_OK;
+    *slab = scratch;
+    return np_stash_get(state->stash, layer, scratch, err);
+}
+
+enum np_status np_state_restore(struct np_state *state, uint32_t layer, const float *slab,
+                                uint64_t updates, struct np_error *err)
+{
+    struct np_layer_state *l = &state->layers[layer];
+    enum np_status status;
+    if (is_stashed(state, layer)) {
+        NP_TRY(np_stash_put(state->stash, layer, slab, err));
+    } else {
+        NP_TRY(np_state_take(state, layer, err));
+        memcpy(l->slab, slab, np_state_slab_bytes(state, layer));
+        l->made = true;
+    }
+    l->updates = updates;
+out:
+    return status;
+}
+
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err)
 {
     struct np_layer_state *l = &state->layers[layer];
@@ -71,7 +115,7 @@ enum np_status np_state_ready(struct np_state *state, const struct np_kernels *k
     struct np_layer_state *l = &state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(state->net, layer);
     size_t stride = np_state_stride(kind);
-    if (l->slab || !kind->floats)
+    if (l->made || !kind->floats)
         return NP_OK;
     np_team_wait(team); /* nobody takes the memory before everybody has seen that there is none */
     if (team->rank == 0)
@@ -84,6 +128,8 @@ enum np_status np_state_ready(struct np_state *state, const struct np_kernels *k
     if (state->net->moments)
         kernels->zero(team, l->slab + stride, (size_t)state->net->moments * stride);
     np_team_wait(team);
+    if (team->rank == 0)
+        l->made = true;
     return NP_OK;
 }
 

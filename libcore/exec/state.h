@@ -2,7 +2,8 @@
  *
  * A layer that no step has used yet has no memory: its version 0 is a pure function of its address
  * and is made at its first use. A shared layer read with delay D keeps the D - 1 versions before
- * the latest as well.
+ * the latest as well. Candidates may be kept in a stash (exec/residence.h moves them): then slab is
+ * NULL while a layer is not on the device, and its memory is not the state's.
  *
  * Shapes    slab: [w | m | v], each of kind->floats rounded up to a cache line (np_state_stride);
  *           m and v as the optimizer has them.
@@ -13,18 +14,23 @@
 #ifndef NP_EXEC_STATE_H
 #define NP_EXEC_STATE_H
 
+#include "io/stash.h"
 #include "ops/weights.h"
 #include "space/supernet.h"
 
 struct np_layer_state {
-    float *slab;      /* NULL: never used */
+    float *slab;      /* NULL: never used, or not on the device */
+    bool made;        /* slab holds values */
     uint64_t updates; /* = the version that slab's weights are */
     float *old;       /* [D - 1][stride], version v in slot v % (D - 1); NULL when D is 1 */
 };
 
+struct np_residence;
 struct np_state {
     const struct np_supernet *net;
     struct np_layer_state *layers;
+    struct np_stash *stash;         /* of candidates, by layer number; NULL: they stay; borrowed */
+    struct np_residence *residence; /* moves them; NULL if there is none; borrowed */
 };
 
 enum np_status np_state_new(struct np_state **out, const struct np_supernet *net,
@@ -36,7 +42,19 @@ size_t np_state_stride(const struct np_kind *kind);
 /* Old versions a layer keeps: D - 1 at positions with a delay, else 0. */
 int np_state_old_count(const struct np_state *state, uint32_t layer);
 
-/* Takes the layer's memory without filling it in (for a checkpoint being read). */
+/* Bytes of a slab, w and moments. */
+uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer);
+/* A candidate with weights: where there is a stash, that is its home. */
+bool np_state_may_leave(const struct np_state *state, uint32_t layer);
+
+/* The values of a layer that was updated, wherever they are: *slab is the layer's own, or the
+ * scratch, filled. The scratch is what a stash asks of a buffer (io/stash.h). */
+enum np_status np_state_slab(const struct np_state *state, uint32_t layer, float *scratch,
+                             const float **slab, struct np_error *err);
+/* The layer's values after `updates` updates, from a checkpoint. Old versions' memory is taken. */
+enum np_status np_state_restore(struct np_state *state, uint32_t layer, const float *slab,
+                                uint64_t updates, struct np_error *err);
+/* Takes the layer's memory without filling it in. */
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);
 /* Makes sure that the layer has weights: called by all members of a team, returns after a wait if
  * it made them. NP_EMEM on every member alike. */

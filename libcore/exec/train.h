@@ -15,6 +15,7 @@
 #include "data/data.h"
 #include "exec/state.h"
 #include "plan/plan.h"
+#include "sched/context.h"
 #include "sched/timeline.h"
 #include "space/sampler.h"
 
@@ -55,13 +56,18 @@ struct np_train_config {
     const struct np_kernels *kernels;
     const struct np_plan *plan; /* the engine's; the reference uses its threads alone */
     struct np_train_hooks hooks;
+    /* Where the plan gives a stage so much memory and no more: what moves its layers, and where
+     * to: a file, or NULL: memory. */
+    enum np_context_policy policy;
+    const char *stash;
     uint64_t delay_seed;       /* not 0: seeded random delays at every task and delivery (tests) */
     struct np_span_log *spans; /* NULL, or where the engine records every task */
 };
 
-/* The busy and total time of all stages, for the bubble. May be asked for inside a hook. */
+/* The busy and total time of all stages, for the bubble; of the busy time, what was spent waiting
+ * for layers. May be asked for inside a hook. */
 struct np_train_times {
-    double busy_s, stage_s;
+    double busy_s, stage_s, stall_s;
 };
 
 /* The sequential reference: the simplest program that could do it. */
@@ -77,6 +83,9 @@ void np_engine_free(struct np_engine *engine);
 enum np_status np_engine_train(struct np_engine *engine, struct np_stream *stream, uint64_t first,
                                uint64_t end, uint64_t *next, struct np_error *err);
 struct np_train_times np_engine_times(const struct np_engine *engine);
+/* What a stage's context manager did; false where the plan gives no budget. */
+struct np_residence_sums;
+bool np_engine_residence(const struct np_engine *engine, int stage, struct np_residence_sums *sums);
 /* The memory of a stage. */
 struct np_arena_sums np_engine_memory(const struct np_engine *engine, int stage);
 

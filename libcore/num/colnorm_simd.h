@@ -108,8 +108,8 @@ NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const 
         du[i] = dy[i] * np_act_grad(act, fmaf((x[i] - mean[i]) * rstd[i], gamma[i], beta[i]));
 }
 
-/* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many operations,
- * so some rows' is made first. */
+/* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many
+ * operations, so some rows' is made first. */
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
                             struct np_share rows, size_t s, size_t c, size_t n)
 {

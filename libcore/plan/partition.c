@@ -104,7 +104,7 @@ out:
     return status;
 }
 
-static enum np_status weigh_memory(struct weights *w, const struct np_plan *plan,
+static enum np_status weigh_memory(struct weights *w, const struct np_plan *plan, int resident,
                                    const struct np_supernet *net, struct np_error *err)
 {
     enum np_status status = NP_OK;
@@ -116,7 +116,7 @@ static enum np_status weigh_memory(struct weights *w, const struct np_plan *plan
             memcpy(row, row - positions, positions * sizeof *row);
             continue;
         }
-        NP_TRY(np_memory_positions(row, &beside, plan, plan->in_flight[k], net, err));
+        NP_TRY(np_memory_positions(row, &beside, plan, plan->in_flight[k], resident, net, err));
         w->beside = beside > w->beside ? beside : w->beside;
     }
 out:
@@ -149,24 +149,16 @@ static int bound_of(const struct np_plan *plan, const struct np_supernet *net)
     return unbounded(plan, net);
 }
 
-static uint64_t largest_stage(const struct np_plan *plan)
-{
-    uint64_t largest = 0;
-    for (int k = 0; k < plan->stages; k++)
-        largest = plan->stage_bytes[k] > largest ? plan->stage_bytes[k] : largest;
-    return largest;
-}
-
-/* Cuts for time within the cap, with `most` flights. */
+/* Cuts for time within the cap, with `most` flights and room for `resident` candidates a block. */
 static enum np_status cut_within(struct search *s, struct np_plan *plan, struct weights *w,
-                                 int most, bool *fits, struct np_error *err)
+                                 int most, int resident, bool *fits, struct np_error *err)
 {
     enum np_status status;
     uint64_t cap = s->request->memory_bytes;
     struct np_cut cut = {.positions = s->net->positions, .stages = s->stages, .load = w->load};
     bound_flights(plan, s->net, most);
     if (cap > 0) {
-        NP_TRY(weigh_memory(w, plan, s->net, err));
+        NP_TRY(weigh_memory(w, plan, resident, s->net, err));
         cut.bytes = w->bytes;
         cut.cap_bytes = cap > w->beside ? cap - w->beside : 0;
     }
@@ -179,43 +171,60 @@ out:
 static enum np_status cut_smallest(struct search *s, struct np_plan *plan, struct weights *w,
                                    bool *fits, struct np_error *err)
 {
+    uint64_t least;
     enum np_status status;
     struct np_cut cut = {.positions = s->net->positions, .stages = s->stages, .load = w->load};
     bound_flights(plan, s->net, 1);
-    NP_TRY(weigh_memory(w, plan, s->net, err));
+    NP_TRY(weigh_memory(w, plan, 0, s->net, err));
     for (int p = 0; p < cut.positions; p++)
         w->load[p] = (double)w->bytes[p];
     NP_TRY(np_cut_find(plan->stage_first, fits, &cut, err));
     NP_TRY(np_memory_fill(plan, s->net, err));
-    uint64_t largest = largest_stage(plan);
-    if (s->least_bytes == 0 || largest < s->least_bytes)
-        s->least_bytes = largest;
-    *fits = largest <= s->request->memory_bytes;
+    NP_TRY(np_memory_least(&least, plan, s->net, err));
+    if (s->least_bytes == 0 || least < s->least_bytes)
+        s->least_bytes = least;
+    *fits = least <= s->request->memory_bytes;
 out:
     return status;
 }
 
-/* Cuts for the plan's costs, micro-batches and window, with as many flights as the cap allows;
- * *fits false when it allows no cut. */
-static enum np_status cut_plan(struct search *s, struct np_plan *plan, bool *fits,
-                               struct np_error *err)
+/* The same with as many flights as the cap allows; *fits false when it allows none. */
+static enum np_status cut_flights(struct search *s, struct np_plan *plan, struct weights *w,
+                                  int resident, bool *fits, struct np_error *err)
 {
-    enum np_status status;
     int low = 0, high = unbounded(plan, s->net); /* low fits, or is 0; above high nothing does */
-    struct weights w;
-    NP_TRY(weights_init(&w, plan, s->net, err));
-    NP_TRY(cut_within(s, plan, &w, high, fits, err));
-    if (*fits)
-        goto out;
+    enum np_status status = cut_within(s, plan, w, high, resident, fits, err);
+    if (status != NP_OK || *fits)
+        return status;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        NP_TRY(cut_within(s, plan, &w, middle, fits, err));
+        NP_TRY(cut_within(s, plan, w, middle, resident, fits, err));
         *(*fits ? &low : &high) = middle;
     }
     if (low > 0)
-        NP_TRY(cut_within(s, plan, &w, low, fits, err));
-    else
+        NP_TRY(cut_within(s, plan, w, low, resident, fits, err));
+    *fits = low > 0;
+out:
+    return status;
+}
+
+/* Cuts for the plan's costs, micro-batches and window within the cap: with all candidates on the
+ * device, or those of two steps, or of one, or as it may be. *fits false when nothing does. */
+static enum np_status cut_plan(struct search *s, struct np_plan *plan, bool *fits,
+                               struct np_error *err)
+{
+    int members = s->net->recipe->members;
+    const int resident[] = {NP_MAX_CHOICES, 2 * members, members, 0};
+    enum np_status status;
+    struct weights w;
+    NP_TRY(weights_init(&w, plan, s->net, err));
+    *fits = false;
+    for (int i = 0; i < 4 && !*fits; i++)
+        NP_TRY(cut_flights(s, plan, &w, resident[i], fits, err));
+    if (!*fits)
         NP_TRY(cut_smallest(s, plan, &w, fits, err));
+    if (*fits)
+        NP_TRY(np_memory_fill(plan, s->net, err));
 out:
     weights_clear(&w);
     return status;
@@ -312,7 +321,8 @@ static enum np_status search_micro(struct search *s, struct np_plan *best, int m
     plan.micro_batches = micro_batches;
     plan.threads = s->threads;
     plan.unit = request->unit ? request->unit : 1;
-    plan.lookahead = LOOKAHEAD;
+    plan.device_bytes = request->memory_bytes;
+    plan.lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
     plan.measured = !request->model;
     NP_TRY(np_profile_plan(&plan, s->net, request, err));
     NP_TRY(search_window(s, best, &plan, err));
@@ -350,9 +360,10 @@ static enum np_status resolve(struct search *s, struct np_error *err)
 static enum np_status refuse(const struct search *s, struct np_error *err)
 {
     return np_fail(
-        err, NP_ENO, "nothing fits: the largest of %d stage%s needs at least %s, more than %s",
-        s->stages, s->stages == 1 ? "" : "s", np_text_size(s->least_bytes + (1 << 20) - 1).s,
-        np_text_size(s->request->memory_bytes).s);
+        err, NP_ENO,
+        "nothing fits: the largest of %d stage%s needs at least %llu bytes (%s), more than %s",
+        s->stages, s->stages == 1 ? "" : "s", (unsigned long long)s->least_bytes,
+        np_text_size(s->least_bytes).s, np_text_size(s->request->memory_bytes).s);
 }
 
 /* What was asked for; else up to where a pipeline of so many stages is full. */

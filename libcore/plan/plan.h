@@ -19,16 +19,19 @@
 #define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
 #define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
 
+#define NP_PLAN_AHEAD 96 /* steps worth knowing beyond the window where layers come and go */
+
 struct np_plan {
     int stages;
-    int *stage_first;  /* [stages + 1] positions: stage k is home to stage_first[k] .. */
-    int unit;          /* positions an F or B task covers */
-    int micro_batches; /* divides batch / grain */
-    int window;        /* steps in flight */
-    int *in_flight;    /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */
-    int lookahead;     /* further steps known to the scheduler */
-    int threads;       /* of each stage's team */
-    bool measured;     /* profile: measured on a machine, or modelled from FLOPs */
+    int *stage_first;      /* [stages + 1] positions: stage k is home to stage_first[k] .. */
+    int unit;              /* positions an F or B task covers */
+    int micro_batches;     /* divides batch / grain */
+    int window;            /* steps in flight */
+    int *in_flight;        /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */
+    int lookahead;         /* further steps known to the scheduler */
+    int threads;           /* of each stage's team */
+    uint64_t device_bytes; /* a stage's memory: candidates live in the stash; 0: they stay */
+    bool measured;         /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
     double step_ns, bubble;          /* predicted */
     uint64_t *stage_bytes;           /* [stages] memory, all layers there */

@@ -90,6 +90,8 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
     NP_TRY(np_buf_printf(
         out, err, "micro_batches: %d\nwindow: %d\nlookahead: %d\nunit: %d\nthreads: %d\n",
         plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
+    if (plan->device_bytes)
+        NP_TRY(np_buf_printf(out, err, "device_memory: %" PRIu64 "\n", plan->device_bytes));
     NP_TRY(write_stages(plan, net, out, err));
     NP_TRY(np_buf_printf(out, err, "predicted: {step_ms: %.6g, bubble: %.4f}\n",
                          plan->step_ns / 1e6, plan->bubble));
@@ -279,6 +281,8 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_int(map, "lookahead", &plan->lookahead, WINDOW_MAX, err));
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_find(map, "device_memory"), &plan->device_bytes, 0, INT64_MAX,
+                            err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
         status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
 out:

@@ -26,6 +26,14 @@ uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer)
     return np_arena_bytes((1 + (uint64_t)net->moments) * slab) + np_arena_bytes(old * slab);
 }
 
+static uint64_t largest_layer(const struct np_supernet *net, int position)
+{
+    uint64_t bytes = 0;
+    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++)
+        bytes = larger(bytes, np_memory_layer(net, l));
+    return bytes;
+}
+
 static uint64_t position_layers(const struct np_supernet *net, int position)
 {
     uint64_t bytes = 0;
@@ -44,8 +52,11 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
         return status;
     for (int k = 0; k < plan->stages; k++) {
         memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k)};
-        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++) {
             *(is_shared(net, p) ? &memory[k].shared : &memory[k].layers) += position_layers(net, p);
+            if (!is_shared(net, p))
+                memory[k].largest = larger(memory[k].largest, largest_layer(net, p));
+        }
     }
     np_flight_layout_clear(&layout);
     return NP_OK;
@@ -65,14 +76,36 @@ out:
     return status;
 }
 
+enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
+                               const struct np_supernet *net, struct np_error *err)
+{
+    struct np_stage_memory *memory = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
+    NP_TRY(np_memory_stages(memory, plan, net, err));
+    *least = 0;
+    for (int k = 0; k < plan->stages; k++)
+        *least = larger(*least, memory[k].flights + memory[k].shared + memory[k].largest);
+out:
+    free(memory);
+    return status;
+}
+
+static uint64_t resident_layers(const struct np_supernet *net, int position, int resident)
+{
+    uint64_t some = (uint64_t)resident * largest_layer(net, position);
+    uint64_t all = position_layers(net, position);
+    return is_shared(net, position) || all < some ? all : some;
+}
+
 /* Every position as a stage of its own. */
 enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const struct np_plan *plan,
-                                   int in_flight, const struct np_supernet *net,
+                                   int in_flight, int resident, const struct np_supernet *net,
                                    struct np_error *err)
 {
     struct np_flight_shape shape = np_plan_flight_shape(plan);
     struct np_flight_layout layout = {NULL};
-    uint64_t work = 0, apart = 0, sum = 0;
+    uint64_t work = 0, apart = 0, sum = 0, layer = 0;
     bool one_sum = net->recipe->members * plan->micro_batches == 1;
     int *ints = NULL, *first;
     enum np_status status;
@@ -92,14 +125,17 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
         const uint64_t *block = stage->block_bytes;
         uint64_t before =
             stage->apart == NP_NO_STORAGE ? block[NP_BLOCK_WORK] : stage->apart * sizeof(float);
-        bytes[p] =
-            position_layers(net, p) + block[NP_BLOCK_SLOTS] + (one_sum ? 0 : block[NP_BLOCK_SUMS]);
+        bytes[p] = resident_layers(net, p, resident) + block[NP_BLOCK_SLOTS] +
+                   (one_sum ? 0 : block[NP_BLOCK_SUMS]);
+        if (!is_shared(net, p))
+            layer = larger(layer, largest_layer(net, p));
         if (one_sum)
             sum = larger(sum, block[NP_BLOCK_SUMS]);
         work = larger(work, before);
         apart = larger(apart, block[NP_BLOCK_WORK] - before);
     }
-    *beside = sum + work + apart + layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] +
+    *beside = (resident ? 0 : layer) + sum + work + apart +
+              layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] +
               (uint64_t)NP_FLIGHT_BLOCKS * NP_ARENA_PAGE;
 out:
     np_flight_layout_clear(&layout);

@@ -15,6 +15,7 @@ struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
     uint64_t shared;  /* stem and head: always there */
     uint64_t layers;  /* all candidates of its positions: may be elsewhere while not in use */
+    uint64_t largest; /* of these, the largest: the least that must fit beside the rest */
 };
 
 /* What a layer takes; 0: it has no weights. */
@@ -27,10 +28,15 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
 enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *net,
                               struct np_error *err);
 
-/* bytes[positions]: what each position adds to a stage with so many flights in flight. What does
- * not add up (scratch, which takes the largest, and whole pages) is at most `beside`. */
+/* The least memory of a stage with which the plan can be run. */
+enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
+                               const struct np_supernet *net, struct np_error *err);
+
+/* bytes[positions]: what each position adds to a stage with so many flights in flight and room for
+ * `resident` of its candidates, as large as the largest. What does not add up (scratch, which takes
+ * the largest, the largest candidate if none is resident, whole pages) is at most `beside`. */
 enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const struct np_plan *plan,
-                                   int in_flight, const struct np_supernet *net,
+                                   int in_flight, int resident, const struct np_supernet *net,
                                    struct np_error *err);
 
 #endif

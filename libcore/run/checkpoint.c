@@ -21,6 +21,8 @@ struct np_checkpoints {
     struct np_store store;
     struct stored *stored; /* [layers]; updates 0: nothing */
     float *bytes;          /* one layer's canonical bytes */
+    void *block;           /* holds: */
+    float *slab;           /* one layer's slab, as a stash wants it */
 };
 
 static size_t largest_layer(const struct np_supernet *net)
@@ -30,6 +32,21 @@ static size_t largest_layer(const struct np_supernet *net)
         if (net->kinds[k].floats > floats)
             floats = net->kinds[k].floats;
     return floats;
+}
+
+static enum np_status slab_new(struct np_checkpoints *c, struct np_error *err)
+{
+    uint64_t largest = 0;
+    enum np_status status;
+    for (uint32_t layer = 0; layer < c->state->net->layers; layer++)
+        if (np_state_slab_bytes(c->state, layer) > largest)
+            largest = np_state_slab_bytes(c->state, layer);
+    NP_TRY(np_alloc(&c->block, (size_t)largest + 2 * NP_STASH_ALIGN, 1, err));
+    uintptr_t start = (uintptr_t)c->block;
+    start += (NP_STASH_ALIGN - start % NP_STASH_ALIGN) % NP_STASH_ALIGN;
+    c->slab = (float *)start;
+out:
+    return status;
 }
 
 enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
@@ -48,6 +65,7 @@ enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
     NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
     NP_TRY(np_alloc(&c->bytes, largest_layer(state->net),
                     (1 + (size_t)state->net->moments) * sizeof *c->bytes, err));
+    NP_TRY(slab_new(c, err));
     *out = c;
     c = NULL;
 out:
@@ -63,6 +81,7 @@ void np_checkpoints_free(struct np_checkpoints *c)
     np_store_clear(&c->store);
     free(c->stored);
     free(c->bytes);
+    free(c->block);
     free(c);
 }
 
@@ -92,9 +111,11 @@ static enum np_status put_layer(struct np_checkpoints *c, uint32_t layer, struct
     const struct np_layer_state *l = &c->state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
     size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
+    const float *slab;
     enum np_status status;
+    NP_TRY(np_state_slab(c->state, layer, c->slab, &slab, err));
     for (size_t i = 0; i < parts; i++)
-        memcpy(c->bytes + i * kind->floats, l->slab + i * stride, kind->floats * sizeof(float));
+        memcpy(c->bytes + i * kind->floats, slab + i * stride, kind->floats * sizeof(float));
     NP_TRY(check_finite(c, layer, parts * kind->floats, err));
     NP_TRY(np_store_put(&c->store, &c->stored[layer].digest, c->bytes,
                         parts * kind->floats * sizeof(float), err));
@@ -156,16 +177,14 @@ out:
 static enum np_status get_layer(struct np_checkpoints *c, const struct np_manifest_entry *entry,
                                 uint32_t layer, struct np_error *err)
 {
-    struct np_layer_state *l = &c->state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
     size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
     enum np_status status;
-    NP_TRY(np_state_take(c->state, layer, err));
     NP_TRY(np_store_get(&c->store, &entry->digest, c->bytes, parts * kind->floats * sizeof(float),
                         err));
     for (size_t i = 0; i < parts; i++)
-        memcpy(l->slab + i * stride, c->bytes + i * kind->floats, kind->floats * sizeof(float));
-    l->updates = entry->updates;
+        memcpy(c->slab + i * stride, c->bytes + i * kind->floats, kind->floats * sizeof(float));
+    NP_TRY(np_state_restore(c->state, layer, c->slab, entry->updates, err));
     c->stored[layer] = (struct stored){entry->updates, entry->digest};
 out:
     return status;

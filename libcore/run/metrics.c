@@ -83,6 +83,26 @@ enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, struct np_sc
                                   : np_fail_errno(err, "cannot write '%s'", m->path);
 }
 
+enum np_status np_metrics_residence(struct np_metrics *m, uint64_t step,
+                                    const struct np_residence_sums *stages, int count,
+                                    struct np_error *err)
+{
+    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"stages\":[", (unsigned long long)step,
+            seconds(m));
+    for (int k = 0; k < count; k++) {
+        const struct np_context_sums *c = &stages[k].context;
+        fprintf(m->stream,
+                "%s{\"hits\":%llu,\"late\":%llu,\"misses\":%llu,\"bytes_in\":%llu,"
+                "\"bytes_out\":%llu,\"made\":%llu,\"copy_s\":%.6g,\"stall_s\":%.6g}",
+                k ? "," : "", (unsigned long long)c->hits, (unsigned long long)c->late,
+                (unsigned long long)c->misses, (unsigned long long)c->bytes_in,
+                (unsigned long long)c->bytes_out, (unsigned long long)c->made, stages[k].copy_s,
+                stages[k].stall_s);
+    }
+    fputs("]}\n", m->stream);
+    return check(m, err);
+}
+
 void np_metrics_close(struct np_metrics *m)
 {
     if (!m)

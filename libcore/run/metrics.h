@@ -10,6 +10,7 @@
 #ifndef NP_RUN_METRICS_H
 #define NP_RUN_METRICS_H
 
+#include "exec/residence.h"
 #include "exec/train.h"
 
 struct np_metrics;
@@ -19,6 +20,10 @@ enum np_status np_metrics_step(struct np_metrics *metrics, const struct np_step_
                                struct np_error *err);
 enum np_status np_metrics_eval(struct np_metrics *metrics, uint64_t step, struct np_score mean,
                                const struct np_score *scores, size_t count, struct np_error *err);
+/* What the context managers of the stages did so far, after `step` steps. */
+enum np_status np_metrics_residence(struct np_metrics *metrics, uint64_t step,
+                                    const struct np_residence_sums *stages, int count,
+                                    struct np_error *err);
 void np_metrics_close(struct np_metrics *metrics);
 
 #endif

@@ -19,9 +19,10 @@ struct session {
     struct np_metrics *metrics;
     struct np_stream *stream;
     struct np_engine *engine;
-    int *candidates; /* of the stream's shape */
-    uint64_t step;   /* completed */
-    uint64_t saved;  /* step of the last checkpoint, if has_saved */
+    struct np_residence_sums *residence; /* [stages]; NULL: layers stay where they are */
+    int *candidates;                     /* of the stream's shape */
+    uint64_t step;                       /* completed */
+    uint64_t saved;                      /* step of the last checkpoint, if has_saved */
     bool has_saved;
     struct np_digest digest;
     struct np_error hook_err; /* why the caller's hook wants no further step */
@@ -57,7 +58,7 @@ static enum np_status on_step(void *context, const struct np_step_record *record
 {
     struct session *s = context;
     const struct np_session_hooks *hooks = &s->config->hooks;
-    struct np_train_times times = {0, 0};
+    struct np_train_times times = {.busy_s = 0};
     enum np_status status;
     NP_TRY(np_ledger_write(s->ledger, record, err));
     NP_TRY(np_metrics_step(s->metrics, record, err));
@@ -110,12 +111,16 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                         .data = config->train_data,
                                         .kernels = config->kernels,
                                         .plan = config->plan,
+                                        .policy = config->policy,
+                                        .stash = config->stash,
                                         .delay_seed = config->delay_seed,
                                         .spans = config->spans,
                                         .hooks = {s, on_step, on_stop}};
     NP_TRY(np_state_new(&s->state, config->net, err));
     if (config->schedule == NP_SESSION_CSP)
         NP_TRY(np_engine_new(&s->engine, &s->train, s->state, err));
+    if (s->engine && config->plan->device_bytes)
+        NP_TRY(np_zalloc(&s->residence, (size_t)config->plan->stages, sizeof *s->residence, err));
     NP_TRY(np_checkpoints_new(&s->checkpoints, config->run, s->state, data, err));
     NP_TRY(config->resume ? continue_run(s, err) : begin_run(s, err));
     NP_TRY(
@@ -135,6 +140,7 @@ static void session_clear(struct session *s)
     np_run_dir_close(&s->dir);
     np_state_free(s->state);
     free(s->candidates);
+    free(s->residence);
 }
 
 /* The mean score of the recipe's evaluation subnets on the validation data. */
@@ -193,6 +199,18 @@ static bool due(uint64_t step, uint64_t every, uint64_t end)
     return every && (step % every == 0 || step == end);
 }
 
+/* The counters of the context managers; what cannot be written, the next line will say. */
+static void note_residence(struct session *s)
+{
+    struct np_residence_sums *sums = s->residence;
+    int stages = s->config->plan->stages;
+    if (!sums)
+        return;
+    for (int k = 0; k < stages; k++)
+        np_engine_residence(s->engine, k, &sums[k]);
+    np_metrics_residence(s->metrics, s->step, sums, stages, NULL);
+}
+
 /* Trains to `end`, in segments between checkpoints and evaluations. A stream that ends early ends
  * the run there. */
 static enum np_status train(struct session *s, uint64_t end, struct np_error *err)
@@ -208,6 +226,7 @@ static enum np_status train(struct session *s, uint64_t end, struct np_error *er
                      ? np_engine_train(s->engine, s->stream, s->step, to, &next, err)
                      : np_train_sequential(&s->train, s->state, s->stream, s->step, to, &next, err);
         s->step = next;
+        note_residence(s);
         if (status != NP_OK || next < to)
             break;
         if (c->valid_data && due(s->step, c->eval_every, end))
@@ -217,6 +236,24 @@ static enum np_status train(struct session *s, uint64_t end, struct np_error *er
     }
 out:
     return status;
+}
+
+/* Of all stages together. */
+static struct np_residence_sums sum_residence(const struct session *s)
+{
+    struct np_residence_sums sum = {.copy_s = 0};
+    for (int k = 0; k < s->config->plan->stages; k++) {
+        const struct np_residence_sums *one = &s->residence[k];
+        sum.context.hits += one->context.hits;
+        sum.context.late += one->context.late;
+        sum.context.misses += one->context.misses;
+        sum.context.bytes_in += one->context.bytes_in;
+        sum.context.bytes_out += one->context.bytes_out;
+        sum.context.made += one->context.made;
+        sum.copy_s += one->copy_s;
+        sum.stall_s += one->stall_s;
+    }
+    return sum;
 }
 
 enum np_status np_session_run(struct np_session_result *result,
@@ -250,6 +287,9 @@ enum np_status np_session_run(struct np_session_result *result,
         result->times = np_engine_times(s.engine);
         for (int k = 0; k < config->plan->stages; k++)
             result->memory_bytes += np_engine_memory(s.engine, k).peak;
+        result->has_residence = s.residence != NULL;
+        if (s.residence)
+            result->residence = sum_residence(&s);
     }
 out:
     session_clear(&s);

@@ -13,6 +13,7 @@
 #ifndef NP_RUN_SESSION_H
 #define NP_RUN_SESSION_H
 
+#include "exec/residence.h"
 #include "exec/train.h"
 #include "io/digest.h"
 
@@ -41,6 +42,8 @@ struct np_session_config {
     uint64_t stop_after;                             /* steps; 0: train.steps */
     uint64_t eval_every, eval_subnets, eval_batches; /* every 0: never */
     int eval_threads;
+    enum np_context_policy policy; /* as np_train_config has them */
+    const char *stash;
     uint64_t delay_seed;
     struct np_span_log *spans; /* NULL: no trace */
     const char *provenance;    /* run.json's text: written as it is, never digested */
@@ -53,6 +56,8 @@ struct np_session_result {
     double seconds;
     struct np_train_times times;
     uint64_t memory_bytes; /* of all stages, at most */
+    bool has_residence;
+    struct np_residence_sums residence; /* of all stages together */
 };
 
 enum np_status np_session_run(struct np_session_result *result,

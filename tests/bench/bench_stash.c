@@ -1,9 +1,9 @@
 /* Bandwidth of the stash: `bench_stash [DIRECTORY [MIB]]`, rows as in row.h. Records of 8 MiB, MIB
  * (256) of them in all, in memory and in a scratch file in DIRECTORY (where this program lies).
  *
- * Beside it, in the same run: for memory a plain copy; for the file direct reads and writes of 8 MiB,
- * one at a time, in another file of that directory. Best of several rounds, after one in which the
- * file system finds the room.
+ * Beside it, in the same run: for memory a plain copy; for the file direct reads and writes of
+ * 8 MiB, one at a time, in another file of that directory. Best of several rounds, after one in
+ * which the file system finds the room.
  */
 #define _GNU_SOURCE /* O_DIRECT */
 #include <fcntl.h>

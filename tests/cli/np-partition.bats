@@ -73,10 +73,10 @@ setup() {
 }
 
 @test "exit 1 when nothing fits in memory" {
-    run np-partition r.yaml -n 2 --profile-from model --memory 64KiB
+    run np-partition r.yaml -n 2 --profile-from model --device-memory 64KiB
     [ "$status" -eq 1 ]
-    [[ "${lines[0]}" == "np-partition: error: nothing fits: the largest of 2 stages needs at least "*", more than 64 KiB" ]]
-    run np-partition r.yaml -n 2 --profile-from model --memory 64MiB
+    [[ "${lines[0]}" == "np-partition: error: nothing fits: the largest of 2 stages needs at least "*" bytes ("*"), more than 64 KiB" ]]
+    run np-partition r.yaml -n 2 --profile-from model --device-memory 64MiB
     [ "$status" -eq 0 ]
 }
 
@@ -103,9 +103,9 @@ setup() {
     said "np-partition: --stages must be a whole number from 1 to 1024, not '0'"
     run np-partition r.yaml -M 2x
     said "np-partition: --micro-batches must be a whole number from 1 to 4096, not '2x'"
-    run np-partition r.yaml --memory lots
+    run np-partition r.yaml --device-memory lots
     [ "$status" -eq 2 ]
-    said "np-partition: --memory must be a size such as 512MiB or 2GiB, not 'lots'"
+    said "np-partition: --device-memory must be a size such as 512MiB or 2GiB, not 'lots'"
     run np-partition r.yaml --profile-from modl
     [ "$status" -eq 2 ]
     said "np-partition: unknown --profile-from 'modl' (did you mean 'model'?)"

@@ -67,6 +67,7 @@ START_TEST(accuracy_of_a_head_that_knows_nothing)
     uint32_t head = t.net.layers - 1;
     tiny_must(np_state_take(state, head, &t.err), &t.err);
     memset(state->layers[head].slab, 0, np_supernet_kind(&t.net, head)->floats * sizeof(float));
+    state->layers[head].made = true;
     evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 15); /* 120 of 60 images: each of them twice */
     for (int i = 0; i < SUBNETS; i++) {
         ck_assert_double_eq(scores[i].accuracy, 0.2);

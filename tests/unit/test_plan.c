@@ -187,8 +187,9 @@ START_TEST(positions_add_up)
     ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
     for (int k = 0; k < 3; k++) {
         uint64_t sum;
-        ck_assert_int_eq(np_memory_positions(bytes, &beside, &plan, plan.in_flight[k], &net, NULL),
-                         NP_OK);
+        ck_assert_int_eq(
+            np_memory_positions(bytes, &beside, &plan, plan.in_flight[k], 1 << 20, &net, NULL),
+            NP_OK);
         sum = beside;
         for (int p = plan.stage_first[k]; p < plan.stage_first[k + 1]; p++)
             sum += bytes[p];

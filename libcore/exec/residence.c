@@ -1,0 +1,426 @@
+#include "exec/residence.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "exec/step.h"
+#include "sched/ahead.h"
+
+#define COPIERS 2 /* of a stage: one brings while the other takes away */
+
+struct place {
+    struct np_residence *residence;
+    int stage;
+    struct np_context *context;
+    pthread_cond_t arrived; /* the stage waits for a layer */
+    pthread_cond_t work;    /* copiers wait for something to do */
+    pthread_t copiers[COPIERS];
+    int started, busy;
+    bool waits; /* a task, for layer `wanted` */
+    uint32_t wanted;
+    double copy_s, stall_s;
+};
+
+struct np_residence {
+    struct np_residence_config config; /* arenas: a copy; room is not looked at again */
+    struct np_arena **arenas;
+    const struct np_supernet *net;
+    struct np_stash *stash;
+    struct np_ahead *ahead;
+    struct place *places;
+    pthread_mutex_t lock;
+    pthread_cond_t idle; /* no copy is under way */
+    int busy;
+    bool open, quit, knows;
+    uint64_t copies; /* started so far */
+    enum np_status status;
+    struct np_error err;
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void fail(struct np_residence *r, enum np_status status, const struct np_error *err)
+{
+    if (r->status == NP_OK) {
+        r->status = status;
+        r->err = *err;
+    }
+    for (int k = 0; k < r->config.plan->stages; k++)
+        pthread_cond_broadcast(&r->places[k].arrived);
+}
+
+/* --- copies --------------------------------------------------------------------------------- */
+
+/* A random pause of up to 2 ms: for tests of copies that come late and out of order. */
+static void injected_delay(const struct np_residence *r, const struct np_copy *copy, uint64_t index)
+{
+    if (!r->config.delay_seed)
+        return;
+    struct np_draw_key key =
+        np_draw_key(r->config.delay_seed, NP_DRAW_DELAY, 0xc0, (uint32_t)copy->kind, copy->layer);
+    struct timespec pause = {0, (long)(np_draw(key, index, 0).w[0] % 2000000)};
+    nanosleep(&pause, NULL);
+}
+
+static enum np_status carry_out(struct np_residence *r, int stage, const struct np_copy *copy,
+                                struct np_error *err)
+{
+    struct np_layer_state *l = &r->config.state->layers[copy->layer];
+    struct np_arena *arena = r->config.arenas[stage];
+    uint64_t bytes = np_state_slab_bytes(r->config.state, copy->layer);
+    float *slab = l->slab;
+    enum np_status status = NP_OK;
+    switch (copy->kind) {
+    case NP_COPY_MAKE:
+        return np_arena_take(arena, &l->slab, bytes, err);
+    case NP_COPY_FETCH:
+        NP_TRY(np_arena_take(arena, &slab, bytes, err));
+        l->slab = slab;
+        NP_TRY(np_stash_get(r->stash, copy->layer, slab, err));
+        l->made = true;
+        break;
+    case NP_COPY_WRITE:
+        NP_TRY(np_stash_put(r->stash, copy->layer, slab, err));
+        /* fall through */
+    case NP_COPY_DROP:
+        l->slab = NULL;
+        l->made = false;
+        np_arena_give(arena, slab, bytes);
+    }
+out:
+    return status;
+}
+
+/* Runs one copy; the lock is held on entry and on return. */
+static void run_copy(struct place *place, const struct np_copy *copy)
+{
+    struct np_residence *r = place->residence;
+    uint64_t index = r->copies++;
+    enum np_status status;
+    struct np_error err;
+    double start;
+    place->busy++;
+    r->busy++;
+    pthread_mutex_unlock(&r->lock);
+    start = now_s();
+    injected_delay(r, copy, index);
+    status = carry_out(r, place->stage, copy, &err);
+    pthread_mutex_lock(&r->lock);
+    place->copy_s += now_s() - start;
+    place->busy--;
+    r->busy--;
+    if (status == NP_OK)
+        np_context_copied(place->context, copy);
+    else
+        fail(r, status, &err);
+    pthread_cond_broadcast(&place->work);
+    pthread_cond_broadcast(&place->arrived);
+    if (r->busy == 0)
+        pthread_cond_broadcast(&r->idle);
+}
+
+static void *copier_main(void *argument)
+{
+    struct place *place = argument;
+    struct np_residence *r = place->residence;
+    struct np_copy copy;
+    pthread_mutex_lock(&r->lock);
+    while (!r->quit) {
+        if (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
+            run_copy(place, &copy);
+        } else if (r->open && r->status == NP_OK && place->waits && place->busy == 0 &&
+                   !np_context_holds(place->context, place->wanted)) {
+            struct np_error err;
+            fail(r,
+                 np_fail(&err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)",
+                         place->stage),
+                 &err);
+        } else {
+            pthread_cond_wait(&place->work, &r->lock);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+/* What is fetched ahead: a third of a pass of the stage, but never less than a few layers. */
+static uint64_t reach(const struct np_plan *plan, const struct np_supernet *net, int stage)
+{
+    int positions = plan->stage_first[stage + 1] - plan->stage_first[stage];
+    int layers = positions * net->recipe->members;
+    return 2 + (uint64_t)layers / 3;
+}
+
+/* The bytes of a stage's candidates on the device; 0 of what stays there. */
+static enum np_status context_new(struct np_residence *r, int stage, struct np_error *err)
+{
+    const struct np_plan *plan = r->config.plan;
+    const uint32_t *first = r->net->layer_first;
+    struct np_context_config c = {.first = first[plan->stage_first[stage]],
+                                  .capacity = r->config.room[stage],
+                                  .policy = r->config.policy,
+                                  .reach = reach(plan, r->net, stage)};
+    uint64_t *bytes = NULL;
+    enum np_status status;
+    c.count = first[plan->stage_first[stage + 1]] - c.first;
+    NP_TRY(np_zalloc(&bytes, c.count, sizeof *bytes, err));
+    for (uint32_t i = 0; i < c.count; i++) {
+        if (!np_state_may_leave(r->config.state, c.first + i))
+            continue;
+        bytes[i] = np_arena_bytes(np_state_slab_bytes(r->config.state, c.first + i));
+    }
+    c.bytes = bytes;
+    status = np_context_new(&r->places[stage].context, &c, err);
+out:
+    free(bytes);
+    return status;
+}
+
+static enum np_status on_visit(void *context, const struct np_visit *visit, struct np_error *err)
+{
+    struct np_residence *r = context;
+    struct place *place = &r->places[visit->stage];
+    enum np_status status = np_context_expect(place->context, visit->layer, visit->step,
+                                              visit->pass, visit->tasks, err);
+    pthread_cond_signal(&place->work);
+    return status;
+}
+
+static enum np_status ahead_new(struct np_residence *r, struct np_error *err)
+{
+    struct np_ahead_config ahead = {.overhead = NP_PLAN_TASK_NS,
+                                    .transfer = NP_PLAN_TRANSFER_NS,
+                                    .on_visit = on_visit,
+                                    .context = r};
+    enum np_status status = np_plan_sched_config(&ahead.sched, r->config.plan, r->net, err);
+    if (status != NP_OK)
+        return status;
+    status = np_ahead_new(&r->ahead, &ahead, err);
+    np_plan_sched_clear(&ahead.sched);
+    return status;
+}
+
+/* Stem and head, with their old versions, stay in their stage's arena. */
+static enum np_status take_shared(struct np_residence *r, uint32_t layer, int stage,
+                                  struct np_error *err)
+{
+    struct np_state *state = r->config.state;
+    struct np_layer_state *l = &state->layers[layer];
+    struct np_arena *arena = r->config.arenas[stage];
+    uint64_t stride = np_state_stride(np_supernet_kind(r->net, layer)) * sizeof(float);
+    uint64_t old = (uint64_t)np_state_old_count(state, layer) * stride;
+    enum np_status status = NP_OK;
+    if (!stride)
+        return NP_OK;
+    NP_TRY(np_arena_take(arena, &l->slab, np_state_slab_bytes(state, layer), err));
+    if (old)
+        NP_TRY(np_arena_take(arena, &l->old, old, err));
+    if (old)
+        memset(l->old, 0, old);
+out:
+    return status;
+}
+
+static enum np_status stash_new(struct np_residence *r, struct np_error *err)
+{
+    uint64_t *bytes = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&bytes, r->net->layers, sizeof *bytes, err));
+    for (uint32_t l = 0; l < r->net->layers; l++)
+        if (np_state_may_leave(r->config.state, l))
+            bytes[l] = np_state_slab_bytes(r->config.state, l);
+    NP_TRY(np_stash_new(&r->stash, r->config.stash, bytes, r->net->layers, err));
+    r->config.state->stash = r->stash;
+    r->config.state->residence = r;
+out:
+    free(bytes);
+    return status;
+}
+
+static enum np_status start_copiers(struct place *place, struct np_error *err)
+{
+    for (; place->started < COPIERS; place->started++) {
+        errno = pthread_create(&place->copiers[place->started], NULL, copier_main, place);
+        if (errno)
+            return np_fail_errno(err, "cannot start a copy thread of stage %d", place->stage);
+    }
+    return NP_OK;
+}
+
+enum np_status np_residence_new(struct np_residence **out, const struct np_residence_config *config,
+                                struct np_error *err)
+{
+    struct np_residence *r = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
+    r->config = *config;
+    r->net = config->state->net;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->idle, NULL);
+    NP_TRY(np_alloc(&r->arenas, (size_t)config->plan->stages, sizeof(struct np_arena *), err));
+    memcpy(r->arenas, config->arenas, (size_t)config->plan->stages * sizeof(struct np_arena *));
+    r->config.arenas = r->arenas;
+    NP_TRY(np_zalloc(&r->places, (size_t)config->plan->stages, sizeof *r->places, err));
+    for (int k = 0; k < config->plan->stages; k++) {
+        struct place *place = &r->places[k];
+        pthread_cond_init(&place->arrived, NULL);
+        pthread_cond_init(&place->work, NULL);
+        place->residence = r;
+        place->stage = k;
+        NP_TRY(context_new(r, k, err));
+    }
+    NP_TRY(take_shared(r, 0, 0, err));
+    NP_TRY(take_shared(r, r->net->layers - 1, config->plan->stages - 1, err));
+    NP_TRY(ahead_new(r, err));
+    NP_TRY(stash_new(r, err));
+    for (int k = 0; k < config->plan->stages; k++)
+        NP_TRY(start_copiers(&r->places[k], err));
+    *out = r;
+    return NP_OK;
+out:
+    np_residence_free(r);
+    return status;
+}
+
+void np_residence_free(struct np_residence *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->quit = true;
+    for (int k = 0; r->places && k < r->config.plan->stages; k++)
+        if (r->places[k].residence)
+            pthread_cond_broadcast(&r->places[k].work);
+    pthread_mutex_unlock(&r->lock);
+    for (int k = 0; r->places && k < r->config.plan->stages && r->places[k].residence; k++) {
+        struct place *place = &r->places[k];
+        for (int i = 0; i < place->started; i++)
+            pthread_join(place->copiers[i], NULL);
+        np_context_free(place->context);
+        pthread_cond_destroy(&place->arrived);
+        pthread_cond_destroy(&place->work);
+    }
+    for (uint32_t l = 0; l < r->net->layers; l++) /* the memory is the arenas' */
+        if (np_supernet_kind(r->net, l)->floats)
+            r->config.state->layers[l] = (struct np_layer_state){.slab = NULL};
+    r->config.state->stash = NULL;
+    r->config.state->residence = NULL;
+    np_ahead_free(r->ahead);
+    np_stash_free(r->stash);
+    free(r->places);
+    free(r->arenas);
+    pthread_cond_destroy(&r->idle);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+void np_residence_begin(struct np_residence *r)
+{
+    const struct np_state *state = r->config.state;
+    pthread_mutex_lock(&r->lock);
+    for (int k = 0; k < r->config.plan->stages; k++) {
+        const int *first = &r->config.plan->stage_first[k];
+        uint32_t from = r->net->layer_first[first[0]], to = r->net->layer_first[first[1]];
+        for (uint32_t l = from; !r->knows && l < to; l++) /* what a checkpoint has put there */
+            if (np_state_may_leave(state, l) && state->layers[l].updates)
+                np_context_stored(r->places[k].context, l);
+        pthread_cond_broadcast(&r->places[k].work);
+    }
+    r->knows = true;
+    r->open = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+enum np_status np_residence_end(struct np_residence *r, enum np_status before, struct np_error *err)
+{
+    enum np_status status;
+    pthread_mutex_lock(&r->lock);
+    r->open = false;
+    while (r->busy > 0)
+        pthread_cond_wait(&r->idle, &r->lock);
+    status = r->status;
+    pthread_mutex_unlock(&r->lock);
+    if (before != NP_OK || status == NP_OK)
+        return before;
+    return np_fail(err, status, "%s", r->err.msg);
+}
+
+/* --- use ------------------------------------------------------------------------------------ */
+
+enum np_status np_residence_push(struct np_residence *r, const uint16_t *choices, bool hungry,
+                                 struct np_error *err)
+{
+    enum np_status status;
+    pthread_mutex_lock(&r->lock);
+    NP_TRY(np_ahead_push(r->ahead, choices, err));
+    NP_TRY(np_ahead_run(r->ahead, hungry ? 0 : (uint64_t)r->config.plan->window, err));
+out:
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t layer, uint64_t step,
+                                  enum np_context_pass pass, struct np_error *err)
+{
+    struct place *place = &r->places[stage];
+    enum np_status status;
+    pthread_mutex_lock(&r->lock);
+    if (!np_context_enter(place->context, layer, step, pass)) {
+        double start = now_s();
+        place->waits = true;
+        place->wanted = layer;
+        do {
+            pthread_cond_signal(&place->work);
+            if (r->status == NP_OK)
+                pthread_cond_wait(&place->arrived, &r->lock);
+        } while (r->status == NP_OK && !np_context_enter(place->context, layer, step, pass));
+        place->waits = false;
+        place->stall_s += now_s() - start;
+    }
+    status = r->status;
+    pthread_mutex_unlock(&r->lock);
+    return status == NP_OK ? NP_OK : np_fail(err, status, "%s", r->err.msg);
+}
+
+void np_residence_leave(struct np_residence *r, int stage, uint32_t layer, bool updated)
+{
+    struct place *place = &r->places[stage];
+    pthread_mutex_lock(&r->lock);
+    np_context_leave(place->context, layer, updated);
+    pthread_cond_signal(&place->work);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int np_residence_stage(const struct np_residence *r, int position)
+{
+    int stage = 0;
+    while (r->config.plan->stage_first[stage + 1] <= position)
+        stage++;
+    return stage;
+}
+
+struct np_residence_sums np_residence_sums(struct np_residence *r, int stage)
+{
+    struct place *place = &r->places[stage];
+    pthread_mutex_lock(&r->lock);
+    struct np_residence_sums sums = {np_context_sums(place->context), place->copy_s,
+                                     place->stall_s};
+    pthread_mutex_unlock(&r->lock);
+    return sums;
+}
+
+const char *np_residence_stash(const struct np_residence *r)
+{
+    return np_stash_means(r->stash);
+}

@@ -1,0 +1,69 @@
+/* Residence: which layers are on their stage's device, and the threads that move them.
+ *
+ * With a budget, candidates live in the stash (io/stash.h) and are on the device while the context
+ * manager of their stage (sched/context.h) has them there. A stage has copy threads of its own:
+ * what they move overlaps with what the stage computes. Stem and head belong to every step: they
+ * are always there, in the stage's arena too.
+ *
+ * Rule      a layer may be touched between np_residence_enter and np_residence_leave only, and
+ *           outside of np_residence_begin .. _end by nobody but who asks np_state_slab.
+ * Errors    NP_EMEM; NP_EINPUT and NP_EIO of the stash. What a copy thread met is returned by the
+ *           next np_residence_enter or _end.
+ * Ownership borrows state, plan and arenas; owns the stash.
+ * Threads   np_residence_push by one thread; the others by any, one task a stage.
+ */
+#ifndef NP_EXEC_RESIDENCE_H
+#define NP_EXEC_RESIDENCE_H
+
+#include "base/arena.h"
+#include "exec/state.h"
+#include "plan/plan.h"
+#include "sched/context.h"
+
+struct np_residence_config {
+    const struct np_plan *plan;
+    struct np_state *state;
+    struct np_arena *const *arenas; /* [stages] */
+    const uint64_t *room;           /* [stages]: bytes of the arena for candidates, at
+                             least the largest */
+    enum np_context_policy policy;
+    const char *stash; /* a file to be made, or NULL: in memory */
+    uint64_t delay_seed;
+};
+
+/* Of one stage, so far. */
+struct np_residence_sums {
+    struct np_context_sums context;
+    double copy_s;  /* its copy threads' time in copies */
+    double stall_s; /* its tasks waited for layers */
+};
+
+struct np_residence;
+
+enum np_status np_residence_new(struct np_residence **out, const struct np_residence_config *config,
+                                struct np_error *err);
+void np_residence_free(struct np_residence *residence);
+
+/* Copies may be made from here on, and no more after _end: nothing is under way then. What went
+ * before has come to `status`, which is returned if it is a failure. */
+void np_residence_begin(struct np_residence *residence);
+enum np_status np_residence_end(struct np_residence *residence, enum np_status status,
+                                struct np_error *err);
+
+/* The scheduler's next step, choices[members][positions]. Foretells what is certain of its place in
+ * the order: all of it if `hungry`, because nothing is known of later steps. */
+enum np_status np_residence_push(struct np_residence *residence, const uint16_t *choices,
+                                 bool hungry, struct np_error *err);
+
+/* Waits until the layer is on the device of its stage; it stays until _leave. step: the
+ * scheduler's, or NP_NO_STEP. */
+enum np_status np_residence_enter(struct np_residence *residence, int stage, uint32_t layer,
+                                  uint64_t step, enum np_context_pass pass, struct np_error *err);
+void np_residence_leave(struct np_residence *residence, int stage, uint32_t layer, bool updated);
+
+/* The stage that is the position's home. */
+int np_residence_stage(const struct np_residence *residence, int position);
+struct np_residence_sums np_residence_sums(struct np_residence *residence, int stage);
+const char *np_residence_stash(const struct np_residence *residence);
+
+#endif

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# --device-memory, --stash: supernets larger than the device, with the same bits.
+
+load common
+
+setup() {
+    fresh_directory
+    small_recipe
+}
+
+same() {
+    cmp "$1/ledger.tsv" "$2/ledger.tsv"
+    [ "$(digest_of "$1")" = "$(digest_of "$2")" ]
+}
+
+# least_of N: what np-partition says a plan of N stages needs at least.
+least_of() {
+    run np-partition r.yaml -n "$1" --profile-from model --device-memory 4KiB
+    [ "$status" -eq 1 ]
+    least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "${lines[0]}")
+    [ "$least" -gt 4096 ]
+}
+
+@test "every budget down to the least gives the same bits, in memory and in a file" {
+    np-train r.yaml --run all
+    for stages in 1 3; do
+        least_of $stages
+        for more in 0 20000 100000 1000000; do
+            np-train r.yaml --run "m$stages.$more" -n $stages --device-memory $((least + more))
+            same all "m$stages.$more"
+            np-train r.yaml --run "f$stages.$more" -n $stages --device-memory $((least + more)) \
+                --stash scratch
+            same all "f$stages.$more"
+            [ ! -e scratch ]
+        done
+    done
+}
+
+@test "what np-partition calls sufficient is, and one byte less is refused" {
+    least_of 2
+    np-partition r.yaml -n 2 --profile-from model --device-memory "$least" -o plan.yaml
+    grep -qx "device_memory: $least" plan.yaml
+    np-train r.yaml --plan plan.yaml --run a
+    run np-partition r.yaml -n 2 --profile-from model --device-memory $((least - 1))
+    [ "$status" -eq 1 ]
+    run np-train r.yaml --run b -n 2 --device-memory $((least - 1))
+    [ "$status" -eq 1 ]
+    run np-train r.yaml --run b --plan plan.yaml --device-memory $((least - 1))
+    [ "$status" -eq 2 ]
+    [[ "${lines[0]}" == "np-train: error: a device memory of $((least - 1)) bytes is too little for"* ]]
+    [[ "${lines[0]}" == *"it needs $least ("* ]]
+    [ ! -e b ]
+}
+
+@test "stopped and resumed under other budgets" {
+    np-train r.yaml --run a
+    least_of 2
+    np-train r.yaml --run b -n 2 --device-memory "$least" --stop-after 7
+    np-train r.yaml --run b --resume --stop-after 12
+    np-train r.yaml --run b --resume -n 1 --device-memory 10MiB --stash scratch
+    same a b
+}
+
+@test "policies and late copies change time only" {
+    np-train r.yaml --run a
+    least_of 2
+    for how in ahead next demand lru; do
+        np-train r.yaml --run $how -n 2 --device-memory $((least + 50000)) --prefetch $how \
+            --inject-delays 3
+        same a $how
+    done
+    np-train r.yaml --run near -n 2 --device-memory $((least + 50000)) --lookahead 3
+    same a near
+}
+
+@test "subnets from a program that waits for each loss" {
+    yes '0 1 2 0 1 2' | head -4 > list
+    np-train r.yaml --run a --subnets list
+    coproc trainer { np-train r.yaml --run b --subnets - --losses - --device-memory 10MiB; }
+    pid=$trainer_PID
+    exec 7<&"${trainer[0]}" 8>&"${trainer[1]}"
+    eval "exec ${trainer[1]}>&-"
+    while read -r line; do
+        echo "$line" >&8
+        read -r -t 20 _ _ <&7
+    done < list
+    exec 8>&-
+    read -r -t 20 _ _ <&7
+    wait "$pid"
+    same a b
+}
+
+@test "counters in metrics.jsonl and with --verbose" {
+    least_of 2
+    run np-train r.yaml --run a -n 2 --device-memory $((least + 20000)) -v
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"layers: "*" visits, "*" % hits, "*" late, "*" misses; "*" in, "*" out, "* ]]
+    jq -e -s 'map(select(.stages))[-1] | .step == 20 and (.stages | length) == 2 and
+        (.stages | all(.hits + .late + .misses > 0 and .made > 0 and .bytes_out > 0))' a/metrics.jsonl
+}
+
+@test "bad stashes" {
+    touch there
+    run np-train r.yaml --run a --device-memory 10MiB --stash there
+    [ "$status" -eq 2 ]
+    [[ "${lines[0]}" == *"'there'"* ]]
+    [ ! -s there ]
+    [ ! -e a ]
+    run np-train r.yaml --run a --device-memory 10MiB --stash no/where
+    [ "$status" -eq 2 ]
+    [[ "${lines[0]}" == *"'no/where'"* ]]
+    run np-train r.yaml --run a --stash scratch
+    [ "$status" -eq 2 ]
+    said "np-train: error: --stash needs --device-memory, or a plan that has it"
+    run np-train r.yaml --run a --schedule sequential --device-memory 10MiB
+    [ "$status" -eq 2 ]
+    said "np-train: --schedule sequential keeps everything on the device"
+}

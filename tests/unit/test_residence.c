@@ -1,0 +1,333 @@
+/* Layers that come and go change no bit: budgets from the least to all, both stashes, every policy,
+ * late copies, and a run carried on under another budget. NP_TEST_FULL=1 tries all of it. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/residence.h"
+#include "exec/train.h"
+#include "plan/stage_memory.h"
+#include "suite.h"
+#include "team_run.h"
+#include "tiny.h"
+
+struct outcome {
+    uint64_t steps;
+    uint64_t fingerprints[TINY_STEPS];
+    float losses[TINY_STEPS][TINY_MEMBERS];
+};
+
+static enum np_status on_step(void *context, const struct np_step_record *record,
+                              struct np_error *err)
+{
+    struct outcome *o = context;
+    (void)err;
+    ck_assert_uint_eq(record->step, o->steps);
+    o->fingerprints[o->steps] = record->fingerprint;
+    memcpy(o->losses[o->steps], record->losses, (size_t)record->members * sizeof(float));
+    o->steps++;
+    return NP_OK;
+}
+
+/* One way to train with a budget: `of` tenths between the least and what holds everything. */
+struct way {
+    struct tiny_shape shape;
+    int tenths;
+    enum np_context_policy policy;
+    int lookahead;
+    bool in_file;
+};
+
+struct run {
+    struct tiny *t;
+    struct np_plan plan;
+    struct np_state *state;
+    struct np_engine *engine;
+    struct outcome outcome;
+    float *block, *scratch;
+};
+
+static uint64_t slabs(const struct np_supernet *net, const struct np_state *state)
+{
+    uint64_t bytes = 0;
+    for (uint32_t l = 0; l < net->layers; l++)
+        bytes += np_arena_bytes(np_state_slab_bytes(state, l));
+    return bytes;
+}
+
+static struct np_train_config config_of(struct run *r, const struct way *way, const char *file)
+{
+    return (struct np_train_config){.net = &r->t->net,
+                                    .data = r->t->data,
+                                    .kernels = np_kernels_get(way->shape.isa),
+                                    .plan = &r->plan,
+                                    .policy = way->policy,
+                                    .stash = way->in_file ? file : NULL,
+                                    .delay_seed = way->shape.delay_seed,
+                                    .hooks = {&r->outcome, on_step, NULL}};
+}
+
+static void run_open(struct run *r, struct tiny *t, const struct way *way)
+{
+    struct np_train_config config;
+    char file[256];
+    *r = (struct run){.t = t};
+    snprintf(file, sizeof file, "%s/stash", tiny_directory);
+    tiny_plan(t, &r->plan, &way->shape);
+    tiny_must(np_state_new(&r->state, &t->net, &t->err), &t->err);
+    r->plan.lookahead = way->lookahead;
+    tiny_must(np_memory_least(&r->plan.device_bytes, &r->plan, &t->net, &t->err), &t->err);
+    r->plan.device_bytes += slabs(&t->net, r->state) * (uint64_t)way->tenths / 10;
+    config = config_of(r, way, file);
+    tiny_must(np_engine_new(&r->engine, &config, r->state, &t->err), &t->err);
+    tiny_must(np_alloc(&r->block, slabs(&t->net, r->state) + 2 * NP_STASH_ALIGN, 1, &t->err),
+              &t->err);
+    r->scratch = r->block + (NP_STASH_ALIGN - (uintptr_t)r->block % NP_STASH_ALIGN) / sizeof(float);
+}
+
+static void run_close(struct run *r)
+{
+    np_engine_free(r->engine);
+    np_state_free(r->state);
+    np_plan_clear(&r->plan);
+    free(r->block);
+}
+
+static void train(struct run *r, uint64_t end)
+{
+    struct np_stream *stream = tiny_stream(r->t, r->outcome.steps);
+    struct np_error *err = &r->t->err;
+    uint64_t next;
+    tiny_must(np_engine_train(r->engine, stream, r->outcome.steps, end, &next, err), err);
+    ck_assert_uint_eq(next, end);
+    np_stream_close(stream);
+}
+
+/* The other run's layers into a fresh one, as a checkpoint would. */
+static void carry_over(struct run *to, struct run *from)
+{
+    struct np_error *err = &to->t->err;
+    for (uint32_t l = 0; l < to->t->net.layers; l++) {
+        const float *slab;
+        if (!from->state->layers[l].updates)
+            continue;
+        tiny_must(np_state_slab(from->state, l, from->scratch, &slab, err), err);
+        memcpy(to->scratch, slab, np_state_slab_bytes(to->state, l));
+        tiny_must(np_state_restore(to->state, l, to->scratch, from->state->layers[l].updates, err),
+                  err);
+    }
+    to->outcome = from->outcome;
+}
+
+/* The reference: no budget, nothing is moved. */
+static void reference_run(struct tiny *t, struct run *r)
+{
+    const struct tiny_shape shape = {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0};
+    struct np_train_config config;
+    struct way way = {.shape = shape};
+    *r = (struct run){.t = t};
+    tiny_plan(t, &r->plan, &shape);
+    tiny_must(np_state_new(&r->state, &t->net, &t->err), &t->err);
+    config = config_of(r, &way, NULL);
+    tiny_must(np_engine_new(&r->engine, &config, r->state, &t->err), &t->err);
+    train(r, TINY_STEPS);
+}
+
+static void assert_same(struct run *r, const struct run *reference, const struct way *way)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%d stages, window %d, %d tenths, policy %d, lookahead %d%s",
+             way->shape.stages, way->shape.window, way->tenths, way->policy, way->lookahead,
+             way->in_file ? ", file" : "");
+    ck_assert_msg(memcmp(&r->outcome, &reference->outcome, sizeof r->outcome) == 0,
+                  "losses or fingerprints differ: %s", what);
+    for (uint32_t l = 0; l < r->t->net.layers; l++) {
+        const struct np_layer_state *x = &r->state->layers[l], *y = &reference->state->layers[l];
+        const struct np_kind *kind = np_supernet_kind(&r->t->net, l);
+        const float *slab;
+        ck_assert_msg(x->updates == y->updates, "updates of layer %u: %s", l, what);
+        if (!x->updates)
+            continue;
+        tiny_must(np_state_slab(r->state, l, r->scratch, &slab, &r->t->err), &r->t->err);
+        for (size_t part = 0; part < 1 + (size_t)r->t->net.moments; part++)
+            ck_assert_msg(memcmp(slab + part * np_state_stride(kind),
+                                 y->slab + part * np_state_stride(kind),
+                                 kind->floats * sizeof(float)) == 0,
+                          "layer %u differs: %s", l, what);
+    }
+}
+
+/* The arena held never more than the budget, and the context manager's sums fit the run. */
+static void assert_sums(const struct run *r, const struct way *way)
+{
+    uint64_t visits = 0, out = 0;
+    for (int k = 0; k < way->shape.stages; k++) {
+        struct np_residence_sums sums;
+        ck_assert(np_engine_residence(r->engine, k, &sums));
+        ck_assert_uint_le(np_engine_memory(r->engine, k).peak, r->plan.device_bytes);
+        visits += sums.context.hits + sums.context.late + sums.context.misses;
+        out += sums.context.bytes_out;
+    }
+    ck_assert_uint_gt(visits, 0);
+    ck_assert_msg(way->tenths < 10 || out == 0, "everything fits, and something was put out");
+    ck_assert_msg(way->tenths > 0 || out > 0, "nothing fits, and nothing was put out");
+}
+
+static void one_way(struct tiny *t, const struct run *reference, const struct way *way)
+{
+    struct run r;
+    if (!np_kernels_get(way->shape.isa))
+        return;
+    run_open(&r, t, way);
+    train(&r, TINY_STEPS);
+    assert_same(&r, reference, way);
+    assert_sums(&r, way);
+    run_close(&r);
+}
+
+START_TEST(budgets)
+{
+    const int stages[] = {1, 2, 3}, tenths[] = {0, 1, 3, 10}, ahead[] = {1, 2, 16};
+    struct tiny t;
+    struct run reference;
+    int count = 0;
+    tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
+    reference_run(&t, &reference);
+    for (int s = 0; s < 3; s++)
+        for (int b = 0; b < 4; b++)
+            for (int policy = NP_CONTEXT_AHEAD; policy <= NP_CONTEXT_LRU; policy++, count++) {
+                int micro = t.net.whole_batch ? 1 : 1 + count % 2;
+                struct way way = {{stages[s], micro, 1 + 3 * (count % 2), 1 + b % 2, 1 + s % 2,
+                                   NP_ISA_AVX2, count % 3 == 0 ? (uint64_t)count + 1 : 0, 0},
+                                  tenths[b],
+                                  (enum np_context_policy)policy,
+                                  ahead[count % 3],
+                                  count % 4 == 1};
+                if (tests_are_full() || (count + _i) % 4 == 0)
+                    one_way(&t, &reference, &way);
+            }
+    run_close(&reference);
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(late_copies)
+{
+    struct tiny t;
+    struct run reference;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    reference_run(&t, &reference);
+    for (uint64_t seed = 1; seed <= (tests_are_full() ? 12u : 4u); seed++) {
+        struct way way = {{1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0},
+                          (int)(seed % 3),
+                          NP_CONTEXT_AHEAD,
+                          1 + (int)(seed % 5),
+                          seed % 2 == 0};
+        one_way(&t, &reference, &way);
+    }
+    run_close(&reference);
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(resume_across_budgets)
+{
+    const struct way ways[] = {
+        {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
+        {{2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
+        {{3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
+    struct tiny t;
+    struct run reference, before, after;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    reference_run(&t, &reference);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            run_open(&before, &t, &ways[i]);
+            train(&before, 4);
+            run_open(&after, &t, &ways[j]);
+            carry_over(&after, &before);
+            run_close(&before);
+            train(&after, 7); /* in two segments */
+            train(&after, TINY_STEPS);
+            assert_same(&after, &reference, &ways[j]);
+            run_close(&after);
+        }
+    run_close(&reference);
+    tiny_close(&t);
+}
+END_TEST
+
+/* An evaluation brings the layers it wants and changes nothing. */
+START_TEST(evaluation)
+{
+    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
+    struct tiny t;
+    struct run reference, r;
+    uint16_t choices[3][8];
+    struct np_score expected[3], got[3];
+    struct np_stream *stream;
+    bool more;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    reference_run(&t, &reference);
+    stream = tiny_stream(&t, 3);
+    for (int i = 0; i < 3; i++)
+        tiny_must(np_stream_next(stream, choices[i], &more, &t.err), &t.err);
+    np_stream_close(stream);
+    struct np_train_config config = config_of(&reference, &way, NULL);
+    for (int i = 0; i < 3; i++)
+        tiny_must(np_evaluate(&expected[i], &config, reference.state, t.data, 1, choices[i], 1, 2,
+                              &t.err),
+                  &t.err);
+    run_open(&r, &t, &way);
+    train(&r, 5);
+    for (int i = 0; i < 3; i++)
+        tiny_must(np_evaluate(&got[i], &config, r.state, t.data, 2, choices[i], 1, 2, &t.err),
+                  &t.err);
+    train(&r, TINY_STEPS);
+    for (int i = 0; i < 3; i++)
+        tiny_must(np_evaluate(&got[i], &config, r.state, t.data, 2, choices[i], 1, 2, &t.err),
+                  &t.err);
+    ck_assert_mem_eq(got, expected, sizeof got);
+    assert_same(&r, &reference, &way);
+    run_close(&r);
+    run_close(&reference);
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(one_byte_less_is_refused)
+{
+    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
+    struct tiny t;
+    struct run r;
+    struct np_engine *engine = NULL;
+    char least[32];
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    run_open(&r, &t, &way);
+    struct np_train_config config = config_of(&r, &way, NULL);
+    snprintf(least, sizeof least, "needs %llu", (unsigned long long)r.plan.device_bytes);
+    np_engine_free(r.engine);
+    r.engine = NULL;
+    r.plan.device_bytes--;
+    ck_assert_int_eq(np_engine_new(&engine, &config, r.state, &t.err), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(t.err.msg, least));
+    ck_assert_ptr_null(engine);
+    run_close(&r);
+    tiny_close(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("residence");
+    TCase *tests = suite_case(suite, "residence");
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_loop_test(tests, budgets, 0, TINY_KINDS);
+    tcase_add_test(tests, late_copies);
+    tcase_add_test(tests, resume_across_budgets);
+    tcase_add_test(tests, evaluation);
+    tcase_add_test(tests, one_byte_less_is_refused);
+    return suite_run(suite);
+}
