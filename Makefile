@@ -24,7 +24,7 @@ NP_CPPFLAGS := -Ilibcore -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
 NP_WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
                -Wformat=2 -Wundef $(WERROR)
 NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
-               $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=all))
+               $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=all))
 # The numeric flags come last: no user flag may switch contraction or fast-math on.
 NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NUMERIC)
@@ -192,7 +192,7 @@ help:
 	@echo 'all check check-unit check-cli check-aarch64 lint bench demo deps completions'
 	@echo 'install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address|undefined|thread; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
