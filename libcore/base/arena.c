@@ -105,50 +105,73 @@ static bool drop_vacant(struct np_arena *arena)
     return true;
 }
 
-/* A new block at the end of the list, which has no vacant one. */
-static enum np_status add_block(struct np_arena *arena, struct size_list *list,
+static bool fits(const struct np_arena *arena, uint64_t bytes)
+{
+    return !arena->cap || (bytes <= arena->cap && arena->sums.held <= arena->cap - bytes);
+}
+
+/* Room under the cap for one more block, if need be in place of vacant ones; and in the list. */
+static enum np_status make_room(struct np_arena *arena, struct size_list *list,
                                 struct np_error *err)
 {
-    void *block = MAP_FAILED;
     enum np_status status =
         np_grow(&list->blocks, &list->capacity, list->count, sizeof *list->blocks, err);
     if (status != NP_OK)
         return status;
-    for (;;) {
-        bool fits = !arena->cap ||
-                    (list->bytes <= arena->cap && arena->sums.held <= arena->cap - list->bytes);
-        if (fits)
-            block = mmap(NULL, (size_t)list->bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block != MAP_FAILED)
-            break;
-        if (drop_vacant(arena))
-            continue;
-        if (fits)
-            return np_fail_errno(err, "cannot allocate %s", np_text_size(list->bytes).s);
-        return np_fail(err, NP_EMEM,
-                       "the device's memory of %s is used up: %s are in use, %s were asked for",
-                       np_text_size(arena->cap).s, np_text_size(arena->sums.used).s,
-                       np_text_size(list->bytes).s);
-    }
+    while (!fits(arena, list->bytes))
+        if (!drop_vacant(arena))
+            return np_fail(err, NP_EMEM,
+                           "the device's memory of %s is used up: %s are in use, %s were asked for",
+                           np_text_size(arena->cap).s, np_text_size(arena->sums.used).s,
+                           np_text_size(list->bytes).s);
+    return NP_OK;
+}
+
+/* Enters a block that nobody uses yet, at the end of the list. */
+static void hold(struct np_arena *arena, struct size_list *list, void *block)
+{
     list->blocks[list->count++] = block;
     arena->sums.held += list->bytes;
+}
+
+/* A new block in the list, which has no vacant one. */
+static enum np_status add_block(struct np_arena *arena, struct size_list *list,
+                                struct np_error *err)
+{
+    enum np_status status = make_room(arena, list, err);
+    void *block = MAP_FAILED;
+    if (status != NP_OK)
+        return status;
+    do
+        block = mmap(NULL, (size_t)list->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1, 0);
+    while (block == MAP_FAILED && drop_vacant(arena));
+    if (block == MAP_FAILED)
+        return np_fail_errno(err, "cannot allocate %s", np_text_size(list->bytes).s);
+    hold(arena, list, block);
     return NP_OK;
+}
+
+/* The vacant block at list->used is in use from here on. */
+static void use(struct np_arena *arena, struct size_list *list)
+{
+    struct np_arena_sums *sums = &arena->sums;
+    list->used++;
+    list->last_use = ++arena->clock;
+    sums->used += list->bytes;
+    sums->peak = sums->used > sums->peak ? sums->used : sums->peak;
 }
 
 static enum np_status take(struct np_arena *arena, void **out, uint64_t bytes, struct np_error *err)
 {
-    struct np_arena_sums *sums = &arena->sums;
     struct size_list *list;
     enum np_status status = get_list(arena, &list, bytes, err);
     if (status == NP_OK && list->used == list->count)
         status = add_block(arena, list, err);
     if (status != NP_OK)
         return status;
-    *out = list->blocks[list->used++];
-    list->last_use = ++arena->clock;
-    sums->used += bytes;
-    sums->peak = sums->used > sums->peak ? sums->used : sums->peak;
+    *out = list->blocks[list->used];
+    use(arena, list);
     return NP_OK;
 }
 
@@ -169,17 +192,12 @@ enum np_status np_arena_take(struct np_arena *arena, void *out_pointer, uint64_t
     return status;
 }
 
-void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes)
+/* The block becomes the first vacant one of its list. */
+static struct size_list *vacate(struct np_arena *arena, void *block, uint64_t bytes)
 {
-    struct size_list *list;
-    size_t at;
-    if (!block)
-        return;
-    bytes = np_arena_bytes(bytes);
-    pthread_mutex_lock(&arena->mutex);
-    at = find_list(arena, bytes);
+    size_t at = find_list(arena, bytes);
     assert(at < arena->count && arena->lists[at].bytes == bytes);
-    list = &arena->lists[at];
+    struct size_list *list = &arena->lists[at];
     for (at = list->used; at > 0 && list->blocks[at - 1] != block; at--)
         ;
     assert(at > 0);
@@ -187,7 +205,51 @@ void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes)
     list->blocks[list->used] = block;
     list->last_use = ++arena->clock;
     arena->sums.used -= bytes;
+    return list;
+}
+
+void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes)
+{
+    if (!block)
+        return;
+    pthread_mutex_lock(&arena->mutex);
+    vacate(arena, block, np_arena_bytes(bytes));
     pthread_mutex_unlock(&arena->mutex);
+}
+
+/* Takes over a block in use. */
+static enum np_status adopt(struct np_arena *arena, void *block, uint64_t bytes,
+                            struct np_error *err)
+{
+    struct size_list *list;
+    enum np_status status;
+    NP_TRY(get_list(arena, &list, bytes, err));
+    NP_TRY(make_room(arena, list, err));
+    hold(arena, list, block);
+    list->blocks[list->count - 1] = list->blocks[list->used]; /* in use before vacant */
+    list->blocks[list->used] = block;
+    use(arena, list);
+out:
+    return status;
+}
+
+enum np_status np_arena_move(struct np_arena *from, struct np_arena *to, void *block,
+                             uint64_t bytes, struct np_error *err)
+{
+    struct size_list *list;
+    enum np_status status;
+    bytes = np_arena_bytes(bytes);
+    pthread_mutex_lock(&to->mutex);
+    status = adopt(to, block, bytes, err);
+    pthread_mutex_unlock(&to->mutex);
+    if (status != NP_OK)
+        return status;
+    pthread_mutex_lock(&from->mutex);
+    list = vacate(from, block, bytes);
+    list->blocks[list->used] = list->blocks[--list->count];
+    from->sums.held -= bytes;
+    pthread_mutex_unlock(&from->mutex);
+    return NP_OK;
 }
 
 struct np_arena_sums np_arena_sums(struct np_arena *arena)

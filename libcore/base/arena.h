@@ -38,6 +38,11 @@ enum np_status np_arena_take(struct np_arena *arena, void *out_pointer, uint64_t
 /* bytes as it was taken with; NULL is accepted. */
 void np_arena_give(struct np_arena *arena, void *block, uint64_t bytes);
 
+/* The block changes hands as it is: it is no longer held by `from`, and in use in `to`. Where that
+ * fails, it is where it was. */
+enum np_status np_arena_move(struct np_arena *from, struct np_arena *to, void *block,
+                             uint64_t bytes, struct np_error *err);
+
 /* In use now; the most that was ever in use; asked of the system now (in use and vacant). */
 struct np_arena_sums {
     uint64_t used, peak, held;

@@ -78,26 +78,22 @@ static enum np_status carry_out(struct np_residence *r, int stage, const struct 
     struct np_arena *arena = r->config.arenas[stage];
     uint64_t bytes = np_state_slab_bytes(r->config.state, copy->layer);
     float *slab = l->slab;
-    enum np_status status = NP_OK;
     switch (copy->kind) {
     case NP_COPY_MAKE:
         return np_arena_take(arena, &l->slab, bytes, err);
     case NP_COPY_FETCH:
-        NP_TRY(np_arena_take(arena, &slab, bytes, err));
-        l->slab = slab;
-        NP_TRY(np_stash_get(r->stash, copy->layer, slab, err));
         l->made = true;
-        break;
+        return np_stash_bring(r->stash, copy->layer, arena, &l->slab, err);
     case NP_COPY_WRITE:
-        NP_TRY(np_stash_put(r->stash, copy->layer, slab, err));
-        /* fall through */
     case NP_COPY_DROP:
-        l->slab = NULL;
-        l->made = false;
-        np_arena_give(arena, slab, bytes);
+        break;
     }
-out:
-    return status;
+    l->slab = NULL;
+    l->made = false;
+    if (l->updates)
+        return np_stash_send(r->stash, copy->layer, arena, slab, copy->kind == NP_COPY_WRITE, err);
+    np_arena_give(arena, slab, bytes);
+    return NP_OK;
 }
 
 /* Runs one copy; the lock is held on entry and on return. */

@@ -18,7 +18,8 @@ struct np_stash {
     struct np_stash_file *file; /* NULL: in memory */
     struct record *records;
     size_t count;
-    _Atomic uint64_t taken;
+    struct np_arena *memory; /* the records', without a file */
+    _Atomic uint64_t on_disk;
 };
 
 /* A whole number of pages. */
@@ -51,7 +52,9 @@ enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const 
     NP_TRY(np_zalloc(&stash->records, count, sizeof *stash->records, err));
     stash->count = count;
     NP_TRY(lay_out(stash, bytes, &end, err));
-    if (path)
+    if (!path)
+        NP_TRY(np_arena_new(&stash->memory, 0, err));
+    else
         NP_TRY(np_stash_file_new(&stash->file, path, end, ways, err));
     *out = stash;
     stash = NULL;
@@ -71,8 +74,7 @@ void np_stash_free(struct np_stash *stash)
 {
     if (!stash)
         return;
-    for (size_t i = 0; i < stash->count; i++)
-        free(stash->records[i].data);
+    np_arena_free(stash->memory);
     free(stash->records);
     np_stash_file_free(stash->file);
     free(stash);
@@ -95,12 +97,13 @@ enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *d
         NP_TRY(np_stash_file_move(stash->file, span_of(r, true, (void *)(uintptr_t)data), err));
     } else {
         if (!r->data)
-            NP_TRY(np_alloc(&r->data, (size_t)r->bytes, 1, err));
-        memcpy(r->data, data, (size_t)r->bytes);
+            NP_TRY(np_arena_take(stash->memory, &r->data, r->bytes, err));
+        if (r->bytes)
+            memcpy(r->data, data, (size_t)r->bytes);
         status = NP_OK;
     }
-    if (!r->put)
-        atomic_fetch_add(&stash->taken, stash->file ? padded(r->bytes) : r->bytes);
+    if (!r->put && stash->file)
+        atomic_fetch_add(&stash->on_disk, padded(r->bytes));
     r->put = true;
 out:
     return status;
@@ -112,8 +115,47 @@ enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, s
     assert(record < stash->count && r->put);
     if (stash->file)
         return np_stash_file_move(stash->file, span_of(r, false, data), err);
-    memcpy(data, r->data, (size_t)r->bytes);
+    if (r->bytes)
+        memcpy(data, r->data, (size_t)r->bytes);
     return NP_OK;
+}
+
+enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_arena *arena,
+                             void *block, bool changed, struct np_error *err)
+{
+    struct record *r = &stash->records[record];
+    enum np_status status = NP_OK;
+    if (stash->file) {
+        if (changed)
+            NP_TRY(np_stash_put(stash, record, block, err));
+        np_arena_give(arena, block, r->bytes);
+    } else {
+        NP_TRY(np_arena_move(arena, stash->memory, block, r->bytes, err));
+        r->data = block;
+        r->put = true;
+    }
+out:
+    return status;
+}
+
+enum np_status np_stash_bring(struct np_stash *stash, size_t record, struct np_arena *arena,
+                              void *out_pointer, struct np_error *err)
+{
+    struct record *r = &stash->records[record];
+    void *block = r->data;
+    enum np_status status;
+    assert(r->put);
+    if (stash->file) {
+        NP_TRY(np_arena_take(arena, &block, r->bytes, err));
+        NP_TRY(np_stash_get(stash, record, block, err));
+    } else {
+        NP_TRY(np_arena_move(stash->memory, arena, block, r->bytes, err));
+        r->data = NULL;
+        r->put = false;
+    }
+    memcpy(out_pointer, &block, sizeof block);
+out:
+    return status;
 }
 
 const char *np_stash_means(const struct np_stash *stash)
@@ -123,10 +165,10 @@ const char *np_stash_means(const struct np_stash *stash)
 
 uint64_t np_stash_memory(struct np_stash *stash)
 {
-    return stash->file ? 0 : atomic_load(&stash->taken);
+    return stash->file ? 0 : np_arena_sums(stash->memory).used;
 }
 
 uint64_t np_stash_disk(struct np_stash *stash)
 {
-    return stash->file ? atomic_load(&stash->taken) : 0;
+    return atomic_load(&stash->on_disk);
 }

@@ -10,6 +10,9 @@
  * The file must not exist; it is unlinked as soon as it is open: whatever ends the process leaves
  * nothing behind.
  *
+ * A block of an arena can be sent to the stash and brought back as it is: in memory it changes
+ * hands, and nothing is copied.
+ *
  * Buffers   start at multiples of NP_STASH_ALIGN and have room up to the next multiple of it
  *           beyond the record's bytes (what an arena gives); what stands there is undefined after
  *           a get.
@@ -26,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/arena.h"
 
 #define NP_STASH_ALIGN 4096
 
@@ -42,6 +45,15 @@ enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *d
 /* The record must have been put. */
 enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data,
                             struct np_error *err);
+
+/* A record's block leaves the arena for the stash; changed: since it was brought, or it never
+ * was. */
+enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_arena *arena,
+                             void *block, bool changed, struct np_error *err);
+/* A block of the arena with the record, which must have been put or sent. In memory the stash has
+ * no record then, until the block is sent again. */
+enum np_status np_stash_bring(struct np_stash *stash, size_t record, struct np_arena *arena,
+                              void *out_pointer, struct np_error *err);
 
 /* How a file is used, for run.json and messages: "memory", "direct, io_uring", "buffered" ... */
 const char *np_stash_means(const struct np_stash *stash);

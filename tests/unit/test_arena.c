@@ -159,6 +159,39 @@ START_TEST(edges)
 }
 END_TEST
 
+/* A block changes hands with its contents; sums, caps and vacant blocks follow. */
+START_TEST(hands)
+{
+    struct np_arena *from = new_arena(8 * PAGE), *to = new_arena(3 * PAGE);
+    unsigned char *block, *other, *vacant;
+    ck_assert_int_eq(np_arena_take(from, &other, 2 * PAGE, NULL), NP_OK);
+    ck_assert_int_eq(np_arena_take(from, &block, 2 * PAGE, NULL), NP_OK);
+    ck_assert_int_eq(np_arena_take(from, &vacant, 2 * PAGE, NULL), NP_OK);
+    np_arena_give(from, vacant, 2 * PAGE);
+    ck_assert_int_eq(np_arena_take(to, &vacant, PAGE, NULL), NP_OK);
+    np_arena_give(to, vacant, PAGE);
+    memset(block, 7, 2 * PAGE);
+    ck_assert_int_eq(np_arena_move(from, to, block, 2 * PAGE, NULL), NP_OK);
+    ck_assert(block[0] == 7 && block[2 * PAGE - 1] == 7);
+    ck_assert_uint_eq(np_arena_sums(from).used, 2 * PAGE);
+    ck_assert_uint_eq(np_arena_sums(from).held, 4 * PAGE);
+    ck_assert_uint_eq(np_arena_sums(to).used, 2 * PAGE);
+    ck_assert_uint_eq(np_arena_sums(to).held, 3 * PAGE);
+    /* Two more pages do not fit, and the block that was not moved is still there. */
+    ck_assert_int_eq(np_arena_move(from, to, other, 2 * PAGE, NULL), NP_EMEM);
+    ck_assert_uint_eq(np_arena_sums(from).used, 2 * PAGE);
+    np_arena_give(from, other, 2 * PAGE);
+    /* Back again: a vacant block of the size does not matter. */
+    ck_assert_int_eq(np_arena_move(to, from, block, 2 * PAGE, NULL), NP_OK);
+    ck_assert_uint_eq(np_arena_sums(to).used, 0);
+    ck_assert_uint_eq(np_arena_sums(from).held, 6 * PAGE);
+    ck_assert(block[0] == 7);
+    np_arena_give(from, block, 2 * PAGE);
+    np_arena_free(from);
+    np_arena_free(to);
+}
+END_TEST
+
 struct worker {
     struct np_arena *arena;
     uint32_t state;
@@ -215,6 +248,7 @@ int main(void)
     tcase_add_test(tests, room);
     tcase_add_test(tests, recent);
     tcase_add_test(tests, edges);
+    tcase_add_test(tests, hands);
     tcase_add_test(tests, threads);
     return suite_run(suite);
 }

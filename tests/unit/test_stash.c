@@ -154,11 +154,53 @@ START_TEST(sums)
             ck_assert_int_eq(np_stash_put(stash, 0, data, NULL), NP_OK);
             ck_assert_int_eq(np_stash_put(stash, 3, data, NULL), NP_OK);
         }
-        ck_assert_uint_eq(np_stash_memory(stash), kinds[_i].path ? 0 : 4098);
+        ck_assert_uint_eq(np_stash_memory(stash), kinds[_i].path ? 0 : 3 * NP_STASH_ALIGN);
         ck_assert_uint_eq(np_stash_disk(stash), kinds[_i].path ? 3 * NP_STASH_ALIGN : 0);
         np_stash_free(stash);
     }
     free(data);
+}
+END_TEST
+
+/* Blocks of an arena go to the stash and come back; in memory they are the same blocks. */
+START_TEST(blocks)
+{
+    struct np_stash *stash = new_stash(_i);
+    struct np_arena *arena;
+    unsigned char *block, *expected = new_buffer(), *first;
+    const size_t record = 7;
+    if (!stash) {
+        free(expected);
+        return;
+    }
+    ck_assert_int_eq(np_arena_new(&arena, 4 * NP_STASH_ALIGN + sizes[record], NULL), NP_OK);
+    ck_assert_int_eq(np_arena_take(arena, &block, sizes[record], NULL), NP_OK);
+    first = block;
+    for (uint32_t turn = 0; turn < 6; turn++) {
+        bool changed = turn % 3 != 2;
+        if (changed) {
+            fill(block, sizes[record], turn);
+            fill(expected, sizes[record], turn);
+        }
+        ck_assert_int_eq(np_stash_send(stash, record, arena, block, changed, NULL), NP_OK);
+        ck_assert_uint_eq(np_arena_sums(arena).used, 0);
+        block = NULL;
+        ck_assert_int_eq(np_stash_bring(stash, record, arena, &block, NULL), NP_OK);
+        ck_assert_uint_eq(np_arena_sums(arena).used, np_arena_bytes(sizes[record]));
+        ck_assert_mem_eq(block, expected, sizes[record]);
+        ck_assert(kinds[_i].path || block == first);
+    }
+    if (!kinds[_i].path) { /* no room: it stays where it is */
+        void *other;
+        ck_assert_int_eq(np_stash_send(stash, record, arena, block, true, NULL), NP_OK);
+        ck_assert_int_eq(np_arena_take(arena, &other, 5 * NP_STASH_ALIGN, NULL), NP_OK);
+        ck_assert_int_eq(np_stash_bring(stash, record, arena, &block, NULL), NP_EMEM);
+        ck_assert_int_eq(np_stash_get(stash, record, expected, NULL), NP_OK);
+        ck_assert_mem_eq(block, expected, sizes[record]);
+    }
+    np_arena_free(arena);
+    np_stash_free(stash);
+    free(expected);
 }
 END_TEST
 
@@ -238,6 +280,7 @@ int main(void)
     tcase_add_loop_test(tests, model, 0, KINDS);
     tcase_add_loop_test(tests, threads, 0, KINDS);
     tcase_add_loop_test(tests, sums, 0, KINDS);
+    tcase_add_loop_test(tests, blocks, 0, KINDS);
     tcase_add_test(tests, names);
     tcase_add_test(tests, edges);
     tcase_add_loop_test(tests, full, 1, KINDS);
