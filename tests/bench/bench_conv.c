@@ -201,21 +201,23 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
                 : kind == GRAD  ? kernels->conv_grad
                                 : kernels->conv_grad_weight;
     for (int run = -1; run < RUNS; run++) {
-        double begin = bench_seconds(b->threads), ours, theirs, blas;
+        double begin = bench_begin(b->threads), our_s, their_s, blas_s;
         for (int i = 0; i < repeat; i++)
             bench_team_run(b->team, run_ours, &work);
-        ours = bench_seconds(b->threads);
+        our_s = bench_seconds(b->threads) - begin;
+        begin = bench_begin(b->threads);
         for (int i = 0; i < repeat; i++)
             peer_run(&peer);
-        theirs = bench_seconds(b->threads);
+        their_s = bench_seconds(b->threads) - begin;
+        begin = bench_begin(b->threads);
         for (int i = 0; i < repeat; i++)
             run_blas(b, kind, (int)m, (int)(s->out / s->groups), (int)k);
-        blas = bench_seconds(b->threads);
+        blas_s = bench_seconds(b->threads) - begin;
         if (run < 0)
             continue; /* the first run fills the caches */
-        speed[0][run] = gflop * repeat / (ours - begin);
-        speed[1][run] = gflop * repeat / (theirs - ours);
-        speed[2][run] = gflop * repeat / (double)s->groups / (blas - theirs);
+        speed[0][run] = gflop * repeat / our_s;
+        speed[1][run] = gflop * repeat / their_s;
+        speed[2][run] = gflop * repeat / (double)s->groups / blas_s;
         speed[3][run] = bench_peak(b->isa) * b->threads;
     }
     double our = bench_median(speed[0], RUNS), their = bench_median(speed[1], RUNS);
@@ -240,6 +242,7 @@ int main(int argc, char **argv)
                       .isa = bench_isa(argc > 2 ? argv[2] : NULL)};
     struct ratios ratios = {.count = 0};
     size_t samples = argc > 3 ? (size_t)atoi(argv[3]) : 64, floats = samples * 64 * 64 * 160;
+    bench_calm_peers(argv);
     if (b.isa == NP_ISA_COUNT || !(b.team = bench_team_new(b.threads))) {
         fprintf(stderr, "bench_conv: error: this machine cannot\n");
         return 2;

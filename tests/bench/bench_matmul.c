@@ -79,17 +79,18 @@ static double compare(const struct bench *b, struct operands x, struct shape s, 
     int repeat = 1 + (int)(0.5 / gflop / 10);
     char name[80];
     for (int run = -1; run < RUNS; run++) {
-        double begin = bench_seconds(b->threads), middle, end;
+        double begin = bench_begin(b->threads), our_s, their_s;
         for (int i = 0; i < repeat; i++)
             bench_team_run(b->team, ours, &work);
-        middle = bench_seconds(b->threads);
+        our_s = bench_seconds(b->threads) - begin;
+        begin = bench_begin(b->threads);
         for (int i = 0; i < repeat; i++)
             theirs(x, s, t);
-        end = bench_seconds(b->threads);
+        their_s = bench_seconds(b->threads) - begin;
         if (run < 0)
             continue; /* the first run fills the caches */
-        speed[0][run] = gflop * repeat / (middle - begin);
-        speed[1][run] = gflop * repeat / (end - middle);
+        speed[0][run] = gflop * repeat / our_s;
+        speed[1][run] = gflop * repeat / their_s;
         speed[2][run] = bench_peak(b->isa) * b->threads;
     }
     double our = bench_median(speed[0], RUNS), their = bench_median(speed[1], RUNS);
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
     size_t count = (size_t)2048 * 2048, ratios = 0;
     struct operands x;
     double ratio[TRANSPOSES * SHAPES];
+    bench_calm_peers(argv);
     if (b.isa == NP_ISA_COUNT || !(b.team = bench_team_new(b.threads))) {
         fprintf(stderr, "bench_matmul: error: this machine cannot\n");
         return 2;

@@ -7,6 +7,7 @@ runs=${NP_BENCH_RUNS:-3}
 PATH=$(cd "$build" && pwd):$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME="$work" # costs are of this build, not of one that was measured before
 
 # row NAME VALUE UNIT [RATIO REFERENCE]: one line, see row.h.
 row() {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -15,6 +16,23 @@ double bench_seconds(int threads)
     struct timespec t;
     clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_calm_peers(char **argv)
+{
+    if (getenv("OPENBLAS_THREAD_TIMEOUT"))
+        return;
+    setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1); /* 2^20 cycles */
+    setenv("GOMP_SPINCOUNT", "10000", 1);
+    execv("/proc/self/exe", argv);
+}
+
+double bench_begin(int threads)
+{
+    const struct timespec pause = {0, 20000000};
+    if (threads > 1)
+        nanosleep(&pause, NULL);
+    return bench_seconds(threads);
 }
 
 static int by_value(const void *a, const void *b)

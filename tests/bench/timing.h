@@ -9,6 +9,14 @@
 /* With one thread its processor time, so that other programs do not count; else the time of day. */
 double bench_seconds(int threads);
 
+/* For programs that time peers with threads of their own, which spin for a while when they have
+ * nothing to do: on a machine with no processor to spare they would halve what runs next.
+ * bench_calm_peers shortens that while to what lies between two calls, by starting the program
+ * again with what the libraries read when they are loaded; bench_begin pauses for longer than that
+ * and is bench_seconds then. */
+void bench_calm_peers(char **argv);
+double bench_begin(int threads);
+
 double bench_median(double *values, size_t count);
 
 /* The instruction set of that name, or for NULL the best here; NP_ISA_COUNT if this machine lacks
