@@ -13,29 +13,8 @@
 #include "team_run.h"
 #include "tiny.h"
 
-/* What a run leaves behind: compared byte by byte. */
-struct outcome {
-    struct np_state *state;
-    uint64_t steps;
-    uint64_t fingerprints[TINY_STEPS];
-    float losses[TINY_STEPS][TINY_MEMBERS];
-};
-
-static enum np_status on_step(void *context, const struct np_step_record *record,
-                              struct np_error *err)
-{
-    struct outcome *o = context;
-    (void)err;
-    ck_assert_uint_eq(record->step, o->steps);
-    ck_assert_uint_lt(o->steps, TINY_STEPS);
-    o->fingerprints[o->steps] = record->fingerprint;
-    memcpy(o->losses[o->steps], record->losses, (size_t)record->members * sizeof(float));
-    o->steps++;
-    return NP_OK;
-}
-
-static struct np_train_config config_of(struct tiny *f, struct outcome *o, struct np_plan *plan,
-                                        const struct tiny_shape *shape)
+static struct np_train_config config_of(struct tiny *f, struct tiny_outcome *o,
+                                        struct np_plan *plan, const struct tiny_shape *shape)
 {
     tiny_plan(f, plan, shape);
     return (struct np_train_config){.net = &f->net,
@@ -43,7 +22,7 @@ static struct np_train_config config_of(struct tiny *f, struct outcome *o, struc
                                     .kernels = np_kernels_get(shape->isa),
                                     .plan = plan,
                                     .delay_seed = shape->delay_seed,
-                                    .hooks = {o, on_step, NULL}};
+                                    .hooks = {o, tiny_on_step, NULL}};
 }
 
 /* The stages took what the model says, to the byte. */
@@ -58,7 +37,8 @@ static void assert_memory(struct tiny *f, const struct np_plan *plan,
 }
 
 /* Trains steps o->steps .. end-1 on o's state with a fresh engine. */
-static void train(struct tiny *f, struct outcome *o, const struct tiny_shape *shape, uint64_t end)
+static void train(struct tiny *f, struct tiny_outcome *o, const struct tiny_shape *shape,
+                  uint64_t end)
 {
     struct np_plan plan;
     struct np_train_config config = config_of(f, o, &plan, shape);
@@ -84,8 +64,8 @@ static void train(struct tiny *f, struct outcome *o, const struct tiny_shape *sh
     np_plan_clear(&plan);
 }
 
-static void assert_same(const struct tiny *f, const struct outcome *a, const struct outcome *b,
-                        const char *what)
+static void assert_same(const struct tiny *f, const struct tiny_outcome *a,
+                        const struct tiny_outcome *b, const char *what)
 {
     ck_assert_msg(memcmp(a->fingerprints, b->fingerprints, sizeof a->fingerprints) == 0,
                   "fingerprints differ: %s", what);
@@ -102,9 +82,10 @@ static void assert_same(const struct tiny *f, const struct outcome *a, const str
     }
 }
 
-static void compare(struct tiny *f, const struct outcome *reference, const struct tiny_shape *shape)
+static void compare(struct tiny *f, const struct tiny_outcome *reference,
+                    const struct tiny_shape *shape)
 {
-    struct outcome o = {.steps = 0};
+    struct tiny_outcome o = {.steps = 0};
     char what[160];
     if (!np_kernels_get(shape->isa))
         return;
@@ -117,7 +98,7 @@ static void compare(struct tiny *f, const struct outcome *reference, const struc
     np_state_free(o.state);
 }
 
-static void reference_run(struct tiny *f, struct outcome *o)
+static void reference_run(struct tiny *f, struct tiny_outcome *o)
 {
     struct tiny_shape shape = {
         .stages = 0, .micro_batches = 1, .window = 1, .threads = 1, .isa = NP_ISA_SCALAR};
@@ -171,7 +152,7 @@ static const char *const recorded[TINY_KINDS] = {
 START_TEST(recorded_bits)
 {
     struct tiny f;
-    struct outcome reference;
+    struct tiny_outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
     reference_run(&f, &reference);
     ck_assert_str_eq(state_digest(&f, reference.state).s, recorded[_i]);
@@ -185,7 +166,7 @@ START_TEST(hash_matrix)
     const int stages[] = {1, 2, 3, 4, 8}, micro[] = {1, 2, 4}, window[] = {1, 4, 16};
     const int in_flight[] = {0, 1, 3, -1};
     struct tiny f;
-    struct outcome reference;
+    struct tiny_outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
     reference_run(&f, &reference);
     for (int s = 0; s < 5; s++)
@@ -229,7 +210,7 @@ START_TEST(variant)
                                         {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0},
                                         {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1}};
     struct tiny f;
-    struct outcome reference;
+    struct tiny_outcome reference;
     size_t count = 0;
     while (sets[count])
         count++;
@@ -245,7 +226,7 @@ END_TEST
 START_TEST(injected_delays)
 {
     struct tiny f;
-    struct outcome reference;
+    struct tiny_outcome reference;
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
@@ -264,7 +245,7 @@ START_TEST(another_engine)
     const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0};
     const struct tiny_shape after = {2, 4, 8, 1, 2, NP_ISA_AVX512, 0, 0};
     struct tiny f;
-    struct outcome reference, o = {.steps = 0};
+    struct tiny_outcome reference, o = {.steps = 0};
     if (!np_kernels_get(NP_ISA_AVX512))
         return;
     tiny_open(&f, TINY_TEXT, NULL, 0);
@@ -283,7 +264,7 @@ START_TEST(untouched_layers)
 {
     const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
     struct tiny f;
-    struct outcome o = {.steps = 0};
+    struct tiny_outcome o = {.steps = 0};
     struct np_stream *stream;
     uint16_t choices[8];
     bool more;
@@ -306,7 +287,7 @@ END_TEST
 
 static bool stop_now(void *context)
 {
-    return ((struct outcome *)context)->steps >= 3;
+    return ((struct tiny_outcome *)context)->steps >= 3;
 }
 
 /* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
@@ -314,7 +295,7 @@ START_TEST(stop_on_request)
 {
     const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0};
     struct tiny f;
-    struct outcome reference, o = {.steps = 0};
+    struct tiny_outcome reference, o = {.steps = 0};
     struct np_plan plan;
     struct np_train_config config;
     struct np_stream *stream;
@@ -353,7 +334,7 @@ START_TEST(not_finite)
     for (int stages = 0; stages <= 4; stages++) {
         const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
         struct tiny f;
-        struct outcome o = {.steps = 0};
+        struct tiny_outcome o = {.steps = 0};
         struct np_plan plan;
         struct np_train_config config;
         struct np_stream *stream;

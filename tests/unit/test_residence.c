@@ -13,24 +13,6 @@
 #include "team_run.h"
 #include "tiny.h"
 
-struct outcome {
-    uint64_t steps;
-    uint64_t fingerprints[TINY_STEPS];
-    float losses[TINY_STEPS][TINY_MEMBERS];
-};
-
-static enum np_status on_step(void *context, const struct np_step_record *record,
-                              struct np_error *err)
-{
-    struct outcome *o = context;
-    (void)err;
-    ck_assert_uint_eq(record->step, o->steps);
-    o->fingerprints[o->steps] = record->fingerprint;
-    memcpy(o->losses[o->steps], record->losses, (size_t)record->members * sizeof(float));
-    o->steps++;
-    return NP_OK;
-}
-
 /* One way to train with a budget: `of` tenths between the least and what holds everything. */
 struct way {
     struct tiny_shape shape;
@@ -45,7 +27,7 @@ struct run {
     struct np_plan plan;
     struct np_state *state;
     struct np_engine *engine;
-    struct outcome outcome;
+    struct tiny_outcome outcome;
     float *block, *scratch;
 };
 
@@ -66,7 +48,7 @@ static struct np_train_config config_of(struct run *r, const struct way *way, co
                                     .policy = way->policy,
                                     .stash = way->in_file ? file : NULL,
                                     .delay_seed = way->shape.delay_seed,
-                                    .hooks = {&r->outcome, on_step, NULL}};
+                                    .hooks = {&r->outcome, tiny_on_step, NULL}};
 }
 
 static void run_open(struct run *r, struct tiny *t, const struct way *way)

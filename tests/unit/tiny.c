@@ -16,6 +16,19 @@ static const char *const recipes[TINY_KINDS] = {
     [TINY_CELLS] = "cells.yaml",         [TINY_PAIRS] = "pairs.yaml",   [TINY_LONG] = "long.yaml",
     [TINY_TRANSLATE] = "translate.yaml", [TINY_STAGES] = "stages.yaml", [TINY_ACTS] = "acts.yaml"};
 
+enum np_status tiny_on_step(void *context, const struct np_step_record *record,
+                            struct np_error *err)
+{
+    struct tiny_outcome *o = context;
+    (void)err;
+    ck_assert_uint_eq(record->step, o->steps);
+    ck_assert_uint_lt(o->steps, TINY_STEPS);
+    o->fingerprints[o->steps] = record->fingerprint;
+    memcpy(o->losses[o->steps], record->losses, (size_t)record->members * sizeof(float));
+    o->steps++;
+    return NP_OK;
+}
+
 void tiny_must(enum np_status status, const struct np_error *err)
 {
     ck_assert_msg(status == NP_OK, "%s", status == NP_OK ? "" : err->msg);

@@ -4,7 +4,7 @@
 #ifndef NP_TEST_TINY_H
 #define NP_TEST_TINY_H
 
-#include "data/data.h"
+#include "exec/train.h"
 #include "plan/partition.h"
 #include "space/sampler.h"
 
@@ -41,6 +41,17 @@ struct tiny_shape {
     uint64_t delay_seed;
     int in_flight; /* of every stage; 0: as the partitioner chooses; -1: no bound */
 };
+
+/* What a run leaves behind: compared byte by byte. */
+struct tiny_outcome {
+    struct np_state *state;
+    uint64_t steps;
+    uint64_t fingerprints[TINY_STEPS];
+    float losses[TINY_STEPS][TINY_MEMBERS];
+};
+/* np_train_hooks' step, with a struct tiny_outcome as context. */
+enum np_status tiny_on_step(void *outcome, const struct np_step_record *record,
+                            struct np_error *err);
 
 void tiny_make_files(void);
 void tiny_remove_files(void);
