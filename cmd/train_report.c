@@ -106,11 +106,12 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
         const struct np_context_sums *c = &result->residence.context;
         uint64_t visits = c->hits + c->late + c->misses;
         cli_note("layers: %llu visits, %.2f %% hits, %llu late, %llu misses; %s in, %s out, %.2f s "
-                 "of copies, %.2f s of waiting",
+                 "of copies, %.2f s of waiting; %s in the stash (%s)",
                  (unsigned long long)visits, visits ? 100.0 * (double)c->hits / (double)visits : 0,
                  (unsigned long long)c->late, (unsigned long long)c->misses,
                  np_text_size(c->bytes_in).s, np_text_size(c->bytes_out).s,
-                 result->residence.copy_s, result->residence.stall_s);
+                 result->residence.copy_s, result->residence.stall_s,
+                 np_text_size(result->residence.stash_bytes).s, result->residence.stash);
     }
     if (report->losses && report->losses != stdout && fclose(report->losses) != 0)
         return np_fail_errno(err, "cannot write '%s'", report->options->losses);

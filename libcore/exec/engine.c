@@ -318,12 +318,8 @@ struct np_train_times np_engine_times(const struct np_engine *e)
     struct np_train_times times = {.stage_s = e->stage_s};
     if (e->since_s > 0)
         times.stage_s += (now_s() - e->since_s) * e->config.plan->stages;
-    for (int k = 0; k < e->config.plan->stages; k++) {
-        struct np_residence_sums sums;
+    for (int k = 0; k < e->config.plan->stages; k++)
         times.busy_s += e->stages[k].busy_s;
-        if (np_engine_residence(e, k, &sums))
-            times.stall_s += sums.stall_s;
-    }
     return times;
 }
 

@@ -410,13 +410,12 @@ struct np_residence_sums np_residence_sums(struct np_residence *r, int stage)
 {
     struct place *place = &r->places[stage];
     pthread_mutex_lock(&r->lock);
-    struct np_residence_sums sums = {np_context_sums(place->context), place->copy_s,
-                                     place->stall_s};
+    struct np_residence_sums sums = {.context = np_context_sums(place->context),
+                                     .copy_s = place->copy_s,
+                                     .stall_s = place->stall_s,
+                                     .stash = np_stash_means(r->stash),
+                                     .stash_bytes =
+                                         np_stash_memory(r->stash) + np_stash_disk(r->stash)};
     pthread_mutex_unlock(&r->lock);
     return sums;
-}
-
-const char *np_residence_stash(const struct np_residence *r)
-{
-    return np_stash_means(r->stash);
 }

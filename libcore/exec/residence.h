@@ -36,12 +36,16 @@ struct np_residence_sums {
     struct np_context_sums context;
     double copy_s;  /* its copy threads' time in copies */
     double stall_s; /* its tasks waited for layers */
+    /* Of the stash, which all stages share. */
+    const char *stash; /* np_stash_means */
+    uint64_t stash_bytes;
 };
 
 struct np_residence;
 
 enum np_status np_residence_new(struct np_residence **out, const struct np_residence_config *config,
                                 struct np_error *err);
+/* The state has no layers any more: their memory is the arenas', and the stash goes. */
 void np_residence_free(struct np_residence *residence);
 
 /* Copies may be made from here on, and no more after _end: nothing is under way then. What went
@@ -64,6 +68,5 @@ void np_residence_leave(struct np_residence *residence, int stage, uint32_t laye
 /* The stage that is the position's home. */
 int np_residence_stage(const struct np_residence *residence, int position);
 struct np_residence_sums np_residence_sums(struct np_residence *residence, int stage);
-const char *np_residence_stash(const struct np_residence *residence);
 
 #endif

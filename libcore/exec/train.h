@@ -64,10 +64,9 @@ struct np_train_config {
     struct np_span_log *spans; /* NULL, or where the engine records every task */
 };
 
-/* The busy and total time of all stages, for the bubble; of the busy time, what was spent waiting
- * for layers. May be asked for inside a hook. */
+/* The busy and total time of all stages, for the bubble. May be asked for inside a hook. */
 struct np_train_times {
-    double busy_s, stage_s, stall_s;
+    double busy_s, stage_s;
 };
 
 /* The sequential reference: the simplest program that could do it. */

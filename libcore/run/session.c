@@ -252,6 +252,8 @@ static struct np_residence_sums sum_residence(const struct session *s)
         sum.context.made += one->context.made;
         sum.copy_s += one->copy_s;
         sum.stall_s += one->stall_s;
+        sum.stash = one->stash;
+        sum.stash_bytes = one->stash_bytes;
     }
     return sum;
 }

@@ -321,8 +321,3 @@ struct np_context_sums np_context_sums(const struct np_context *c)
 {
     return c->sums;
 }
-
-uint64_t np_context_used(const struct np_context *c)
-{
-    return c->used;
-}

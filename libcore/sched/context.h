@@ -94,7 +94,5 @@ void np_context_stored(struct np_context *context, uint32_t layer);
 bool np_context_holds(const struct np_context *context, uint32_t layer);
 
 struct np_context_sums np_context_sums(const struct np_context *context);
-/* Bytes on the device: held, coming and leaving. */
-uint64_t np_context_used(const struct np_context *context);
 
 #endif

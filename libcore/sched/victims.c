@@ -1,5 +1,7 @@
 #include "sched/victims.h"
 
+#include <stdbool.h>
+
 static bool goes_before(const struct np_victim *a, const struct np_victim *b)
 {
     if (a->next != b->next)

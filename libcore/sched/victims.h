@@ -7,7 +7,6 @@
 #ifndef NP_SCHED_VICTIMS_H
 #define NP_SCHED_VICTIMS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct np_victim {
@@ -25,10 +24,5 @@ struct np_victims {
 /* Enters the item, or moves it to where it belongs now. */
 void np_victims_put(struct np_victims *victims, struct np_victim victim);
 void np_victims_remove(struct np_victims *victims, uint32_t item);
-
-static inline bool np_victims_has(const struct np_victims *victims, uint32_t item)
-{
-    return victims->place[item] != 0;
-}
 
 #endif

@@ -95,6 +95,7 @@ least_of() {
     run np-train r.yaml --run a -n 2 --device-memory $((least + 20000)) -v
     [ "$status" -eq 0 ]
     [[ "$output" == *"layers: "*" visits, "*" % hits, "*" late, "*" misses; "*" in, "*" out, "* ]]
+    [[ "$output" == *" in the stash (memory)"* ]]
     jq -e -s 'map(select(.stages))[-1] | .step == 20 and (.stages | length) == 2 and
         (.stages | all(.hits + .late + .misses > 0 and .made > 0 and .bytes_out > 0))' a/metrics.jsonl
 }
