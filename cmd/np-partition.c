@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "estimate.h"
 #include "plan_options.h"
 #include "space_options.h"
 
@@ -11,14 +12,27 @@ struct options {
     struct space_options space;
     struct plan_options plan;
     const char *output;
-    bool quiet, verbose;
+    bool estimate, quiet, verbose;
 };
+
+enum { OPTION_ESTIMATE = 0x4000 };
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
+    {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
     {"quiet", 'q', 0, 0, "say nothing but errors", 2},
     {"verbose", 'v', 0, 0, "show the stages on standard error, also if it is no terminal", 2},
     {0}};
+
+static void check(const struct options *options, struct argp_state *state)
+{
+    const struct np_partition_request *plan = &options->plan.request;
+    if (!options->space.path)
+        argp_error(state, "a recipe is needed");
+    if (options->estimate && (plan->window || plan->unit || plan->memory_bytes))
+        argp_error(state, "--estimate makes no plan that --window, --unit and --device-memory are "
+                          "for");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -31,6 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o':
         options->output = arg;
         return 0;
+    case OPTION_ESTIMATE:
+        options->estimate = true;
+        return 0;
     case 'q':
         options->quiet = true;
         return 0;
@@ -38,8 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->verbose = true;
         return 0;
     case ARGP_KEY_END:
-        if (!options->space.path)
-            argp_error(state, "a recipe is needed");
+        check(options, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -54,27 +70,45 @@ static const struct argp argp = {
     table,    parse, "RECIPE", "Cut a supernet into pipeline stages and write the plan (YAML).",
     children, NULL,  NULL};
 
+static enum np_status make_plan(struct np_buf *out, const struct options *options,
+                                const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_plan plan = {0};
+    NP_TRY(plan_make(&plan, net, &options->plan, options->quiet, err));
+    NP_TRY(np_plan_write(&plan, net, out, err));
+    NP_TRY(cli_write(options->output, out->text, out->used, err));
+    if (!options->quiet && (options->verbose || isatty(STDERR_FILENO)))
+        plan_show(&plan, net);
+out:
+    np_plan_clear(&plan);
+    return status;
+}
+
+static enum np_status make_estimate(struct np_buf *out, const struct options *options,
+                                    const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status = estimate_write(out, net, &options->plan.request, err);
+    if (status == NP_OK)
+        status = cli_write(options->output, out->text, out->used, err);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     enum np_status status;
     struct options options = {0};
     struct np_error err;
     struct space space = {0};
-    struct np_plan plan = {0};
     struct np_buf text = {0};
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
     NP_TRY(space_open(&space, &options.space, &err));
-    NP_TRY(plan_make(&plan, &space.net, &options.plan, options.quiet, &err));
-    NP_TRY(np_plan_write(&plan, &space.net, &text, &err));
-    NP_TRY(cli_write(options.output, text.text, text.used, &err));
-    if (!options.quiet && (options.verbose || isatty(STDERR_FILENO)))
-        plan_show(&plan, &space.net);
+    status = (options.estimate ? make_estimate : make_plan)(&text, &options, &space.net, &err);
 out:
     if (status != NP_OK)
         cli_error(&err);
     np_buf_clear(&text);
-    np_plan_clear(&plan);
     space_close(&space);
     plan_options_clear(&options.plan);
     return cli_finish(cli_exit_code(status));

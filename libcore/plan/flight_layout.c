@@ -39,41 +39,65 @@ static size_t add_part(size_t *used, size_t floats)
     return at;
 }
 
-/* What the candidates of a position need at most, in floats. */
+/* What a candidate of a position needs, or all of them at most, in floats. */
 struct needs {
     size_t y, dy, saved, delta, batch, work, sum;
     size_t apart; /* a second gradient of x, where a candidate gives two */
 };
 
-static struct needs needs_of(const struct maker *m, int position)
+static struct needs needs_of(const struct np_supernet *net, uint32_t layer, int position,
+                             size_t samples)
 {
-    const struct np_supernet *net = m->net;
     const struct np_recipe *recipe = net->recipe;
     bool head = position == net->positions - 1, shared = head || position == 0;
     const struct np_block *block = shared ? NULL : &recipe->blocks[position - 1];
-    bool same = block && block->memory == block->from;
+    const struct np_kind *kind = np_supernet_kind(net, layer);
+    struct np_op_sizes sizes = np_op_sizes(kind, samples);
+    struct np_batch batch;
     size_t value =
-        m->samples * (head ? np_batch_targets(recipe) : np_shape_floats(net->shapes[position]));
-    struct needs most = {.dy = head ? 0 : value};
+        samples * (head ? np_batch_targets(recipe) : np_shape_floats(net->shapes[position]));
+    struct needs needs = {
+        .dy = head ? 0 : value, .saved = sizes.saved, .delta = sizes.delta, .work = sizes.work};
+    if (!np_program_passes_on(&kind->program))
+        needs.y = value;
+    needs.batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
+                               np_program_reads_targets(&kind->program), NULL);
+    if (!shared || !recipe->shared_frozen)
+        needs.sum = kind->floats;
+    if (block && block->memory == block->from && np_op_gives(kind, NP_VALUE_X) &&
+        np_op_gives(kind, NP_VALUE_MEMORY))
+        needs.apart = samples * np_shape_floats(net->shapes[block->from]);
+    return needs;
+}
+
+static struct needs most_needs(const struct maker *m, int position)
+{
+    const struct np_supernet *net = m->net;
+    struct needs most = {.y = 0};
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
-        const struct np_kind *kind = np_supernet_kind(net, l);
-        struct np_op_sizes sizes = np_op_sizes(kind, m->samples);
-        struct np_batch batch;
-        if (!np_program_passes_on(&kind->program))
-            most.y = value;
-        most.saved = larger(most.saved, sizes.saved);
-        most.delta = larger(most.delta, sizes.delta);
-        most.work = larger(most.work, sizes.work);
-        most.batch =
-            larger(most.batch,
-                   np_batch_lay(&batch, recipe, m->samples, np_program_reads_inputs(&kind->program),
-                                np_program_reads_targets(&kind->program), NULL));
-        if (!shared || !recipe->shared_frozen)
-            most.sum = larger(most.sum, kind->floats);
-        if (same && np_op_gives(kind, NP_VALUE_X) && np_op_gives(kind, NP_VALUE_MEMORY))
-            most.apart = m->samples * np_shape_floats(net->shapes[block->from]);
+        struct needs needs = needs_of(net, l, position, m->samples);
+        most.y = larger(most.y, needs.y);
+        most.dy = larger(most.dy, needs.dy);
+        most.saved = larger(most.saved, needs.saved);
+        most.delta = larger(most.delta, needs.delta);
+        most.batch = larger(most.batch, needs.batch);
+        most.work = larger(most.work, needs.work);
+        most.sum = larger(most.sum, needs.sum);
+        most.apart = larger(most.apart, needs.apart);
     }
     return most;
+}
+
+size_t np_flight_layer_floats(const struct np_supernet *net, uint32_t layer, size_t samples)
+{
+    struct needs needs = needs_of(net, layer, np_supernet_position(net, layer), samples);
+    size_t used = 0;
+    add_part(&used, needs.y);
+    add_part(&used, needs.batch);
+    add_part(&used, needs.saved);
+    add_part(&used, needs.dy);
+    add_part(&used, needs.delta);
+    return used;
 }
 
 /* Room for the open sums of a position, unless one buffer serves all. */
@@ -115,7 +139,7 @@ struct sums {
 static void lay_position(const struct maker *m, struct sums *used, int position, int stage)
 {
     struct np_flight_place *place = &m->layout->place[position];
-    struct needs needs = needs_of(m, position);
+    struct needs needs = most_needs(m, position);
     *place = (struct np_flight_place){
         .stage = stage, .dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE, .batch = NP_NO_STORAGE};
     place->y = add_part(&used->slot, needs.y);

@@ -89,4 +89,8 @@ void np_flight_layout_clear(struct np_flight_layout *layout);
 /* What the stage's blocks count in its arena. */
 uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage);
 
+/* What a slot would hold of a position with this layer as its only candidate: its output, what of
+ * the batch it reads, what operators save, and the gradients. */
+size_t np_flight_layer_floats(const struct np_supernet *net, uint32_t layer, size_t samples);
+
 #endif

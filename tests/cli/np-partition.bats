@@ -80,6 +80,57 @@ setup() {
     [ "$status" -eq 0 ]
 }
 
+# column NAME: of the estimate in e.tsv, without the header
+column() {
+    awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next }
+                              { print $c }' e.tsv
+}
+
+@test "--estimate: a line a layer, with known parameters" {
+    np-partition r.yaml --estimate --profile-from model -o e.tsv
+    [ "$(wc -l < e.tsv)" -eq 21 ]
+    [ "$(column block | sort -u | tr '\n' ' ')" = \
+        "block00 block01 block02 block03 block04 block05 head stem " ]
+    [ "$(column candidate | sed -n 2,4p | tr '\n' ' ')" = "0 1 2 " ]
+    [ "$(column kind | sed -n 3p)" = "ffn(ratio=2,act=gelu)" ]
+    # embedding 256 x 32 and 16 x 32; mha: norm, 4 x (32 x 32 + 32); ffn: norm, up, down; identity
+    [ "$(column parameters | sed -n 1,4p | tr '\n' ' ')" = "8704 4288 4256 0 " ]
+    [ "$(column moment_bytes | sed -n 1,4p | tr '\n' ' ')" = "69632 34304 34048 0 " ]
+    # two products of 32 x 64 for each of 16 tokens, and a little around them
+    products=$((2 * 2 * 32 * 64 * 16))
+    between $products "$(column forward_flops | sed -n 3p)" $((products + products / 4))
+    [ "$(column weight_ns | sed -n 4p)" = 0 ]
+}
+
+@test "--estimate: weights and moments add up to the plan's memory" {
+    fixed() {
+        np-partition r.yaml -n 1 -M 1 -W 1 --threads 1 --profile-from model |
+            sed -n 's/.*memory_bytes: \([0-9]*\)}/\1/p'
+    }
+    few=$(fixed)
+    sed -i 's/^ *- {op: identity}/&\n        - {op: ffn, ratio: 2, act: relu}/' r.yaml
+    more=$(fixed)
+    np-partition r.yaml --estimate --profile-from model -o e.tsv
+    paste <(column kind) <(column parameters) <(column moment_bytes) |
+        awk -F '\t' '$1 ~ /relu/ { n++; sum += int(($2 * 4 + $3 + 4095) / 4096) * 4096 }
+                     END { print n, sum }' > added
+    [ "$(cat added)" = "6 $((more - few))" ]
+}
+
+@test "--estimate: costs are the plan's" {
+    np-partition r.yaml -n 2 -M 2 --threads 1 -o plan.yaml
+    np-partition r.yaml -n 2 -M 2 --threads 1 --estimate -o e.tsv
+    paste <(column kind) <(column forward_ns) <(column backward_ns) <(column weight_ns) |
+        sort -u | while IFS=$'\t' read -r kind f b w; do
+        grep -qF "{kind: \"$kind\", forward_ns: $f, backward_ns: $b, weight_ns: $w}" plan.yaml
+    done
+    run np-partition r.yaml --estimate -W 3
+    [ "$status" -eq 2 ]
+    said "np-partition: --estimate makes no plan that --window, --unit and --device-memory are for"
+    run np-partition r.yaml --estimate -M 3
+    [ "$status" -eq 2 ]
+}
+
 @test "more stages than positions" {
     run np-partition r.yaml -n 9 --profile-from model
     [ "$status" -eq 2 ]

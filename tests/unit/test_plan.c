@@ -200,6 +200,28 @@ START_TEST(positions_add_up)
 }
 END_TEST
 
+/* A slot has room for each position's largest candidate. */
+START_TEST(layers_add_up_to_a_slot)
+{
+    struct np_flight_layout layout;
+    int first[] = {0, net.positions};
+    size_t floats = 0, samples = (size_t)(recipe.batch / _i);
+    struct np_flight_shape shape = {
+        .stages = 1, .stage_first = first, .window = 2, .micro_batches = _i, .threads = 1};
+    for (int p = 0; p < net.positions; p++) {
+        size_t most = 0;
+        for (uint32_t l = net.layer_first[p]; l < net.layer_first[p + 1]; l++) {
+            size_t layer = np_flight_layer_floats(&net, l, samples);
+            most = layer > most ? layer : most;
+        }
+        floats += most;
+    }
+    ck_assert_int_eq(np_flight_layout_init(&layout, &net, &shape, NULL), NP_OK);
+    ck_assert_uint_eq(layout.stage[0].slot_floats, floats);
+    np_flight_layout_clear(&layout);
+}
+END_TEST
+
 /* A minimal plan with its lines replaceable. */
 static const char head_lines[] = "micro_batches: 4\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n";
 
@@ -312,6 +334,7 @@ int main(void)
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);
+    tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
     tcase_add_test(tests, reads_a_plan_written_by_hand);
     tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, refuses_another_recipe);
