@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "plan/stage_memory.h"
 
 static enum np_status slots_new(struct np_engine *e, struct np_error *err)
@@ -63,24 +62,11 @@ out:
 /* With a budget: what it leaves for candidates on each stage. */
 static enum np_status find_room(struct np_engine *e, struct np_error *err)
 {
-    const struct np_plan *plan = e->config.plan;
-    struct np_stage_memory *memory = NULL;
-    uint64_t least;
     enum np_status status;
-    NP_TRY(np_memory_least(&least, plan, e->config.net, err));
-    if (least > plan->device_bytes)
-        return np_fail(err, NP_EINPUT,
-                       "a device memory of %llu bytes is too little for this plan: it needs %llu "
-                       "(%s)",
-                       (unsigned long long)plan->device_bytes, (unsigned long long)least,
-                       np_text_size(least).s);
-    NP_TRY(np_zalloc(&e->room, (size_t)plan->stages, sizeof *e->room, err));
-    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
-    NP_TRY(np_memory_stages(memory, plan, e->config.net, err));
-    for (int k = 0; k < plan->stages; k++)
-        e->room[k] = plan->device_bytes - memory[k].flights - memory[k].shared;
+    NP_TRY(np_zalloc(&e->room, (size_t)e->config.plan->stages, sizeof *e->room, err));
+    NP_TRY(np_zalloc(&e->layer_bytes, e->config.net->layers, sizeof *e->layer_bytes, err));
+    NP_TRY(np_memory_room(e->room, e->layer_bytes, e->config.plan, e->config.net, err));
 out:
-    free(memory);
     return status;
 }
 
@@ -90,6 +76,7 @@ static enum np_status residence_new(struct np_engine *e, struct np_error *err)
     struct np_residence_config config = {.plan = plan,
                                          .state = e->state,
                                          .room = e->room,
+                                         .bytes = e->layer_bytes,
                                          .policy = e->config.policy,
                                          .stash = e->config.stash,
                                          .delay_seed = e->config.delay_seed};
@@ -161,6 +148,7 @@ void np_engine_free(struct np_engine *e)
     free(e->losses);
     free(e->flights);
     free(e->room);
+    free(e->layer_bytes);
     np_flight_layout_clear(&e->layout);
     np_sched_free(e->sched);
     pthread_cond_destroy(&e->feed);
@@ -190,15 +178,6 @@ static bool has_room(const struct np_engine *e)
            np_sched_known(e->sched) - np_sched_completed(e->sched) < e->slot_count;
 }
 
-/* True if nothing may be known of the steps after the next one for a while. */
-static bool is_hungry(const struct np_engine *e, uint64_t end)
-{
-    uint64_t known = np_sched_known(e->sched);
-    return e->base + known + 1 >= end ||
-           known - np_sched_completed(e->sched) < (uint64_t)e->config.plan->window ||
-           e->config.plan->lookahead < e->config.plan->window;
-}
-
 static void push_step(struct np_engine *e)
 {
     struct np_slot *slot = np_engine_slot(e, np_sched_known(e->sched));
@@ -215,7 +194,8 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
 {
     const struct np_train_hooks *hooks = &e->config.hooks;
     enum np_status status = NP_OK;
-    bool more = true, hungry;
+    bool more = true, last;
+    uint64_t incomplete;
     pthread_mutex_lock(&e->lock);
     while (e->base + np_sched_known(e->sched) < end) {
         struct np_slot *slot;
@@ -230,11 +210,12 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
             break;
         }
         slot = np_engine_slot(e, np_sched_known(e->sched));
-        hungry = is_hungry(e, end);
+        last = e->base + np_sched_known(e->sched) + 1 >= end;
+        incomplete = np_sched_known(e->sched) - np_sched_completed(e->sched);
         pthread_mutex_unlock(&e->lock);
         status = np_step_read(e->config.net, stream, slot->choices, e->blocks, &more, err);
         if (status == NP_OK && more && e->residence)
-            status = np_residence_push(e->residence, slot->choices, hungry, err);
+            status = np_residence_push(e->residence, slot->choices, incomplete, last, err);
         pthread_mutex_lock(&e->lock);
         if (status != NP_OK || !more)
             break;

@@ -42,7 +42,7 @@ struct np_engine {
     struct np_sched *sched;
     struct np_flight_layout layout;
     struct np_flights *flights;     /* [stages] */
-    uint64_t *room;                 /* [stages]: bytes for candidates; NULL: no budget */
+    uint64_t *room, *layer_bytes;   /* np_memory_room's; NULL: no budget */
     struct np_residence *residence; /* NULL: no budget, everything stays on the device */
     size_t samples;                 /* of a micro-batch */
     uint64_t base;                  /* the scheduler's step 0 */

@@ -8,9 +8,7 @@
 
 #include "base/memory.h"
 #include "exec/step.h"
-#include "sched/ahead.h"
-
-#define COPIERS 2 /* of a stage: one brings while the other takes away */
+#include "sched/contexts.h"
 
 struct place {
     struct np_residence *residence;
@@ -18,7 +16,7 @@ struct place {
     struct np_context *context;
     pthread_cond_t arrived; /* the stage waits for a layer */
     pthread_cond_t work;    /* copiers wait for something to do */
-    pthread_t copiers[COPIERS];
+    pthread_t copiers[NP_COPIERS];
     int started, busy;
     bool waits; /* a task, for layer `wanted` */
     uint32_t wanted;
@@ -26,11 +24,11 @@ struct place {
 };
 
 struct np_residence {
-    struct np_residence_config config; /* arenas: a copy; room is not looked at again */
+    struct np_residence_config config; /* arenas: a copy; room, bytes are not looked at again */
     struct np_arena **arenas;
     const struct np_supernet *net;
     struct np_stash *stash;
-    struct np_ahead *ahead;
+    struct np_contexts *contexts;
     struct place *places;
     pthread_mutex_t lock;
     pthread_cond_t idle; /* no copy is under way */
@@ -150,60 +148,18 @@ static void *copier_main(void *argument)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* What is fetched ahead: a third of a pass of the stage, but never less than a few layers. */
-static uint64_t reach(const struct np_plan *plan, const struct np_supernet *net, int stage)
+static enum np_status contexts_new(struct np_residence *r, struct np_error *err)
 {
-    int positions = plan->stage_first[stage + 1] - plan->stage_first[stage];
-    int layers = positions * net->recipe->members;
-    return 2 + (uint64_t)layers / 3;
-}
-
-/* The bytes of a stage's candidates on the device; 0 of what stays there. */
-static enum np_status context_new(struct np_residence *r, int stage, struct np_error *err)
-{
-    const struct np_plan *plan = r->config.plan;
-    const uint32_t *first = r->net->layer_first;
-    struct np_context_config c = {.first = first[plan->stage_first[stage]],
-                                  .capacity = r->config.room[stage],
-                                  .policy = r->config.policy,
-                                  .reach = reach(plan, r->net, stage)};
-    uint64_t *bytes = NULL;
-    enum np_status status;
-    c.count = first[plan->stage_first[stage + 1]] - c.first;
-    NP_TRY(np_zalloc(&bytes, c.count, sizeof *bytes, err));
-    for (uint32_t i = 0; i < c.count; i++) {
-        if (!np_state_may_leave(r->config.state, c.first + i))
-            continue;
-        bytes[i] = np_arena_bytes(np_state_slab_bytes(r->config.state, c.first + i));
-    }
-    c.bytes = bytes;
-    status = np_context_new(&r->places[stage].context, &c, err);
-out:
-    free(bytes);
-    return status;
-}
-
-static enum np_status on_visit(void *context, const struct np_visit *visit, struct np_error *err)
-{
-    struct np_residence *r = context;
-    struct place *place = &r->places[visit->stage];
-    enum np_status status = np_context_expect(place->context, visit->layer, visit->step,
-                                              visit->pass, visit->tasks, err);
-    pthread_cond_signal(&place->work);
-    return status;
-}
-
-static enum np_status ahead_new(struct np_residence *r, struct np_error *err)
-{
-    struct np_ahead_config ahead = {.overhead = NP_PLAN_TASK_NS,
-                                    .transfer = NP_PLAN_TRANSFER_NS,
-                                    .on_visit = on_visit,
-                                    .context = r};
-    enum np_status status = np_plan_sched_config(&ahead.sched, r->config.plan, r->net, err);
+    struct np_contexts_config contexts = {.overhead = NP_PLAN_TASK_NS,
+                                          .transfer = NP_PLAN_TRANSFER_NS,
+                                          .bytes = r->config.bytes,
+                                          .room = r->config.room,
+                                          .policy = r->config.policy};
+    enum np_status status = np_plan_sched_config(&contexts.sched, r->config.plan, r->net, err);
     if (status != NP_OK)
         return status;
-    status = np_ahead_new(&r->ahead, &ahead, err);
-    np_plan_sched_clear(&ahead.sched);
+    status = np_contexts_new(&r->contexts, &contexts, err);
+    np_plan_sched_clear(&contexts.sched);
     return status;
 }
 
@@ -246,7 +202,7 @@ out:
 
 static enum np_status start_copiers(struct place *place, struct np_error *err)
 {
-    for (; place->started < COPIERS; place->started++) {
+    for (; place->started < NP_COPIERS; place->started++) {
         errno = pthread_create(&place->copiers[place->started], NULL, copier_main, place);
         if (errno)
             return np_fail_errno(err, "cannot start a copy thread of stage %d", place->stage);
@@ -267,6 +223,7 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
     NP_TRY(np_alloc(&r->arenas, (size_t)config->plan->stages, sizeof(struct np_arena *), err));
     memcpy(r->arenas, config->arenas, (size_t)config->plan->stages * sizeof(struct np_arena *));
     r->config.arenas = r->arenas;
+    NP_TRY(contexts_new(r, err));
     NP_TRY(np_zalloc(&r->places, (size_t)config->plan->stages, sizeof *r->places, err));
     for (int k = 0; k < config->plan->stages; k++) {
         struct place *place = &r->places[k];
@@ -274,11 +231,10 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
         pthread_cond_init(&place->work, NULL);
         place->residence = r;
         place->stage = k;
-        NP_TRY(context_new(r, k, err));
+        place->context = np_contexts_at(r->contexts, k);
     }
     NP_TRY(take_shared(r, 0, 0, err));
     NP_TRY(take_shared(r, r->net->layers - 1, config->plan->stages - 1, err));
-    NP_TRY(ahead_new(r, err));
     NP_TRY(stash_new(r, err));
     for (int k = 0; k < config->plan->stages; k++)
         NP_TRY(start_copiers(&r->places[k], err));
@@ -303,7 +259,6 @@ void np_residence_free(struct np_residence *r)
         struct place *place = &r->places[k];
         for (int i = 0; i < place->started; i++)
             pthread_join(place->copiers[i], NULL);
-        np_context_free(place->context);
         pthread_cond_destroy(&place->arrived);
         pthread_cond_destroy(&place->work);
     }
@@ -312,7 +267,7 @@ void np_residence_free(struct np_residence *r)
             r->config.state->layers[l] = (struct np_layer_state){.slab = NULL};
     r->config.state->stash = NULL;
     r->config.state->residence = NULL;
-    np_ahead_free(r->ahead);
+    np_contexts_free(r->contexts);
     np_stash_free(r->stash);
     free(r->places);
     free(r->arenas);
@@ -354,14 +309,14 @@ enum np_status np_residence_end(struct np_residence *r, enum np_status before, s
 
 /* --- use ------------------------------------------------------------------------------------ */
 
-enum np_status np_residence_push(struct np_residence *r, const uint16_t *choices, bool hungry,
-                                 struct np_error *err)
+enum np_status np_residence_push(struct np_residence *r, const uint16_t *choices,
+                                 uint64_t incomplete, bool last, struct np_error *err)
 {
     enum np_status status;
     pthread_mutex_lock(&r->lock);
-    NP_TRY(np_ahead_push(r->ahead, choices, err));
-    NP_TRY(np_ahead_run(r->ahead, hungry ? 0 : (uint64_t)r->config.plan->window, err));
-out:
+    status = np_contexts_push(r->contexts, choices, incomplete, last, err);
+    for (int k = 0; k < r->config.plan->stages; k++)
+        pthread_cond_signal(&r->places[k].work);
     pthread_mutex_unlock(&r->lock);
     return status;
 }

@@ -24,8 +24,7 @@ struct np_residence_config {
     const struct np_plan *plan;
     struct np_state *state;
     struct np_arena *const *arenas; /* [stages] */
-    const uint64_t *room;           /* [stages]: bytes of the arena for candidates, at
-                             least the largest */
+    const uint64_t *room, *bytes;   /* np_memory_room's */
     enum np_context_policy policy;
     const char *stash; /* a file to be made, or NULL: in memory */
     uint64_t delay_seed;
@@ -54,10 +53,9 @@ void np_residence_begin(struct np_residence *residence);
 enum np_status np_residence_end(struct np_residence *residence, enum np_status status,
                                 struct np_error *err);
 
-/* The scheduler's next step, choices[members][positions]. Foretells what is certain of its place in
- * the order: all of it if `hungry`, because nothing is known of later steps. */
+/* The scheduler's next step, choices[members][positions], as np_contexts_push has it. */
 enum np_status np_residence_push(struct np_residence *residence, const uint16_t *choices,
-                                 bool hungry, struct np_error *err);
+                                 uint64_t incomplete, bool last, struct np_error *err);
 
 /* Waits until the layer is on the device of its stage; it stays until _leave. step: the
  * scheduler's, or NP_NO_STEP. */

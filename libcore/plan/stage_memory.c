@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
@@ -86,6 +87,31 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
     *least = 0;
     for (int k = 0; k < plan->stages; k++)
         *least = larger(*least, memory[k].flights + memory[k].shared + memory[k].largest);
+out:
+    free(memory);
+    return status;
+}
+
+enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
+                              const struct np_supernet *net, struct np_error *err)
+{
+    struct np_stage_memory *memory = NULL;
+    uint64_t least;
+    enum np_status status;
+    NP_TRY(np_memory_least(&least, plan, net, err));
+    if (least > plan->device_bytes)
+        return np_fail(err, NP_EINPUT,
+                       "a device memory of %llu bytes is too little for this plan: it needs %llu "
+                       "(%s)",
+                       (unsigned long long)plan->device_bytes, (unsigned long long)least,
+                       np_text_size(least).s);
+    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
+    NP_TRY(np_memory_stages(memory, plan, net, err));
+    for (int k = 0; k < plan->stages; k++)
+        room[k] = plan->device_bytes - memory[k].flights - memory[k].shared;
+    for (int p = 0; p < net->positions; p++)
+        for (uint32_t l = net->layer_first[p]; l < net->layer_first[p + 1]; l++)
+            bytes[l] = is_shared(net, p) ? 0 : np_memory_layer(net, l);
 out:
     free(memory);
     return status;

@@ -32,6 +32,11 @@ enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *ne
 enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
                                const struct np_supernet *net, struct np_error *err);
 
+/* What the plan's device memory leaves: room[stages] for candidates, and bytes[layers] that each of
+ * them takes there; 0: it is stem or head, or has no weights. NP_EINPUT: the plan needs more. */
+enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
+                              const struct np_supernet *net, struct np_error *err);
+
 /* bytes[positions]: what each position adds to a stage with so many flights in flight and room for
  * `resident` of its candidates, as large as the largest. What does not add up (scratch, which takes
  * the largest, the largest candidate if none is resident, whole pages) is at most `beside`. */
