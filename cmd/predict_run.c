@@ -37,7 +37,7 @@ static bool next_step(void *context, uint16_t *choices)
     return more;
 }
 
-static void on_task(void *context, const struct np_task *task, double start, double end)
+static void on_task(void *context, const struct np_span *span)
 {
     struct predict_run *run = context;
     if (!run->keep || run->lost)
@@ -45,7 +45,7 @@ static void on_task(void *context, const struct np_task *task, double start, dou
     if (np_grow(&run->spans, &run->capacity, run->count, sizeof *run->spans, NULL) != NP_OK)
         run->lost = true;
     else
-        run->spans[run->count++] = (struct np_span){*task, start, end};
+        run->spans[run->count++] = *span;
 }
 
 static enum np_status open_stream(struct predict_run *run, const struct predict_options *given,

@@ -231,7 +231,7 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
         pthread_cond_init(&place->work, NULL);
         place->residence = r;
         place->stage = k;
-        place->context = np_contexts_at(r->contexts, k);
+        place->context = np_contexts_all(r->contexts)[k];
     }
     NP_TRY(take_shared(r, 0, 0, err));
     NP_TRY(take_shared(r, r->net->layers - 1, config->plan->stages - 1, err));

@@ -59,7 +59,7 @@ static void record_span(struct np_engine *e, const struct np_task *task, double 
     if (log->count == 0)
         log->origin_ns = start;
     struct np_span *span = &log->spans[log->count++];
-    *span = (struct np_span){*task, start - log->origin_ns, end - log->origin_ns};
+    *span = (struct np_span){*task, start - log->origin_ns, end - log->origin_ns, 0};
     span->task.step += e->base;
 }
 

@@ -47,12 +47,9 @@ static enum np_status visit(struct np_ahead *a, const struct np_task *task, int 
     return a->config.on_visit(a->config.context, &v, err);
 }
 
-static enum np_status on_task(void *context, const struct np_task *task, double start, double end,
-                              struct np_error *err)
+static enum np_status on_start(void *context, const struct np_task *task, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    (void)start;
-    (void)end;
     for (int p = 0; p < task->count; p++)
         NP_TRY(visit(context, task, task->first + p, err));
 out:
@@ -66,7 +63,7 @@ enum np_status np_ahead_new(struct np_ahead **out, const struct np_ahead_config 
     struct np_virtual_config machine = {.sched = *c,
                                         .overhead = config->overhead,
                                         .transfer = config->transfer,
-                                        .on_task = on_task};
+                                        .on_start = on_start};
     struct np_ahead *a = NULL;
     enum np_status status;
     NP_TRY(np_zalloc(&a, 1, sizeof *a, err));

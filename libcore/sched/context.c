@@ -279,6 +279,8 @@ bool np_context_next(struct np_context *c, struct np_copy *copy)
     layer = &c->layers[l];
     layer->state = COMING;
     c->used += c->bytes[l];
+    if (c->sums.peak_bytes < c->used)
+        c->sums.peak_bytes = c->used;
     *copy = (struct np_copy){layer->stored ? NP_COPY_FETCH : NP_COPY_MAKE, c->config.first + l};
     if (layer->stored)
         c->sums.bytes_in += c->bytes[l];
@@ -320,4 +322,9 @@ bool np_context_holds(const struct np_context *c, uint32_t layer)
 struct np_context_sums np_context_sums(const struct np_context *c)
 {
     return c->sums;
+}
+
+uint64_t np_context_bytes(const struct np_context *c, uint32_t layer)
+{
+    return c->bytes[layer - c->config.first];
 }

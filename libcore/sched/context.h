@@ -28,6 +28,8 @@
 
 #include "base/error.h"
 
+#define NP_COPIERS 2 /* copies under way at once: one brings while the other takes away */
+
 enum np_context_policy {
     NP_CONTEXT_AHEAD,  /* fetch ahead, put out what is needed last */
     NP_CONTEXT_DEMAND, /* fetch on demand, put out what is needed last */
@@ -64,7 +66,8 @@ struct np_context_sums {
     uint64_t late;   /* it was on its way */
     uint64_t misses; /* neither */
     uint64_t bytes_in, bytes_out;
-    uint64_t made; /* layers made on the device */
+    uint64_t made;       /* layers made on the device */
+    uint64_t peak_bytes; /* the most that was held at once, copies under way included */
 };
 
 struct np_context;
@@ -94,5 +97,7 @@ void np_context_stored(struct np_context *context, uint32_t layer);
 bool np_context_holds(const struct np_context *context, uint32_t layer);
 
 struct np_context_sums np_context_sums(const struct np_context *context);
+/* What the layer takes on the device. */
+uint64_t np_context_bytes(const struct np_context *context, uint32_t layer);
 
 #endif

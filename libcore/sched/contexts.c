@@ -77,9 +77,9 @@ void np_contexts_free(struct np_contexts *c)
     free(c);
 }
 
-struct np_context *np_contexts_at(const struct np_contexts *c, int stage)
+struct np_context *const *np_contexts_all(const struct np_contexts *c)
 {
-    return c->context[stage];
+    return c->context;
 }
 
 enum np_status np_contexts_push(struct np_contexts *c, const uint16_t *choices, uint64_t incomplete,

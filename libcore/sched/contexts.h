@@ -2,7 +2,7 @@
  *
  * What the engine drives with copy threads and the simulator with a virtual clock is this: whoever
  * drives it enters and leaves layers, carries out the copies that a stage's context manager asks
- * for, as many at a time as the stage has copiers, and pushes steps as they become known.
+ * for, NP_COPIERS at a time, and pushes steps as they become known.
  *
  * Units     bytes on the device, as the arena counts them; times in the unit of the costs.
  * Errors    NP_EMEM.
@@ -13,8 +13,6 @@
 
 #include "sched/context.h"
 #include "sched/sched.h"
-
-#define NP_COPIERS 2 /* of a stage: one brings while the other takes away */
 
 struct np_contexts_config {
     struct np_sched_config sched;
@@ -31,7 +29,8 @@ enum np_status np_contexts_new(struct np_contexts **out, const struct np_context
                                struct np_error *err);
 void np_contexts_free(struct np_contexts *contexts);
 
-struct np_context *np_contexts_at(const struct np_contexts *contexts, int stage);
+/* [stages] */
+struct np_context *const *np_contexts_all(const struct np_contexts *contexts);
 
 /* The scheduler's next step, as np_sched_push has it, before it is pushed there; `incomplete` steps
  * are known to it and not complete. Foretells what is certain of the step's place in the order: all

@@ -416,6 +416,12 @@ double np_sched_cost(const struct np_sched *s, const struct np_task *task)
     return sum;
 }
 
+uint32_t np_sched_layer(const struct np_sched *s, const struct np_task *task, int position)
+{
+    uint32_t slot = np_slot(s, task->step);
+    return s->use[np_node(s, slot, (uint32_t)task->member, (uint32_t)position)].layer;
+}
+
 int np_sched_default_window(int stages, int micro_batches)
 {
     int fill = (4 * stages + micro_batches - 1) / micro_batches, most = 2 * stages;

@@ -114,8 +114,9 @@ bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np
 int np_sched_woken(const struct np_sched *sched);
 void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
 
-/* The cost of a task of a known step, by the config. */
+/* The cost of a task of a known step, by the config; the layer that it has at a position. */
 double np_sched_cost(const struct np_sched *sched, const struct np_task *task);
+uint32_t np_sched_layer(const struct np_sched *sched, const struct np_task *task, int position);
 
 /* All steps below this number are complete. */
 uint64_t np_sched_completed(const struct np_sched *sched);

@@ -25,12 +25,12 @@ void np_sim_stage_costs(const struct np_sched_config *config, const uint16_t *ch
 }
 
 void np_sim_note(const struct np_sim_config *config, struct np_sim_report *report,
-                 const struct np_task *task, double start, double end)
+                 const struct np_span *span)
 {
     report->tasks++;
-    report->busy += end - start;
+    report->busy += span->end - span->start - span->stall;
     if (config->on_task)
-        config->on_task(config->context, task, start, end);
+        config->on_task(config->context, span);
 }
 
 enum np_status np_sim_run(struct np_sim_report *report, const struct np_sim_config *config,
@@ -38,6 +38,8 @@ enum np_status np_sim_run(struct np_sim_report *report, const struct np_sim_conf
 {
     enum np_status status;
     *report = (struct np_sim_report){0};
+    for (int k = 0; config->stages && k < config->sched.stages; k++)
+        config->stages[k] = (struct np_sim_stage){.copy = 0};
     if (config->schedule == NP_SIM_CSP)
         NP_TRY(np_sim_run_csp(report, config, err));
     else if (config->schedule == NP_SIM_NASPIPE)

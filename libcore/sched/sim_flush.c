@@ -84,7 +84,7 @@ static bool advance(struct flush *f, uint64_t step, int stage)
     f->free_at[stage] = f->now = end;
     f->next[stage]++;
     f->report->sequential += work;
-    np_sim_note(f->config, f->report, &task, start, end);
+    np_sim_note(f->config, f->report, &(struct np_span){task, start, end, 0});
     return true;
 }
 

@@ -122,7 +122,8 @@ static void start(struct queue *q, struct flight *f)
     f->place = RUNS;
     q->is_busy[f->stage] = true;
     q->report->sequential += work;
-    np_sim_note(q->config, q->report, &task, q->now, q->now + work + q->config->overhead);
+    np_sim_note(q->config, q->report,
+                &(struct np_span){task, q->now, q->now + work + q->config->overhead, 0});
     np_events_add(&q->events, q->now + work + q->config->overhead, (uint32_t)at(q, f->step));
 }
 

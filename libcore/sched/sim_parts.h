@@ -15,7 +15,7 @@ void np_sim_stage_costs(const struct np_sched_config *config, const uint16_t *ch
                         struct np_stage_cost *cost);
 /* Counts a task in the report and tells on_task. */
 void np_sim_note(const struct np_sim_config *config, struct np_sim_report *report,
-                 const struct np_task *task, double start, double end);
+                 const struct np_span *span);
 
 enum np_status np_sim_run_csp(struct np_sim_report *report, const struct np_sim_config *config,
                               struct np_error *err);

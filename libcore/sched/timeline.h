@@ -14,14 +14,9 @@
 
 #include <stddef.h>
 
-#include "sched/sched.h"
+#include "sched/span.h"
 
 struct np_buf;
-
-struct np_span {
-    struct np_task task;
-    double start, end;
-};
 
 struct np_timeline {
     const struct np_span *spans;

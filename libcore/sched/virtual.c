@@ -1,19 +1,33 @@
 #include "sched/virtual.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "sched/events.h"
 #include "sched/rule.h"
 
+/* What a stage runs. */
+struct run {
+    struct np_task task; /* count 0: nothing */
+    int at;              /* positions behind it, the one it computes included */
+    bool computes;       /* else it waits for a layer, or comes to its next position */
+    bool waits;
+    double start, stall;
+    double since; /* when it began to wait */
+};
+
 struct np_virtual {
     struct np_virtual_config config;
     struct np_sched *sched;
-    struct np_rule *rule;     /* NULL: unchecked */
-    struct np_events events;  /* numbers below stages: a task's end; else a delivery */
-    struct np_task *running;  /* [stages]; count 0: idle */
-    struct np_task *delivery; /* [most_travelling] */
-    uint32_t *free_delivery;  /* stack of free deliveries */
+    struct np_rule *rule; /* NULL: unchecked */
+    /* In order of their numbers: a stage has computed, a copier of a stage has copied, a delivery
+     * arrives. */
+    struct np_events events;
+    struct run *running;         /* [stages] */
+    struct np_copy_queue *queue; /* [stages]; NULL: no layer comes or goes */
+    struct np_task *delivery;    /* [most_travelling] */
+    uint32_t *free_delivery;     /* stack of free deliveries */
     uint32_t free_count;
     int *woken;     /* stages that may have got a task */
     bool *is_woken; /* [stages] */
@@ -21,6 +35,26 @@ struct np_virtual {
     int first_stage; /* the stage of position 0 */
     double now;
 };
+
+static uint32_t first_copy(const struct np_virtual *v)
+{
+    return (uint32_t)v->config.sched.stages;
+}
+
+static uint32_t first_delivery(const struct np_virtual *v)
+{
+    return first_copy(v) + (uint32_t)v->config.sched.stages * NP_COPIERS;
+}
+
+static enum np_status queues_new(struct np_virtual *v, struct np_error *err)
+{
+    int stages = v->config.sched.stages;
+    enum np_status status = np_zalloc(&v->queue, (size_t)stages, sizeof *v->queue, err);
+    for (int k = 0; k < stages && status == NP_OK; k++)
+        v->queue[k] = (struct np_copy_queue){
+            .context = v->config.contexts[k], .speed = v->config.copy_speed, .stage = k};
+    return status;
+}
 
 enum np_status np_virtual_new(struct np_virtual **out, const struct np_virtual_config *config,
                               struct np_error *err)
@@ -35,7 +69,10 @@ enum np_status np_virtual_new(struct np_virtual **out, const struct np_virtual_c
     NP_TRY(np_sched_new(&v->sched, c, err));
     if (config->check)
         NP_TRY(np_rule_new(&v->rule, c, err));
-    NP_TRY(np_zalloc(&v->events.entry, stages + travelling, sizeof *v->events.entry, err));
+    if (config->contexts)
+        NP_TRY(queues_new(v, err));
+    NP_TRY(
+        np_zalloc(&v->events.entry, first_delivery(v) + travelling, sizeof *v->events.entry, err));
     NP_TRY(np_zalloc(&v->running, stages, sizeof *v->running, err));
     NP_TRY(np_zalloc(&v->delivery, travelling, sizeof *v->delivery, err));
     NP_TRY(np_zalloc(&v->free_delivery, travelling, sizeof *v->free_delivery, err));
@@ -60,6 +97,7 @@ void np_virtual_free(struct np_virtual *v)
     np_rule_free(v->rule);
     free(v->events.entry);
     free(v->running);
+    free(v->queue);
     free(v->delivery);
     free(v->free_delivery);
     free(v->woken);
@@ -96,23 +134,105 @@ out:
     return status;
 }
 
-enum np_status np_virtual_assign(struct np_virtual *v, struct np_error *err)
+void np_virtual_foretold(struct np_virtual *v)
+{
+    for (int k = 0; k < v->config.sched.stages; k++)
+        wake(v, k);
+}
+
+/* The stage's copiers begin what they can; true if some of it is over already. */
+static bool start_copies(struct np_virtual *v, int stage)
+{
+    struct np_copy_queue *queue = &v->queue[stage];
+    bool over = false;
+    int copier;
+    while ((copier = np_copy_queue_start(queue, v->now)) >= 0) {
+        const struct np_copy_span *span = &queue->copier[copier];
+        if (v->config.on_copy)
+            v->config.on_copy(v->config.context, span);
+        if (span->end > v->now) {
+            np_events_add(&v->events, span->end,
+                          first_copy(v) + (uint32_t)(stage * NP_COPIERS + copier));
+        } else {
+            np_copy_queue_end(queue, copier);
+            over = true;
+        }
+    }
+    return over;
+}
+
+/* The position at which a stage's task is. */
+static struct np_task piece(const struct run *run, int at)
+{
+    struct np_task one = run->task;
+    one.first += one.kind == NP_TASK_B ? one.count - 1 - at : at;
+    one.count = 1;
+    return one;
+}
+
+/* True once the layer of the task's next position is there. */
+static bool enter(struct np_virtual *v, int stage, const struct np_task *next)
+{
+    struct run *run = &v->running[stage];
+    uint32_t layer = np_sched_layer(v->sched, next, next->first);
+    enum np_context_pass pass = next->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
+    while (!np_context_enter(v->queue[stage].context, layer, next->step, pass))
+        if (!start_copies(v, stage)) {
+            run->since = run->waits ? run->since : v->now;
+            run->waits = true;
+            return false;
+        }
+    if (run->waits)
+        run->stall += v->now - run->since;
+    run->waits = false;
+    return true;
+}
+
+/* The stage's task computes as far as it can without another layer. */
+static void compute(struct np_virtual *v, int stage)
+{
+    struct run *run = &v->running[stage];
+    struct np_task next = v->queue ? piece(run, run->at) : run->task;
+    double end;
+    if (v->queue && !enter(v, stage, &next))
+        return;
+    run->at += next.count;
+    run->computes = true;
+    end = v->now + np_sched_cost(v->sched, &next);
+    if (run->at == run->task.count)
+        end += v->config.overhead;
+    np_events_add(&v->events, end, (uint32_t)stage);
+}
+
+static enum np_status begin(struct np_virtual *v, int stage, struct np_error *err)
 {
     const struct np_virtual_config *c = &v->config;
+    struct run *run = &v->running[stage];
+    enum np_status status = NP_OK;
+    *run = (struct run){.start = v->now};
+    if (!np_sched_next(v->sched, stage, &run->task))
+        return NP_OK;
+    if (v->rule)
+        NP_TRY(np_rule_start(v->rule, &run->task, err));
+    if (c->on_start)
+        NP_TRY(c->on_start(c->context, &run->task, err));
+out:
+    return status;
+}
+
+enum np_status np_virtual_assign(struct np_virtual *v, struct np_error *err)
+{
     enum np_status status = NP_OK;
     while (v->woken_count > 0) {
         int stage = v->woken[--v->woken_count];
-        struct np_task *task = &v->running[stage];
-        double end;
+        struct run *run = &v->running[stage];
         v->is_woken[stage] = false;
-        if (task->count > 0 || !np_sched_next(v->sched, stage, task))
-            continue;
-        if (v->rule)
-            NP_TRY(np_rule_start(v->rule, task, err));
-        end = v->now + np_sched_cost(v->sched, task) + c->overhead;
-        if (c->on_task)
-            NP_TRY(c->on_task(c->context, task, v->now, end, err));
-        np_events_add(&v->events, end, (uint32_t)stage);
+        if (v->queue)
+            start_copies(v, stage);
+        if (run->task.count == 0)
+            NP_TRY(begin(v, stage, err));
+        if (run->task.count > 0 && !run->computes)
+            compute(v, stage);
     }
 out:
     return status;
@@ -128,19 +248,21 @@ static enum np_status arrive(struct np_virtual *v, const struct np_task *deliver
 
 static enum np_status end_task(struct np_virtual *v, int stage, struct np_error *err)
 {
-    struct np_task task = v->running[stage], delivery;
+    struct run *run = &v->running[stage];
+    struct np_task task = run->task, delivery;
+    struct np_span span = {task, run->start, v->now, run->stall};
     uint64_t completed = np_sched_completed(v->sched);
     enum np_status status = NP_OK;
-    v->running[stage].count = 0;
-    wake(v, stage);
+    run->task.count = 0;
+    if (v->config.on_end)
+        v->config.on_end(v->config.context, &span);
     if (v->rule)
         NP_TRY(np_rule_end(v->rule, &task, err));
     if (np_sched_done(v->sched, &task, &delivery)) {
         if (v->config.transfer > 0) {
             uint32_t at = v->free_delivery[--v->free_count];
             v->delivery[at] = delivery;
-            np_events_add(&v->events, v->now + v->config.transfer,
-                          (uint32_t)v->config.sched.stages + at);
+            np_events_add(&v->events, v->now + v->config.transfer, first_delivery(v) + at);
         } else {
             NP_TRY(arrive(v, &delivery, err));
         }
@@ -153,14 +275,34 @@ out:
     return status;
 }
 
-static enum np_status handle(struct np_virtual *v, struct np_event event, struct np_error *err)
+/* A stage has computed what it had the layers for. */
+static enum np_status end_piece(struct np_virtual *v, int stage, struct np_error *err)
 {
-    uint32_t stages = (uint32_t)v->config.sched.stages, at;
-    if (event.what < stages)
-        return end_task(v, (int)event.what, err);
-    at = event.what - stages;
-    v->free_delivery[v->free_count++] = at;
-    return arrive(v, &v->delivery[at], err);
+    struct run *run = &v->running[stage];
+    run->computes = false;
+    wake(v, stage);
+    if (v->queue) {
+        struct np_task last = piece(run, run->at - 1);
+        uint32_t layer = np_sched_layer(v->sched, &last, last.first);
+        np_context_leave(v->queue[stage].context, layer, last.updates);
+    }
+    return run->at == run->task.count ? end_task(v, stage, err) : NP_OK;
+}
+
+static enum np_status handle(struct np_virtual *v, uint32_t what, struct np_error *err)
+{
+    int copier;
+    if (what < first_copy(v))
+        return end_piece(v, (int)what, err);
+    if (what >= first_delivery(v)) {
+        what -= first_delivery(v);
+        v->free_delivery[v->free_count++] = what;
+        return arrive(v, &v->delivery[what], err);
+    }
+    copier = (int)(what - first_copy(v));
+    np_copy_queue_end(&v->queue[copier / NP_COPIERS], copier % NP_COPIERS);
+    wake(v, copier / NP_COPIERS);
+    return NP_OK;
 }
 
 enum np_status np_virtual_advance(struct np_virtual *v, bool *more, struct np_error *err)
@@ -171,10 +313,10 @@ enum np_status np_virtual_advance(struct np_virtual *v, bool *more, struct np_er
     if (!*more)
         return NP_OK;
     v->now = event.time;
-    NP_TRY(handle(v, event, err));
+    NP_TRY(handle(v, event.what, err));
     while (v->events.count > 0 && v->events.entry[0].time <= v->now) {
         np_events_take(&v->events, &event);
-        NP_TRY(handle(v, event, err));
+        NP_TRY(handle(v, event.what, err));
     }
 out:
     return status;
@@ -182,5 +324,7 @@ out:
 
 enum np_status np_virtual_finish(struct np_virtual *v, struct np_error *err)
 {
+    for (int k = 0; k < v->config.sched.stages; k++)
+        assert(v->running[k].task.count == 0);
     return v->rule ? np_rule_finish(v->rule, np_sched_known(v->sched), err) : NP_OK;
 }

@@ -9,16 +9,23 @@
 #ifndef NP_SCHED_VIRTUAL_H
 #define NP_SCHED_VIRTUAL_H
 
-#include "sched/sched.h"
+#include "sched/copy_queue.h"
 
 struct np_virtual_config {
     struct np_sched_config sched;
     double overhead; /* added to every task */
     double transfer; /* from the end of a task until its output has reached another stage */
     bool check;      /* follow every task with np_rule */
-    /* Each task when it starts, in order of time. */
-    enum np_status (*on_task)(void *context, const struct np_task *task, double start, double end,
-                              struct np_error *err);
+    /* Where layers come and go: the stages' context managers, borrowed, and what a copy takes;
+     * contexts NULL: all layers are there. A task waits for a position's layer, holds it while it
+     * computes there, and goes on to the next. */
+    struct np_context *const *contexts; /* [stages] */
+    struct np_copy_speed copy_speed;
+    /* Each task when it starts, each when it has ended, each copy when it starts: in order of time.
+     * NULL: not told. */
+    enum np_status (*on_start)(void *context, const struct np_task *task, struct np_error *err);
+    void (*on_end)(void *context, const struct np_span *span);
+    void (*on_copy)(void *context, const struct np_copy_span *span);
     void *context;
 };
 
@@ -36,6 +43,8 @@ double np_virtual_now(const struct np_virtual *machine);
 /* The next step's subnets, as np_sched_push has them; only if np_sched_wants it. */
 enum np_status np_virtual_push(struct np_virtual *machine, const uint16_t *choices,
                                struct np_error *err);
+/* More was foretold to the context managers: copies may begin. */
+void np_virtual_foretold(struct np_virtual *machine);
 /* Every idle stage that may have got a task begins it. */
 enum np_status np_virtual_assign(struct np_virtual *machine, struct np_error *err);
 /* On to the next time at which something happens: all of it, before anything is decided. *more

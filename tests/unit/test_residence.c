@@ -9,6 +9,8 @@
 #include "exec/residence.h"
 #include "exec/train.h"
 #include "plan/stage_memory.h"
+#include "plan/steps.h"
+#include "sched/sim.h"
 #include "suite.h"
 #include "team_run.h"
 #include "tiny.h"
@@ -279,6 +281,55 @@ START_TEST(evaluation)
 }
 END_TEST
 
+/* The same run on a virtual clock. */
+static void simulate(const struct run *r, const struct way *way, struct np_sim_stage *stages,
+                     uint64_t *fixed)
+{
+    struct np_error err;
+    struct np_steps steps = {NULL};
+    struct np_sim_report report;
+    uint64_t room[4], bytes[64];
+    struct np_sim_memory memory = {bytes, room, way->policy, {1000, 0.1}};
+    struct np_sim_config config = {.memory = &memory,
+                                   .stages = stages,
+                                   .check = true,
+                                   .next_step = np_steps_next,
+                                   .context = &steps};
+    ck_assert_uint_le(r->t->net.layers, 64);
+    tiny_must(np_memory_room(room, bytes, &r->plan, &r->t->net, &err), &err);
+    tiny_must(np_plan_sched_config(&config.sched, &r->plan, &r->t->net, &err), &err);
+    tiny_must(np_steps_of_recipe(&steps, &r->t->net, TINY_STEPS, &err), &err);
+    tiny_must(np_sim_run(&report, &config, &err), &err);
+    ck_assert_uint_eq(report.steps, TINY_STEPS);
+    *fixed = r->plan.device_bytes - room[0];
+    np_steps_clear(&steps);
+    np_plan_sched_clear(&config.sched);
+}
+
+/* One stage and one step at a time: nothing is left to chance, unless layers are fetched ahead. */
+START_TEST(simulation_counts_what_the_engine_counts)
+{
+    struct tiny t;
+    tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
+    for (int tenths = 0; tenths <= 10; tenths++) {
+        struct way way = {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
+        struct np_sim_stage predicted;
+        struct np_residence_sums sums;
+        struct run r;
+        uint64_t fixed;
+        way.shape.unit = 1 + tenths % 3;
+        run_open(&r, &t, &way);
+        simulate(&r, &way, &predicted, &fixed);
+        train(&r, TINY_STEPS);
+        ck_assert(np_engine_residence(r.engine, 0, &sums));
+        ck_assert_mem_eq(&sums.context, &predicted.sums, sizeof sums.context);
+        ck_assert_uint_eq(np_engine_memory(r.engine, 0).peak, fixed + predicted.sums.peak_bytes);
+        run_close(&r);
+    }
+    tiny_close(&t);
+}
+END_TEST
+
 START_TEST(one_byte_less_is_refused)
 {
     const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
@@ -310,6 +361,7 @@ int main(void)
     tcase_add_test(tests, late_copies);
     tcase_add_test(tests, resume_across_budgets);
     tcase_add_test(tests, evaluation);
+    tcase_add_loop_test(tests, simulation_counts_what_the_engine_counts, 0, TINY_KINDS);
     tcase_add_test(tests, one_byte_less_is_refused);
     return suite_run(suite);
 }

@@ -23,6 +23,9 @@ struct bench {
     FILE *stream; /* NULL: drawn */
     double last_end[MOST_STAGES];
     uint64_t order;
+    struct np_sim_memory memory;
+    uint64_t bytes[MOST_LAYERS], room[MOST_STAGES], held[MOST_STAGES], most[MOST_STAGES];
+    struct np_sim_stage sums[MOST_STAGES];
 };
 
 static uint32_t draw(uint64_t step, int member, int position, uint32_t below)
@@ -46,6 +49,8 @@ static bool next_step(void *context, uint16_t *choices)
     struct bench *b = context;
     const struct np_sched_config *c = &b->config.sched;
     if (b->at == b->steps)
+        return false;
+    if (b->stream && b->at == 0 && fscanf(b->stream, "#%*[^\n]") == EOF)
         return false;
     for (int p = 0; p < c->positions; p++) {
         uint32_t candidates = b->layer_first[p + 1] - b->layer_first[p];
@@ -95,6 +100,8 @@ static struct np_sim_report run(struct bench *b, enum np_sim_schedule schedule)
     enum np_status status;
     b->config.schedule = schedule;
     b->at = 0;
+    if (b->stream)
+        rewind(b->stream);
     status = np_sim_run(&report, &b->config, &err);
     ck_assert_msg(status == NP_OK, "%s", err.msg);
     return report;
@@ -143,11 +150,11 @@ START_TEST(one_stage_gains_nothing)
 }
 END_TEST
 
-static void note_order(void *context, const struct np_task *task, double start, double end)
+static void note_order(void *context, const struct np_span *span)
 {
     struct bench *b = context;
-    ck_assert_msg(start >= b->last_end[task->stage], "two tasks of a stage overlap");
-    b->last_end[task->stage] = end;
+    ck_assert_msg(span->start >= b->last_end[span->task.stage], "two tasks of a stage overlap");
+    b->last_end[span->task.stage] = span->end;
 }
 
 /* Everything at once, under the rule's checker: groups, shared positions, units, overheads. */
@@ -204,14 +211,14 @@ START_TEST(lookahead_changes_nothing)
 END_TEST
 
 /* A fingerprint of which task runs when. */
-static void note_task(void *context, const struct np_task *task, double start, double end)
+static void note_task(void *context, const struct np_span *span)
 {
     struct bench *b = context;
+    const struct np_task *task = &span->task;
     uint64_t what = task->step << 40 | (uint64_t)task->first << 24 | (uint64_t)task->micro << 16 |
                     (uint64_t)task->stage << 8 | (uint64_t)task->kind;
-    b->order = (b->order ^ what ^ (uint64_t)(4 * start)) * 0x9e3779b97f4a7c15u;
+    b->order = (b->order ^ what ^ (uint64_t)(4 * span->start)) * 0x9e3779b97f4a7c15u;
     b->order ^= b->order >> 31;
-    (void)end;
 }
 
 START_TEST(wide_flight_windows_change_nothing)
@@ -281,6 +288,128 @@ START_TEST(fair_groups_fill_the_pipeline)
 }
 END_TEST
 
+/* Every layer takes a byte, and a stage has room for `subnets` of its part of a subnet. */
+static void give_memory(struct bench *b, int subnets, double copy_time)
+{
+    const struct np_sched_config *c = &b->config.sched;
+    for (uint32_t l = 0; l < b->layer_first[c->positions]; l++)
+        b->bytes[l] = 1;
+    for (int k = 0; k < c->stages; k++)
+        b->room[k] = (uint64_t)(subnets * (c->stage_first[k + 1] - c->stage_first[k]));
+    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {copy_time, 0}};
+    b->config.memory = &b->memory;
+    b->config.stages = b->sums;
+}
+
+static double hit_rate(const struct bench *b)
+{
+    double hits = 0, visits = 0;
+    for (int k = 0; k < b->config.sched.stages; k++) {
+        const struct np_context_sums *s = &b->sums[k].sums;
+        hits += (double)s->hits;
+        visits += (double)(s->hits + s->late + s->misses);
+    }
+    return hits / visits;
+}
+
+START_TEST(memory_for_everything_changes_nothing)
+{
+    static struct bench b;
+    static const enum np_context_policy policies[] = {NP_CONTEXT_AHEAD, NP_CONTEXT_DEMAND,
+                                                      NP_CONTEXT_LRU};
+    struct np_sim_report all, report;
+    open_bench(&b, 24, 8, 1 + _i, 1 + _i % 3);
+    b.config.sched.unit = 1 + _i % 2;
+    b.config.sched.lookahead = 3 * _i;
+    b.config.overhead = 0.25;
+    b.config.transfer = 0.5;
+    all = run(&b, NP_SIM_CSP);
+    give_memory(&b, 8, 100);
+    for (int i = 0; i < 3; i++) {
+        b.memory.policy = policies[i];
+        report = run(&b, NP_SIM_CSP);
+        ck_assert(report.makespan == all.makespan && report.busy == all.busy);
+        for (int k = 0; k < b.config.sched.stages; k++) {
+            ck_assert_uint_eq(b.sums[k].sums.bytes_in + b.sums[k].sums.bytes_out, 0);
+            ck_assert(b.sums[k].copy == 0 && b.sums[k].stall == 0);
+        }
+    }
+}
+END_TEST
+
+/* One stage, one block of two candidates, room for one: the alternating stream pays a write and a
+ * fetch at every change, and the copies of the first visit are the making. */
+START_TEST(copies_take_their_time)
+{
+    static struct bench b;
+    struct np_sim_report report;
+    open_bench(&b, 1, 2, 1, 1);
+    b.steps = 5;
+    b.stream = tmpfile();
+    ck_assert_ptr_nonnull(b.stream);
+    fputs("0 1 0 1 0", b.stream);
+    rewind(b.stream);
+    give_memory(&b, 1, 10);
+    b.memory.speed.per_byte = 2;
+    report = run(&b, NP_SIM_CSP);
+    fclose(b.stream);
+    /* 0 and 1 are made, then three times one is written (12) and the other fetched (12); the first
+     * change only writes. */
+    ck_near(report.makespan, 5 * 3 + 12 + 3 * 24);
+    ck_near(b.sums[0].copy, 4 * 12 + 3 * 12);
+    ck_near(b.sums[0].stall, 12 + 3 * 24);
+    ck_near(report.sequential, 15);
+    ck_assert_uint_eq(b.sums[0].sums.made, 2);
+    ck_assert_uint_eq(b.sums[0].sums.bytes_in, 3);
+    ck_assert_uint_eq(b.sums[0].sums.bytes_out, 4);
+    ck_assert_uint_eq(b.sums[0].sums.peak_bytes, 1);
+}
+END_TEST
+
+/* What copies bring less what they take: at least that is held when a copy starts. */
+static void note_copy(void *context, const struct np_copy_span *span)
+{
+    struct bench *b = context;
+    ck_assert(span->end >= span->start);
+    if (span->copy.kind == NP_COPY_MAKE || span->copy.kind == NP_COPY_FETCH)
+        b->held[span->stage] += span->bytes;
+    if (b->held[span->stage] > b->most[span->stage])
+        b->most[span->stage] = b->held[span->stage];
+    if (span->copy.kind == NP_COPY_DROP || span->copy.kind == NP_COPY_WRITE)
+        b->held[span->stage] -= span->bytes;
+}
+
+/* Any memory gives the same order of versions (checked), and is never exceeded; less of it never
+ * copies less. */
+START_TEST(memory_is_never_exceeded)
+{
+    static struct bench b;
+    uint64_t copied = 0;
+    open_bench(&b, 24, 8, 1 + 3 * (_i % 2), 1 + _i / 2);
+    b.steps = 100;
+    b.config.check = true;
+    b.config.sched.lookahead = 32;
+    b.config.on_task = note_order;
+    b.config.on_copy = note_copy;
+    for (int subnets = 8; subnets > 0; subnets /= 2) {
+        uint64_t now = 0;
+        memset(b.last_end, 0, sizeof b.last_end);
+        memset(b.held, 0, sizeof b.held);
+        memset(b.most, 0, sizeof b.most);
+        give_memory(&b, subnets, 0.5);
+        ck_assert_uint_eq(run(&b, NP_SIM_CSP).steps, 100);
+        for (int k = 0; k < b.config.sched.stages; k++) {
+            ck_assert_uint_le(b.sums[k].sums.peak_bytes, b.room[k]);
+            ck_assert_uint_le(b.most[k], b.sums[k].sums.peak_bytes);
+            now += b.sums[k].sums.bytes_out;
+        }
+        ck_assert_uint_ge(now, copied);
+        copied = now;
+    }
+    ck_assert_uint_gt(copied, 0);
+}
+END_TEST
+
 static FILE *open_published(void)
 {
     const char *folder = getenv("NP_TEST_DATA");
@@ -288,10 +417,6 @@ static FILE *open_published(void)
     FILE *file;
     snprintf(path, sizeof path, "%s/published-112x24.subnets", folder ? folder : "../shared/data");
     file = fopen(path, "r");
-    if (file && fscanf(file, "#%*[^\n]") == EOF) {
-        fclose(file);
-        return NULL;
-    }
     return file;
 }
 
@@ -321,6 +446,34 @@ START_TEST(published_stream_reaches_its_figures)
 }
 END_TEST
 
+/* schedule.md, 10: with room for a window of subnets, fetching ahead costs next to nothing, on
+ * demand a lot; and at 96 steps of look-ahead 98 % of the visits find their layer. */
+START_TEST(published_stream_with_context_switching)
+{
+    static struct bench b;
+    double free_run, ahead, demand, rate;
+    open_bench(&b, 112, 24, 8, 8);
+    b.stream = open_published();
+    if (!b.stream) {
+        fprintf(stderr, "test_sim: SKIPPED: no published-112x24.subnets in $NP_TEST_DATA\n");
+        return;
+    }
+    b.config.sched.lookahead = 96;
+    b.steps = 300;
+    free_run = run(&b, NP_SIM_CSP).makespan;
+    give_memory(&b, 4, 1);
+    ahead = run(&b, NP_SIM_CSP).makespan;
+    rate = hit_rate(&b);
+    b.memory.policy = NP_CONTEXT_DEMAND;
+    demand = run(&b, NP_SIM_CSP).makespan;
+    fclose(b.stream);
+    fprintf(stderr, "XXX %g %g %g\n", ahead / free_run, demand / free_run, rate);
+    ck_assert_double_ge(rate, 0.98);
+    ck_assert_double_le(ahead, 1.01 * free_run);
+    ck_assert_double_ge(demand, 1.2 * free_run);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim");
@@ -335,5 +488,9 @@ int main(void)
     tcase_add_test(tests, drawn_spaces_reach_their_figures);
     tcase_add_test(tests, fair_groups_fill_the_pipeline);
     tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
+    tcase_add_loop_test(tests, memory_for_everything_changes_nothing, 0, 6);
+    tcase_add_test(tests, copies_take_their_time);
+    tcase_add_loop_test(tests, memory_is_never_exceeded, 0, 4);
+    tcase_add_test(tests, published_stream_with_context_switching);
     return suite_run(suite);
 }

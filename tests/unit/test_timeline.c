@@ -11,14 +11,18 @@
 
 /* Two stages, three steps; step 1 begins before step 0 ends. */
 static const struct np_span spans[] = {
-    {{.kind = NP_TASK_F, .stage = 0, .step = 0, .first = 0, .count = 2}, 0, 2000},
-    {{.kind = NP_TASK_F, .stage = 1, .step = 0, .first = 2, .count = 1}, 2000, 3000},
-    {{.kind = NP_TASK_B, .stage = 1, .step = 0, .first = 2, .count = 1}, 3000, 4000},
-    {{.kind = NP_TASK_F, .stage = 0, .step = 1, .micro = 3, .first = 0, .count = 2}, 2000, 4500},
-    {{.kind = NP_TASK_W, .stage = 0, .step = 1, .first = 1, .count = 1, .opens = true}, 4500, 6000},
+    {{.kind = NP_TASK_F, .stage = 0, .step = 0, .first = 0, .count = 2}, 0, 2000, 0},
+    {{.kind = NP_TASK_F, .stage = 1, .step = 0, .first = 2, .count = 1}, 2000, 3000, 0},
+    {{.kind = NP_TASK_B, .stage = 1, .step = 0, .first = 2, .count = 1}, 3000, 4000, 0},
+    {{.kind = NP_TASK_F, .stage = 0, .step = 1, .micro = 3, .first = 0, .count = 2}, 2000, 4500, 0},
+    {{.kind = NP_TASK_W, .stage = 0, .step = 1, .first = 1, .count = 1, .opens = true},
+     4500,
+     6000,
+     0},
     {{.kind = NP_TASK_W, .stage = 0, .step = 2, .first = 1, .count = 1, .updates = true},
      6000,
-     8000}};
+     8000,
+     0}};
 static const struct np_timeline timeline = {.spans = spans,
                                             .count = 6,
                                             .stages = 2,
