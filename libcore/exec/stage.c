@@ -117,6 +117,7 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
     struct np_error err;
     enum np_status status = NP_OK;
     double start, end;
+    int first, last;
     bool leaves;
     e->running++;
     pthread_mutex_unlock(&e->lock);
@@ -135,8 +136,10 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
     }
     take_outcome(e, task, &outcome);
     leaves = np_sched_done(e->sched, task, &delivery);
-    for (int k = np_sched_woken(e->sched); k < task->stage; k++)
-        wake_stage(&e->stages[k]);
+    np_sched_woken(e->sched, &first, &last);
+    for (int k = first; k <= last; k++)
+        if (k != task->stage)
+            wake_stage(&e->stages[k]);
     if (leaves) {
         if (e->config.delay_seed) {
             pthread_mutex_unlock(&e->lock);

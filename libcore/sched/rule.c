@@ -23,6 +23,7 @@ struct np_rule {
     uint64_t ring, known, last;
     uint64_t *updates, *tickets; /* [layers]: done; wanted by the steps pushed so far */
     struct ruled_step *step;     /* [ring] */
+    uint16_t *stage;             /* [ring][positions] */
     uint16_t *choice;            /* [ring][members][positions] */
     uint64_t *ticket;            /* the same */
     uint8_t *state;              /* [ring][members][positions][micro_batches][F, B, W] */
@@ -41,6 +42,26 @@ static uint8_t *state(const struct np_rule *r, uint64_t step, int member, int po
 {
     size_t flight = node(r, step, member, position) * (size_t)r->config.micro_batches;
     return &r->state[(flight + (size_t)micro) * 3 + kind];
+}
+
+static int stage_of(const struct np_rule *r, uint64_t step, int position)
+{
+    return r->stage[(size_t)(step % r->ring) * (size_t)r->config.positions + (size_t)position];
+}
+
+static int home_of(const struct np_rule *r, int position)
+{
+    int home = 0;
+    while (r->stage_first[home + 1] <= position)
+        home++;
+    return home;
+}
+
+/* The first position of the home unit that this one belongs to. */
+static int unit_of(const struct np_rule *r, int position)
+{
+    int first = r->stage_first[home_of(r, position)];
+    return position - (position - first) % r->config.unit;
 }
 
 static uint32_t layer_of(const struct np_rule *r, uint64_t step, int member, int position)
@@ -79,6 +100,7 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
     NP_TRY(np_zalloc(&r->updates, layers, sizeof *r->updates, err));
     NP_TRY(np_zalloc(&r->tickets, layers, sizeof *r->tickets, err));
     NP_TRY(np_zalloc(&r->step, ring, sizeof *r->step, err));
+    NP_TRY(np_zalloc(&r->stage, ring, positions * sizeof *r->stage, err));
     NP_TRY(np_zalloc(&r->choice, nodes, sizeof *r->choice, err));
     NP_TRY(np_zalloc(&r->ticket, nodes, sizeof *r->ticket, err));
     NP_TRY(np_zalloc(&r->state, nodes * 3, (size_t)config->micro_batches, err));
@@ -109,6 +131,7 @@ void np_rule_free(struct np_rule *r)
     free(r->updates);
     free(r->tickets);
     free(r->step);
+    free(r->stage);
     free(r->choice);
     free(r->ticket);
     free(r->state);
@@ -126,7 +149,32 @@ static int rank_of(const struct np_rule *r, uint64_t step, int member, int posit
     return rank;
 }
 
-enum np_status np_rule_push(struct np_rule *r, const uint16_t *choices, struct np_error *err)
+/* A step's cut: in order, whole units, at most one stage and `reach` positions from home, which is
+ * where shared positions and the two ends are. */
+static enum np_status check_cut(const struct np_rule *r, const uint16_t *stages,
+                                struct np_error *err)
+{
+    const struct np_sched_config *c = &r->config;
+    for (int p = 0; p < c->positions; p++) {
+        int home = home_of(r, p), off = stages[p] - home;
+        bool stays = c->reach == 0 || r->kind[p] != NP_CHOICE || p == 0 || p == c->positions - 1;
+        int way = off > 0 ? r->stage_first[home + 1] - p : p - r->stage_first[home] + 1;
+        const char *wrong = NULL;
+        if (p > 0 && stages[p] < stages[p - 1])
+            wrong = "runs on an earlier stage than the position before it";
+        else if (stages[p] != stages[unit_of(r, p)])
+            wrong = "runs on another stage than its unit";
+        else if (off != 0 && (stays || off > 1 || off < -1 || way > c->reach))
+            wrong = "is too far from home";
+        if (wrong)
+            return np_fail(err, NP_ENO, "step %llu: position %d %s", (unsigned long long)r->known,
+                           p, wrong);
+    }
+    return NP_OK;
+}
+
+enum np_status np_rule_push(struct np_rule *r, const uint16_t *choices, const uint16_t *stages,
+                            struct np_error *err)
 {
     const struct np_sched_config *c = &r->config;
     uint64_t number = r->known;
@@ -135,6 +183,10 @@ enum np_status np_rule_push(struct np_rule *r, const uint16_t *choices, struct n
     if (step->ended != step->tasks)
         return np_fail(err, NP_ENO, "step %llu is pushed while step %llu is not complete",
                        (unsigned long long)number, (unsigned long long)step->number);
+    if (check_cut(r, stages, err) != NP_OK)
+        return NP_ENO;
+    memcpy(r->stage + (size_t)(number % r->ring) * (size_t)c->positions, stages,
+           (size_t)c->positions * sizeof *stages);
     *step = (struct ruled_step){.number = number};
     memcpy(&r->choice[node(r, number, 0, 0)], choices, nodes * sizeof *choices);
     memset(state(r, number, 0, 0, 0, NP_TASK_F), 0, nodes * 3 * (size_t)c->micro_batches);
@@ -160,7 +212,6 @@ void np_rule_stop_after(struct np_rule *r, uint64_t last)
 /* Where the output of an F or B goes; false if nowhere. */
 static bool goes_to(const struct np_rule *r, const struct np_task *t, struct np_task *to)
 {
-    int first;
     *to = *t;
     if (t->kind == NP_TASK_W || (t->kind == NP_TASK_B && t->first == 0))
         return false;
@@ -169,10 +220,8 @@ static bool goes_to(const struct np_rule *r, const struct np_task *t, struct np_
         return true;
     }
     to->first = t->kind == NP_TASK_F ? t->first + t->count : t->first - 1;
-    for (to->stage = 0; r->stage_first[to->stage + 1] <= to->first;)
-        to->stage++;
-    first = r->stage_first[to->stage];
-    to->first -= (to->first - first) % r->config.unit;
+    to->stage = stage_of(r, t->step, to->first);
+    to->first = unit_of(r, to->first);
     return true;
 }
 
@@ -201,12 +250,12 @@ enum np_status np_rule_arrived(struct np_rule *r, const struct np_task *t, struc
 
 static bool is_a_unit(const struct np_rule *r, const struct np_task *t)
 {
-    int first = r->stage_first[t->stage], end = r->stage_first[t->stage + 1], left = end - t->first;
-    if (t->first < first || left <= 0)
+    int left = r->stage_first[home_of(r, t->first) + 1] - t->first;
+    if (stage_of(r, t->step, t->first) != t->stage)
         return false;
     if (t->kind == NP_TASK_W)
         return t->count == 1;
-    return (t->first - first) % r->config.unit == 0 &&
+    return t->first == unit_of(r, t->first) &&
            t->count == (left < r->config.unit ? left : r->config.unit);
 }
 
@@ -261,11 +310,13 @@ static enum np_status check_weight(const struct np_rule *r, const struct np_task
     return NP_OK;
 }
 
-/* True if every task of the flight at positions first .. has ended. */
-static bool is_retired(const struct np_rule *r, uint64_t step, int member, int micro, int first)
+/* True if every task of the flight at the stage and later ones has ended. */
+static bool is_retired(const struct np_rule *r, uint64_t step, int member, int micro, int stage)
 {
-    for (int p = first; p < r->config.positions; p++) {
+    for (int p = 0; p < r->config.positions; p++) {
         const uint8_t *mark = state(r, step, member, p, micro, NP_TASK_F);
+        if (stage_of(r, step, p) < stage)
+            continue;
         int passes = learns(r, p, layer_of(r, step, member, p)) ? 3 : 2;
         for (int kind = 0; kind < passes; kind++)
             if (!(mark[kind] & ENDED))
@@ -282,11 +333,12 @@ static enum np_status check_flight(const struct np_rule *r, const struct np_task
     uint64_t own = (t->step * members + (uint64_t)t->member) * micros + (uint64_t)t->micro;
     uint64_t width = (uint64_t)r->width[t->stage];
     uint64_t oldest = r->known > r->ring ? (r->known - r->ring) * members * micros : 0;
-    if (t->kind != NP_TASK_F || t->first != r->stage_first[t->stage] || width == 0)
+    if (t->kind != NP_TASK_F || width == 0 ||
+        (t->first > 0 && stage_of(r, t->step, t->first - 1) == t->stage))
         return NP_OK;
     for (uint64_t q = oldest; q + width <= own; q++)
         if (!is_retired(r, q / micros / members, (int)(q / micros % members), (int)(q % micros),
-                        t->first))
+                        t->stage))
             return broken(t, "too many flights are at the stage", err);
     return NP_OK;
 }
@@ -299,7 +351,7 @@ enum np_status np_rule_start(struct np_rule *r, const struct np_task *t, struct 
         return broken(t, "the step is not known", err);
     if (t->step > r->last)
         return broken(t, "the step comes after the stop", err);
-    if (!is_a_unit(r, t))
+    if (t->first < 0 || t->first >= r->config.positions || !is_a_unit(r, t))
         return broken(t, "this is no unit of the stage", err);
     if (step->started == 0 && ++r->in_flight > r->config.window)
         return broken(t, "the window is full", err);

@@ -18,7 +18,9 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
                            struct np_error *err);
 void np_rule_free(struct np_rule *rule);
 
-enum np_status np_rule_push(struct np_rule *rule, const uint16_t *choices, struct np_error *err);
+/* stages[positions]: where the step runs them, as np_sched_stages has it. */
+enum np_status np_rule_push(struct np_rule *rule, const uint16_t *choices, const uint16_t *stages,
+                            struct np_error *err);
 void np_rule_stop_after(struct np_rule *rule, uint64_t last);
 /* The input that this F or B waits for arrived from another stage. */
 enum np_status np_rule_arrived(struct np_rule *rule, const struct np_task *task,

@@ -12,6 +12,14 @@
 
 #include "sched/sched_state.h"
 
+static void wake(struct np_sched *s, int stage)
+{
+    if (stage < s->woken_first)
+        s->woken_first = stage;
+    if (stage > s->woken_last)
+        s->woken_last = stage;
+}
+
 static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot, uint32_t member,
                        uint32_t micro, uint32_t place)
 {
@@ -20,11 +28,13 @@ static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot
                                    .micro = (uint16_t)micro,
                                    .place = place & 0x3fff,
                                    .kind = kind};
-    int stage = kind == NP_TASK_W ? s->unit[s->unit_of[place]].stage : s->unit[place].stage;
+    uint32_t position = kind == NP_TASK_W ? place : s->unit[place].first;
+    int stage = np_stages(s, slot)[position];
     if (s->step[slot].number > s->last)
         return;
     entry.key = np_priority_key(s, &entry);
     np_ready_push(&s->ready[stage], entry);
+    wake(s, stage);
 }
 
 /* Makes F ready if nothing is left that it waits for. */
@@ -32,9 +42,10 @@ static void offer_forward(struct np_sched *s, uint32_t slot, uint32_t member, ui
                           uint32_t unit)
 {
     size_t flight = np_flight(s, slot, member, unit);
-    const struct np_unit *u = &s->unit[unit];
-    const struct np_lane *lane = &s->lane[u->stage];
-    bool enters = u->first == s->config.stage_first[u->stage];
+    uint32_t first = s->unit[unit].first;
+    int stage = np_stages(s, slot)[first];
+    const struct np_lane *lane = &s->lane[stage];
+    bool enters = first == np_begins(s, slot)[stage];
     if (s->blocked[flight] > 0 ||
         !(s->flags[flight * (size_t)s->config.micro_batches + micro] & NP_HAS_INPUT) ||
         (enters && np_flight_number(s, slot, member, micro) >= lane->retired + lane->in_flight))
@@ -146,9 +157,10 @@ static void enter_flights(struct np_sched *s, uint32_t slot, uint32_t member)
 {
     const struct np_sched_config *c = &s->config;
     const struct np_use *use = &s->use[np_node(s, slot, member, 0)];
+    const uint16_t *begins = np_begins(s, slot);
     uint16_t *lacking = np_lacking(s, slot, member, 0), after = 0;
     for (int k = c->stages; k-- > 0; after = lacking[k]) {
-        int first = c->stage_first[k], end = c->stage_first[k + 1];
+        int first = begins[k], end = begins[k + 1];
         int tasks = first < end ? 2 * (s->unit_of[end - 1] - s->unit_of[first] + 1) : 0;
         for (int p = first; p < end; p++)
             tasks += use[p].learns;
@@ -156,6 +168,29 @@ static void enter_flights(struct np_sched *s, uint32_t slot, uint32_t member)
     }
     for (uint32_t m = 1; m < (uint32_t)c->micro_batches; m++)
         memcpy(np_lacking(s, slot, member, m), lacking, (size_t)c->stages * sizeof *lacking);
+}
+
+/* The stages of a step whose uses are entered: home, or as balances its costs. */
+static void cut(struct np_sched *s, uint32_t slot)
+{
+    const struct np_sched_config *c = &s->config;
+    const struct np_balance balance = np_balance_of(c);
+    uint16_t *begins = np_begins(s, slot), *stages = np_stages(s, slot);
+    for (int p = 0; c->reach && p < c->positions; p++) {
+        s->load[p] = 0;
+        for (int i = 0; i < c->members; i++) {
+            const struct np_use *use = &s->use[np_node(s, slot, (uint32_t)i, (uint32_t)p)];
+            struct np_layer_cost cost = c->cost[use->layer];
+            s->load[p] += cost.f + cost.b + (use->learns ? cost.w : 0);
+        }
+    }
+    if (c->reach)
+        np_balance_cut(&balance, begins, s->load, s->balance);
+    for (int k = 0; !c->reach && k <= c->stages; k++)
+        begins[k] = (uint16_t)c->stage_first[k];
+    for (int k = 0; k < c->stages; k++)
+        for (int p = begins[k]; p < begins[k + 1]; p++)
+            stages[p] = (uint16_t)k;
 }
 
 bool np_sched_wants(const struct np_sched *s)
@@ -173,11 +208,12 @@ void np_sched_push(struct np_sched *s, const uint16_t *choices)
     s->step[slot] = (struct np_step){.number = s->known};
     memset(&s->blocked[np_flight(s, slot, 0, 0)], 0, flights * sizeof *s->blocked);
     memset(&s->flags[np_flight(s, slot, 0, 0) * micros], 0, flights * micros);
-    for (int i = 0; i < c->members; i++) {
+    for (int i = 0; i < c->members; i++)
         for (int p = 0; p < c->positions; p++)
             enter(s, slot, (uint32_t)i, (uint32_t)p, *choices++);
+    cut(s, slot);
+    for (int i = 0; i < c->members; i++)
         enter_flights(s, slot, (uint32_t)i);
-    }
     s->known++;
     open_window(s);
 }
@@ -319,18 +355,20 @@ static void slide(struct np_sched *s, int stage)
     struct np_lane *lane = &s->lane[stage];
     uint64_t members = (uint64_t)s->config.members, micros = (uint64_t)s->config.micro_batches;
     uint64_t begun = s->open * members * micros, before = lane->retired, q, end;
-    int first = s->config.stage_first[stage];
     while (lane->retired < begun && np_lacking(s, np_slot(s, lane->retired / micros / members),
                                                (uint32_t)(lane->retired / micros % members),
                                                (uint32_t)(lane->retired % micros))[stage] == 0)
         lane->retired++;
-    if (lane->retired == before || first == s->config.stage_first[stage + 1])
+    if (lane->retired == before)
         return;
-    s->woken = stage;
     end = lane->retired + lane->in_flight < begun ? lane->retired + lane->in_flight : begun;
-    for (q = before + lane->in_flight; q < end; q++)
-        offer_forward(s, np_slot(s, q / micros / members), (uint32_t)(q / micros % members),
-                      (uint32_t)(q % micros), s->unit_of[first]);
+    for (q = before + lane->in_flight; q < end; q++) {
+        uint32_t slot = np_slot(s, q / micros / members);
+        const uint16_t *begins = np_begins(s, slot) + stage;
+        if (begins[0] < begins[1])
+            offer_forward(s, slot, (uint32_t)(q / micros % members), (uint32_t)(q % micros),
+                          s->unit_of[begins[0]]);
+    }
 }
 
 /* One task fewer for its flight, which may be retired at the stage, and at those before it. Steps
@@ -340,7 +378,6 @@ static void retire(struct np_sched *s, const struct np_task *task)
     uint16_t *lacking =
         np_lacking(s, np_slot(s, task->step), (uint32_t)task->member, (uint32_t)task->micro);
     uint64_t base = s->base;
-    s->woken = task->stage;
     for (int k = task->stage; k >= 0 && --lacking[k] == 0; k--)
         slide(s, k);
     s->base = s->lane[0].retired / (uint64_t)np_pieces(s);
@@ -357,10 +394,10 @@ static bool hand_on(struct np_sched *s, const struct np_task *task, enum np_task
     const struct np_unit *to = &s->unit[unit];
     *delivery = *task;
     delivery->kind = kind;
-    delivery->stage = to->stage;
+    delivery->stage = np_stages(s, np_slot(s, task->step))[to->first];
     delivery->first = to->first;
     delivery->count = to->count;
-    if (to->stage != task->stage)
+    if (delivery->stage != task->stage)
         return true;
     np_sched_arrived(s, delivery);
     return false;
@@ -371,6 +408,7 @@ bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_tas
     uint32_t unit = s->unit_of[task->first];
     bool leaves = false;
     assert(s->step[np_slot(s, task->step)].number == task->step);
+    s->woken_first = s->woken_last = task->stage;
     if (task->kind == NP_TASK_W)
         weight_done(s, task);
     else if (task->kind == NP_TASK_F && unit + 1 < (uint32_t)s->units)
@@ -386,9 +424,17 @@ bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_tas
     return leaves;
 }
 
-int np_sched_woken(const struct np_sched *s)
+void np_sched_woken(const struct np_sched *s, int *first, int *last)
 {
-    return s->woken;
+    *first = s->woken_first;
+    *last = s->woken_last;
+}
+
+const uint16_t *np_sched_stages(const struct np_sched *s, uint64_t step)
+{
+    uint32_t slot = np_slot(s, step);
+    assert(s->step[slot].number == step);
+    return np_stages(s, slot);
 }
 
 void np_sched_arrived(struct np_sched *s, const struct np_task *delivery)

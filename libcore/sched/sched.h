@@ -5,8 +5,10 @@
  * drivers: the engine, the simulator of np-predict-trace, and the context manager's look-ahead.
  *
  * Words:   position: 0 is the stem, 1 .. N the choice blocks, N+1 the head; layer: one candidate of
- *          a position (global number layer_first[position] + choice); unit: consecutive positions
- *          of one stage that one F or B task covers; step, member, micro-batch as in the README.
+ *          a position (global number layer_first[position] + choice); home of a position: the
+ *          stage k with stage_first[k] <= position < stage_first[k + 1]; unit: consecutive
+ *          positions of one home that one F or B task covers; step, member, micro-batch as in the
+ *          README.
  * Rule:    Step s may read or write layer L when L has been updated ticket(s, L) times, the number
  *          of earlier steps that activate L. Shared positions with delay D: step s reads version
  *          max(0, s - D + 1), in F and B, while newer ones may exist; its update is the (s+1)-th.
@@ -16,12 +18,16 @@
  *          micro-batch) order among those to the same layer in the same step; the last one carries
  *          the update and waits, at a shared position, for the update of step s-1.
  *          Frozen positions and weightless layers have F and B only and never wait.
+ * Cut:     A step's stages take its positions in order: at home, or, with `reach`, as balances the
+ *          step's own costs (sched/balance.h), up to one stage from home. All members of a step
+ *          are cut alike, so a layer is wanted on one stage at a time. Shared positions stay.
  * Flights: a flight is one (step, member, micro-batch), number q = (step x members + member) x
  *          micro-batches + micro-batch. It is retired at stage k when all its tasks at stages >= k
  *          have ended. Stage k begins flight q (its first F there) only if q < r + in_flight[k],
  *          where the oldest r flights are retired at k: so flight q may live in slot
  *          q % in_flight[k] of that stage, and nothing there is read after its time, since values
- *          go to later stages only.
+ *          go to later stages only: a flight is cut in one way as long as it lives. Where its step
+ *          has no position it has nothing to begin.
  *          This never stalls: let q be the oldest flight that is not retired at stage 0. At every
  *          stage all flights before q are retired, so q is admitted everywhere; whatever its tasks
  *          wait for (inputs, updates, turns) belongs to q itself or to flights before it.
@@ -75,7 +81,8 @@ struct np_sched_config {
     const bool *weightless;           /* [layers]: identity, no W task */
     int stages;
     const int *stage_first; /* [stages + 1]: stage k has positions stage_first[k] .. */
-    int unit;               /* positions a unit, >= 1; the last unit of a stage may be shorter */
+    int unit;               /* positions a unit, >= 1; the last unit of a home may be shorter */
+    int reach;              /* positions that a step's cut may lie off home; 0: it is home */
     int members, micro_batches;
     int window; /* step s begins when all steps up to s - window are complete */
     /* [stages] or NULL; 0: as many as the window lets begin, window x members x micro-batches. */
@@ -104,16 +111,18 @@ void np_sched_stop_after(struct np_sched *sched, uint64_t last);
 
 /* The task that `stage` should run now; false if none is ready. A stage may hold several. */
 bool np_sched_next(struct np_sched *sched, int stage, struct np_task *task);
-/* A task from np_sched_next has ended. Stages np_sched_woken .. its own may now have a task, and
- * the stage of position 0 if np_sched_completed grew (as after np_sched_push); no other. True if
- * its output must be delivered to another stage: then *delivery is the task there that waits for
- * it, to be given to np_sched_arrived once the data is there. Deliveries within a stage happen at
+/* A task from np_sched_next has ended. The stages of np_sched_woken may now have a task, and the
+ * stage of position 0 if np_sched_completed grew (as after np_sched_push); no other. True if its
+ * output must be delivered to another stage: then *delivery is the task there that waits for it,
+ * to be given to np_sched_arrived once the data is there. Deliveries within a stage happen at
  * once. */
 bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np_task *delivery);
-/* The first stage that the last np_sched_done let begin something: flights were retired there. */
-int np_sched_woken(const struct np_sched *sched);
+/* Between these, both included, lie the stages that the last np_sched_done let begin something. */
+void np_sched_woken(const struct np_sched *sched, int *first, int *last);
 void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
 
+/* [positions]: the stages of a known step's positions, until it is complete. */
+const uint16_t *np_sched_stages(const struct np_sched *sched, uint64_t step);
 /* The cost of a task of a known step, by the config; the layer that it has at a position. */
 double np_sched_cost(const struct np_sched *sched, const struct np_task *task);
 uint32_t np_sched_layer(const struct np_sched *sched, const struct np_task *task, int position);

@@ -30,23 +30,36 @@ static size_t most_ready(const struct np_sched *s, size_t units, size_t position
     return (size_t)c->window * (size_t)c->members * ((size_t)c->micro_batches * units + positions);
 }
 
-static size_t units_of_stage(const struct np_sched_config *c, int stage)
+static size_t units_of_home(const struct np_sched_config *c, int stage)
 {
     int positions = c->stage_first[stage + 1] - c->stage_first[stage];
     return (size_t)(positions + c->unit - 1) / (size_t)c->unit;
+}
+
+static size_t ready_room(const struct np_sched *s, const struct np_sched_config *c, int stage)
+{
+    const struct np_balance balance = np_balance_of(c);
+    int first, end;
+    np_balance_range(&balance, stage, &first, &end);
+    if (!c->reach)
+        return most_ready(s, units_of_home(c, stage), (size_t)(end - first));
+    return most_ready(s, (size_t)(end - first), (size_t)(end - first));
 }
 
 static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct carver *carver)
 {
     size_t positions = (size_t)c->positions, stages = (size_t)c->stages;
     size_t layers = c->layer_first[c->positions];
-    size_t members = (size_t)c->members * ((size_t)s->slot_mask + 1);
+    size_t slots = (size_t)s->slot_mask + 1, members = (size_t)c->members * slots;
+    const struct np_balance balance = np_balance_of(c);
     s->config.layer_first = carve(carver, positions + 1, sizeof *c->layer_first);
     s->config.kind = carve(carver, positions, sizeof *c->kind);
     s->config.cost = carve(carver, layers, sizeof *c->cost);
     s->config.weightless = carve(carver, layers, sizeof *c->weightless);
     s->config.stage_first = carve(carver, stages + 1, sizeof *c->stage_first);
-    s->step = carve(carver, (size_t)s->slot_mask + 1, sizeof *s->step);
+    s->step = carve(carver, slots, sizeof *s->step);
+    s->begins = carve(carver, slots, (stages + 1) * sizeof *s->begins);
+    s->stage = carve(carver, slots, positions * sizeof *s->stage);
     s->use = carve(carver, members * positions, sizeof *s->use);
     s->tail = carve(carver, members * positions, sizeof *s->tail);
     s->blocked = carve(carver, members * (size_t)s->units, sizeof *s->blocked);
@@ -58,10 +71,10 @@ static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct 
     s->unit_of = carve(carver, positions, sizeof *s->unit_of);
     s->ready = carve(carver, stages, sizeof *s->ready);
     s->lane = carve(carver, stages, sizeof *s->lane);
+    s->load = carve(carver, positions, sizeof *s->load);
+    s->balance = carve(carver, np_balance_scratch(&balance), 1);
     for (int k = 0; k < c->stages; k++) {
-        size_t room = most_ready(s, units_of_stage(c, k),
-                                 (size_t)(c->stage_first[k + 1] - c->stage_first[k]));
-        void *entries = carve(carver, room, sizeof *s->ready[k].entry);
+        void *entries = carve(carver, ready_room(s, c, k), sizeof *s->ready[k].entry);
         if (carver->block)
             s->ready[k].entry = entries;
     }
@@ -87,7 +100,7 @@ static void cut_units(struct np_sched *s)
     for (int k = 0; k < c->stages; k++)
         for (int p = c->stage_first[k]; p < c->stage_first[k + 1]; p += c->unit, unit++) {
             int left = c->stage_first[k + 1] - p, count = left < c->unit ? left : c->unit;
-            s->unit[unit] = (struct np_unit){(uint16_t)p, (uint16_t)count, (uint16_t)k};
+            s->unit[unit] = (struct np_unit){(uint16_t)p, (uint16_t)count};
             for (int q = p; q < p + count; q++)
                 s->unit_of[q] = (uint16_t)unit;
         }
@@ -117,11 +130,13 @@ static void check(const struct np_sched_config *c)
 {
     assert(c->positions > 0 && c->stages > 0 && c->unit > 0 && c->members > 0);
     assert(c->micro_batches > 0 && c->window > 0 && c->lookahead >= 0);
+    assert(c->reach >= 0 && c->reach <= c->positions);
     assert(c->stage_first[0] == 0 && c->stage_first[c->stages] == c->positions);
     for (int k = 0; k < c->stages; k++)
         assert(c->stage_first[k] <= c->stage_first[k + 1]);
     for (int p = 0; p < c->positions; p++) {
         assert(c->layer_first[p] < c->layer_first[p + 1]);
+        assert(!c->reach || c->kind[p] == NP_CHOICE || p == 0 || p == c->positions - 1);
         assert(c->kind[p] != NP_SHARED_DELAY ||
                (c->delay > 0 && c->layer_first[p + 1] - c->layer_first[p] == 1));
     }
@@ -144,7 +159,7 @@ enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config 
                        config->positions, config->members, steps);
     shape.slot_mask = (uint32_t)(slots - 1);
     for (int k = 0; k < config->stages; k++)
-        shape.units += (int)units_of_stage(config, k);
+        shape.units += (int)units_of_home(config, k);
     lay_out(&shape, config, &carver);
     if (carver.overflow)
         return np_fail(err, NP_EMEM, "cannot schedule %zu known steps: too many", steps);

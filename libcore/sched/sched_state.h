@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "sched/balance.h"
 #include "sched/ready.h"
 #include "sched/sched.h"
 
@@ -41,7 +42,7 @@ struct np_tail {
 };
 
 struct np_unit {
-    uint16_t first, count, stage;
+    uint16_t first, count;
 };
 
 struct np_step {
@@ -59,15 +60,17 @@ struct np_sched {
     struct np_sched_config config; /* its arrays point into this block */
     uint32_t slot_mask;
     int units;
-    int woken;        /* the first stage that the last task that ended let begin something */
-    uint64_t base;    /* the oldest step that is not complete */
-    uint64_t known;   /* steps pushed */
-    uint64_t open;    /* steps below may start: base + window, as far as known */
-    uint64_t started; /* 1 + the last step of which a task was handed out */
-    uint64_t last;    /* np_sched_stop_after */
-    bool stale;       /* the priorities do not match the known steps */
+    int woken_first, woken_last; /* stages that the last task that ended let begin something */
+    uint64_t base;               /* the oldest step that is not complete */
+    uint64_t known;              /* steps pushed */
+    uint64_t open;               /* steps below may start: base + window, as far as known */
+    uint64_t started;            /* 1 + the last step of which a task was handed out */
+    uint64_t last;               /* np_sched_stop_after */
+    bool stale;                  /* the priorities do not match the known steps */
 
     struct np_step *step;     /* [slots] */
+    uint16_t *begins;         /* [slots][stages + 1]: a step's cut, by stage */
+    uint16_t *stage;          /* [slots][positions]: and by position */
     struct np_use *use;       /* [slots][members][positions] */
     struct np_tail *tail;     /* the same; valid for the NP_HORIZON oldest steps */
     uint16_t *blocked;        /* [slots][members][units]: layers of F that are not free yet */
@@ -80,6 +83,8 @@ struct np_sched {
     uint16_t *unit_of;        /* [positions] */
     struct np_ready *ready;   /* [stages] */
     struct np_lane *lane;     /* [stages] */
+    float *load;              /* [positions]: of a step; scratch of its cut, as is: */
+    double *balance;          /* [np_balance_scratch] */
 };
 
 static inline uint32_t np_slot(const struct np_sched *s, uint64_t step)
@@ -96,6 +101,17 @@ static inline uint32_t np_node(const struct np_sched *s, uint32_t slot, uint32_t
 static inline uint32_t np_slot_of_node(const struct np_sched *s, uint32_t node)
 {
     return node / (uint32_t)s->config.positions / (uint32_t)s->config.members;
+}
+
+/* Stage k takes positions begins[k] .. begins[k + 1] - 1 of a step. */
+static inline uint16_t *np_begins(const struct np_sched *s, uint32_t slot)
+{
+    return s->begins + (size_t)slot * ((size_t)s->config.stages + 1);
+}
+
+static inline uint16_t *np_stages(const struct np_sched *s, uint32_t slot)
+{
+    return s->stage + (size_t)slot * (uint32_t)s->config.positions;
 }
 
 static inline size_t np_flight(const struct np_sched *s, uint32_t slot, uint32_t member,
@@ -123,6 +139,11 @@ static inline uint16_t *np_lacking(const struct np_sched *s, uint32_t slot, uint
         ((size_t)slot * (uint32_t)s->config.members + member) * (uint32_t)s->config.micro_batches +
         micro;
     return s->lacking + piece * (uint32_t)s->config.stages;
+}
+
+static inline struct np_balance np_balance_of(const struct np_sched_config *c)
+{
+    return (struct np_balance){c->positions, c->stages, c->stage_first, c->unit, c->reach};
 }
 
 /* The key of a ready task: its longest remaining path, the oldest step among equals. */

@@ -126,9 +126,10 @@ static void wake(struct np_virtual *v, int stage)
 enum np_status np_virtual_push(struct np_virtual *v, const uint16_t *choices, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    if (v->rule)
-        NP_TRY(np_rule_push(v->rule, choices, err));
     np_sched_push(v->sched, choices);
+    if (v->rule)
+        NP_TRY(np_rule_push(v->rule, choices,
+                            np_sched_stages(v->sched, np_sched_known(v->sched) - 1), err));
     wake(v, v->first_stage);
 out:
     return status;
@@ -251,6 +252,7 @@ static enum np_status end_task(struct np_virtual *v, int stage, struct np_error 
     struct run *run = &v->running[stage];
     struct np_task task = run->task, delivery;
     struct np_span span = {task, run->start, v->now, run->stall};
+    int first, last;
     uint64_t completed = np_sched_completed(v->sched);
     enum np_status status = NP_OK;
     run->task.count = 0;
@@ -267,7 +269,8 @@ static enum np_status end_task(struct np_virtual *v, int stage, struct np_error 
             NP_TRY(arrive(v, &delivery, err));
         }
     }
-    for (int k = np_sched_woken(v->sched); k < stage; k++)
+    np_sched_woken(v->sched, &first, &last);
+    for (int k = first; k <= last; k++)
         wake(v, k);
     if (np_sched_completed(v->sched) != completed)
         wake(v, v->first_stage);

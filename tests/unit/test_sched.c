@@ -34,8 +34,11 @@ static void draw_space(struct trial *t)
 {
     struct np_sched_config *c = &t->config;
     c->positions = 1 + (int)draw(t, MOST_POSITIONS);
+    c->reach = draw(t, 2) ? 0 : (int)draw(t, 1 + (uint32_t)c->positions);
     for (int p = 0; p < c->positions; p++) {
-        t->kind[p] = (enum np_shared_kind)(draw(t, 4) == 0 ? draw(t, 3) : NP_CHOICE);
+        bool may_be_shared = !c->reach || p == 0 || p == c->positions - 1;
+        t->kind[p] =
+            (enum np_shared_kind)(may_be_shared && draw(t, 4) == 0 ? draw(t, 3) : NP_CHOICE);
         t->layer_first[p + 1] = t->layer_first[p] + (t->kind[p] == NP_CHOICE ? 1 + draw(t, 4) : 1);
     }
     for (uint32_t layer = 0; layer < t->layer_first[c->positions]; layer++) {
@@ -90,8 +93,10 @@ static void push(struct trial *t)
         for (int p = 0; p < c->positions; p++)
             choices[i * c->positions + p] =
                 (uint16_t)draw(t, t->layer_first[p + 1] - t->layer_first[p]);
-    must(np_rule_push(t->rule, choices, &err), &err, t->seed);
     np_sched_push(t->sched, choices);
+    must(np_rule_push(t->rule, choices, np_sched_stages(t->sched, np_sched_known(t->sched) - 1),
+                      &err),
+         &err, t->seed);
 }
 
 /* Up to two tasks of a stage may be out: one runs, one is committed ahead. */

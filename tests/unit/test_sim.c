@@ -1,5 +1,6 @@
 /* The simulator against closed forms and the published figures. */
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,52 @@ START_TEST(drawn_spaces_reach_their_figures)
 }
 END_TEST
 
+/* Candidates that cost from 1/4 to 4, as their logarithms are spread evenly. */
+static void draw_costs(struct bench *b)
+{
+    for (uint32_t layer = 0; layer < b->layer_first[b->config.sched.positions]; layer++) {
+        float cost = exp2f((float)draw(9, 0, (int)layer, 1 << 16) / (1 << 14) - 2);
+        b->cost[layer] = (struct np_layer_cost){cost, cost, cost};
+    }
+}
+
+/* A layer that changes stages wakes who waits for it there; what else a cut could do wrong, the
+ * rule says. */
+START_TEST(balanced_cuts_keep_the_rule_and_pay)
+{
+    static struct bench b;
+    double home;
+    open_bench(&b, 24, 6, 4 + 2 * (_i % 2), 8);
+    draw_costs(&b);
+    b.config.sched.unit = 1 + _i / 2 % 2;
+    b.config.transfer = 0.5 * (_i % 3);
+    b.config.check = true;
+    b.config.on_task = note_order;
+    home = run(&b, NP_SIM_CSP).speedup;
+    for (int reach = 2; reach <= 8; reach *= 2) {
+        memset(b.last_end, 0, sizeof b.last_end);
+        b.config.sched.reach = reach;
+        ck_assert_double_ge(run(&b, NP_SIM_CSP).speedup, 1.05 * home);
+    }
+}
+END_TEST
+
+/* Where all candidates of all blocks cost the same there is nothing to balance. */
+START_TEST(equal_costs_stay_at_home)
+{
+    static struct bench b;
+    uint64_t order;
+    open_bench(&b, 48, 24, 8, 4);
+    b.config.on_task = note_task;
+    run(&b, NP_SIM_CSP);
+    order = b.order;
+    b.order = 0;
+    b.config.sched.reach = 3;
+    run(&b, NP_SIM_CSP);
+    ck_assert_uint_eq(b.order, order);
+}
+END_TEST
+
 /* A fair group has no conflicts inside it. */
 START_TEST(fair_groups_fill_the_pipeline)
 {
@@ -486,6 +533,8 @@ int main(void)
     tcase_add_loop_test(tests, wide_flight_windows_change_nothing, 0, 3);
     tcase_add_test(tests, narrow_flight_windows_cost_time_only);
     tcase_add_test(tests, drawn_spaces_reach_their_figures);
+    tcase_add_loop_test(tests, balanced_cuts_keep_the_rule_and_pay, 0, 6);
+    tcase_add_test(tests, equal_costs_stay_at_home);
     tcase_add_test(tests, fair_groups_fill_the_pipeline);
     tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
     tcase_add_loop_test(tests, memory_for_everything_changes_nothing, 0, 6);
