@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "estimate.h"
 #include "plan_options.h"
+#include "plan_table.h"
 #include "space_options.h"
 
 struct options {
@@ -21,7 +22,8 @@ static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
     {"quiet", 'q', 0, 0, "say nothing but errors", 2},
-    {"verbose", 'v', 0, 0, "show the stages on standard error, also if it is no terminal", 2},
+    {"verbose", 'v', 0, 0,
+     "show the alternatives and the stages, also if standard error is no terminal", 2},
     {0}};
 
 static void check(const struct options *options, struct argp_state *state)
@@ -29,9 +31,9 @@ static void check(const struct options *options, struct argp_state *state)
     const struct np_partition_request *plan = &options->plan.request;
     if (!options->space.path)
         argp_error(state, "a recipe is needed");
-    if (options->estimate && (plan->window || plan->unit || plan->memory_bytes))
-        argp_error(state, "--estimate makes no plan that --window, --unit and --device-memory are "
-                          "for");
+    if (options->estimate && (plan->devices || plan->window || plan->unit || plan->memory_bytes))
+        argp_error(state, "--estimate makes no plan that --devices, --window, --unit and "
+                          "--device-memory are for");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -75,7 +77,8 @@ static enum np_status make_plan(struct np_buf *out, const struct options *option
 {
     enum np_status status;
     struct np_plan plan = {0};
-    NP_TRY(plan_make(&plan, net, &options->plan, options->quiet, err));
+    enum plan_talk talk = options->verbose ? PLAN_VERBOSE : PLAN_PROGRESS;
+    NP_TRY(plan_make(&plan, net, &options->plan, options->quiet ? PLAN_QUIET : talk, err));
     NP_TRY(np_plan_write(&plan, net, out, err));
     NP_TRY(cli_write(options->output, out->text, out->used, err));
     if (!options->quiet && (options->verbose || isatty(STDERR_FILENO)))

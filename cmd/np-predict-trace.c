@@ -97,8 +97,8 @@ static void check(struct predict_options *options, struct argp_state *state)
         argp_error(state, "--plan, --against and --costs plan need a recipe");
     if (!bare && (options->blocks || options->candidates))
         argp_error(state, "--blocks and --candidates are for use without a recipe");
-    if (options->plan_path &&
-        (plan->stages || plan->micro_batches || plan->threads || plan->memory_bytes))
+    if (options->plan_path && (plan->devices || plan->stages || plan->micro_batches ||
+                               plan->threads || plan->memory_bytes))
         argp_error(state, "--plan decides stages, micro-batches, threads and memory");
     if (options->schedule == PREDICT_ALL && (options->format || options->against))
         argp_error(state, "--schedule all has a summary only");

@@ -31,13 +31,14 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
                                 struct np_error *err)
 {
     struct plan_options plan = o->plan;
+    enum plan_talk talk = o->verbose ? PLAN_VERBOSE : PLAN_PROGRESS;
     enum np_status status;
     if (o->schedule == NP_SESSION_SEQUENTIAL)
         plan.request.stages = plan.request.micro_batches = plan.request.window = 1;
     if (o->plan_file)
         NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
     else
-        NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet, err));
+        NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
         p->plan.device_bytes = plan.request.memory_bytes;
     if (o->prefetch == PREFETCH_NEXT)

@@ -8,11 +8,20 @@
 #include "base/text.h"
 #include "cli.h"
 #include "io/file.h"
+#include "plan_table.h"
 
-enum { OPTION_THREADS = 0x2000, OPTION_UNIT, OPTION_MEMORY, OPTION_PROFILE, OPTION_ISA };
+enum {
+    OPTION_THREADS = 0x2000,
+    OPTION_DEVICES,
+    OPTION_UNIT,
+    OPTION_MEMORY,
+    OPTION_PROFILE,
+    OPTION_ISA
+};
 
 static const struct argp_option options[] = {
-    {"stages", 'n', "N", 0, "stages of the pipeline (default: one a processor)", 1},
+    {"devices", OPTION_DEVICES, "N", 0, "threads of all stages (default: the processors)", 1},
+    {"stages", 'n', "N", 0, "stages of the pipeline", 1},
     {"micro-batches", 'M', "N", 0, "slices of a mini-batch, at grain boundaries", 1},
     {"window", 'W', "N", 0, "steps in flight", 1},
     {"unit", OPTION_UNIT, "N", 0, "positions that one task covers", 1},
@@ -42,6 +51,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct plan_options *plan = state->input;
     struct np_partition_request *request = &plan->request;
     switch (key) {
+    case OPTION_DEVICES:
+        request->devices = (int)cli_int(state, "devices", arg, 1, NP_MAX_STAGES * NP_MAX_TEAM);
+        return 0;
     case 'n':
         request->stages = (int)cli_int(state, "stages", arg, 1, NP_MAX_STAGES);
         return 0;
@@ -111,47 +123,30 @@ void plan_options_clear(struct plan_options *plan)
     plan->cache = NULL;
 }
 
-static void show_progress(void *context, int micro_batches, int grains)
+static void show_progress(void *context, const struct np_alternatives *tried, size_t next)
 {
     struct cli_progress *progress = context;
+    const struct np_pipeline *p = &tried->list[next].pipeline;
     progress->shown_s = 0; /* each is worth a line */
-    cli_progress_show(progress, "measuring and judging %d micro-batches (of at most %d)",
-                      micro_batches, grains);
+    cli_progress_show(progress, "measuring and judging %d x %d threads, %d micro-batches (%zu/%zu)",
+                      p->stages, p->threads, p->micro_batches, next + 1, tried->count);
 }
 
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
-                         const struct plan_options *given, bool quiet, struct np_error *err)
+                         const struct plan_options *given, enum plan_talk talk,
+                         struct np_error *err)
 {
     struct np_partition_request request = given->request;
+    struct np_alternatives tried;
     struct cli_progress progress;
     enum np_status status;
     request.progress = show_progress;
     request.context = &progress;
-    cli_progress_begin(&progress, quiet);
-    status = np_partition(plan, net, &request, err);
+    cli_progress_begin(&progress, talk == PLAN_QUIET);
+    status = np_partition(plan, &tried, net, &request, err);
     cli_progress_end(&progress);
+    if (talk == PLAN_VERBOSE && (status == NP_OK || status == NP_ENO))
+        plan_show_alternatives(&tried);
+    np_alternatives_clear(&tried);
     return status;
-}
-
-static double stage_ms(const struct np_plan *plan, const struct np_supernet *net, int stage)
-{
-    double ns = 0;
-    for (int p = plan->stage_first[stage]; p < plan->stage_first[stage + 1]; p++)
-        ns += np_plan_load(plan, net, p);
-    return ns * plan->micro_batches * net->recipe->members / 1e6;
-}
-
-void plan_show(const struct np_plan *plan, const struct np_supernet *net)
-{
-    fprintf(stderr, "%-6s %-10s %10s %10s\n", "stage", "positions", "busy", "memory");
-    for (int k = 0; k < plan->stages; k++)
-        fprintf(stderr, "%-6d %4d..%-4d %7.2f ms %10s\n", k, plan->stage_first[k],
-                plan->stage_first[k + 1] - 1, stage_ms(plan, net, k),
-                np_text_size(plan->stage_bytes[k]).s);
-    fprintf(stderr,
-            "%d micro-batches, window %d, unit %d, %d thread%s a stage: %.2f ms a step, %.1f %% "
-            "bubble (%s costs)\n",
-            plan->micro_batches, plan->window, plan->unit, plan->threads,
-            plan->threads == 1 ? "" : "s", plan->step_ns / 1e6, plan->bubble * 100,
-            plan->measured ? "measured" : "modelled");
 }

@@ -19,11 +19,12 @@ extern const struct argp plan_options_argp;
 void plan_options_complete(struct plan_options *options);
 void plan_options_clear(struct plan_options *options);
 
+/* PLAN_VERBOSE: the alternatives too, as a table, also where nothing fits. */
+enum plan_talk { PLAN_QUIET, PLAN_PROGRESS, PLAN_VERBOSE };
+
 /* np_partition with its progress on the terminal. */
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
-                         const struct plan_options *given, bool quiet, struct np_error *err);
-
-/* The plan as a table for people, on stderr. */
-void plan_show(const struct np_plan *plan, const struct np_supernet *net);
+                         const struct plan_options *given, enum plan_talk talk,
+                         struct np_error *err);
 
 #endif

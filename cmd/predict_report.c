@@ -120,7 +120,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     if (given->plan_path)
         NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
     else
-        NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan, false, err));
+        NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan, PLAN_PROGRESS, err));
     NP_TRY(predict_model_of_plan(&job->model, given, &job->space.net, &job->plan, err));
 out:
     return status;

@@ -124,7 +124,8 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state, "a recipe is needed");
     if (!o->run)
         argp_error(state, "--run DIR is needed");
-    if (o->plan_file && (r->stages || r->micro_batches || r->window || r->unit || r->threads))
+    if (o->plan_file &&
+        (r->devices || r->stages || r->micro_batches || r->window || r->unit || r->threads))
         argp_error(state, "--plan already says stages, micro-batches, window, unit and threads");
     if (o->plan_file && strcmp(o->plan_file, "-") == 0 && o->subnets &&
         strcmp(o->subnets, "-") == 0)

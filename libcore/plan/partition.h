@@ -1,14 +1,16 @@
-/* The partitioner: cuts a supernet into stages and chooses micro-batches and window.
+/* The partitioner: chooses how a supernet is trained on so many devices.
  *
+ * Choice    whatever the request leaves open (0): stages and threads among the pipelines that fill
+ *           the devices, micro-batches among the legal cuts (at grain boundaries), window, unit and
+ *           flights in flight (plan/search.h). The alternative with the least predicted step time
+ *           wins, as simulated by the engine's own scheduler (sched/sim.h) on the recipe's own
+ *           stream; more stages have to save 3 % of it, and micro-batches that take more memory
+ *           1 %. A supernet with batch norm has one micro-batch.
  * Cut       contiguous, minimising the largest expected stage cost (mean over a block's candidates,
  *           F + B + W), by dynamic programming over positions.
- * Choice    whatever the request leaves open (0): micro-batches among the legal cuts (at grain
- *           boundaries), window, unit; the candidate with the least predicted step time wins, as
- *           simulated by the engine's own scheduler (sched/sim.h) on the recipe's own stream.
- *           A supernet with batch norm has one micro-batch.
- * Memory    exact (plan/stage_memory.h), with all layers there. Under a cap, for each number of
- *           micro-batches and window, the cut with as many flights in flight as fit; in the end
- *           fewer, as far as that costs next to no time.
+ * Memory    exact (plan/stage_memory.h), with all layers there; a cap bounds each stage
+ *           (plan/fit.h).
+ * Units     bytes of a stage; nanoseconds of a step.
  */
 #ifndef NP_PLAN_PARTITION_H
 #define NP_PLAN_PARTITION_H
@@ -16,24 +18,47 @@
 #include "plan/plan.h"
 #include "plan/profile.h"
 
+/* Who computes, and on what share of a mini-batch. */
+struct np_pipeline {
+    int stages, threads, micro_batches;
+};
+
+/* What was tried: a pipeline, and the best plan for it. */
+struct np_alternative {
+    struct np_pipeline pipeline;
+    bool fits, chosen;
+    uint64_t least_bytes; /* does not fit: what would do; the rest is 0 */
+    int window, unit;
+    uint64_t largest_bytes; /* of the largest stage, with all its layers there */
+    bool resident;          /* they are; else some are in the stash */
+    double step_ns, bubble; /* predicted */
+};
+
+struct np_alternatives {
+    struct np_alternative *list;
+    size_t count, capacity;
+};
+void np_alternatives_clear(struct np_alternatives *tried);
+
 struct np_partition_request {
     int stages, micro_batches, window, unit, threads; /* 0: choose */
-    bool model;                                       /* costs from FLOPs instead of measuring */
-    uint64_t memory_bytes;                            /* cap per stage; 0: none */
-    const char *cache; /* directory of the profile cache; NULL: none */
+    int devices;           /* threads of all stages together, if chosen; 0: the processors */
+    bool model;            /* costs from FLOPs instead of measuring */
+    uint64_t memory_bytes; /* cap per stage; 0: none */
+    const char *cache;     /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
-    int processors; /* of this machine */
-    /* Called before each number of micro-batches is measured and judged; may be NULL. */
-    void (*progress)(void *context, int micro_batches, int grains);
+    int processors; /* of this machine: no more threads are measured than it has */
+    /* Called before each alternative is measured and judged, when those before it in the list are;
+     * may be NULL. */
+    void (*progress)(void *context, const struct np_alternatives *tried, size_t next);
     void *context;
 };
 
-/* NP_EINPUT: more stages than positions, illegal micro-batches; NP_ENO: nothing fits in memory. */
-enum np_status np_partition(struct np_plan *plan, const struct np_supernet *net,
+/* The plan, and what it was chosen from: both the caller's to clear, `tried` also after an error.
+ * NP_EINPUT: more stages than positions, illegal micro-batches; NP_ENO: nothing fits in memory, and
+ * the least of all alternatives that would do. */
+enum np_status np_partition(struct np_plan *plan, struct np_alternatives *tried,
+                            const struct np_supernet *net,
                             const struct np_partition_request *request, struct np_error *err);
-
-/* Fills in step_ns and bubble: the first `steps` steps of the recipe's stream, simulated. */
-enum np_status np_plan_predict(struct np_plan *plan, const struct np_supernet *net, uint64_t steps,
-                               struct np_error *err);
 
 #endif

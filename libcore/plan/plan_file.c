@@ -242,7 +242,7 @@ static enum np_status read_profile(struct np_plan *plan, struct np_yaml_map *top
     const struct np_yaml_node *node = np_yaml_find(top, "profile");
     int source = 0;
     np_profile_model(plan->kind_cost, net, (size_t)(net->recipe->batch / plan->micro_batches),
-                     plan->micro_batches);
+                     plan->micro_batches, plan->threads);
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     NP_TRY(np_yaml_get_map(node, &map, err));

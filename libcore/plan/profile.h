@@ -4,7 +4,8 @@
  *           stages of a pipeline will share the machine), a few times; the median counts. Layers
  *           that take long are run with fewer samples, for their time is proportional to them. W
  *           includes the optimizer's update spread over the micro-batches.
- * model     FLOPs (np_kind_flops) at a nominal rate: the same on every machine.
+ * model     FLOPs (np_kind_flops) at a nominal rate, of which teams lose a share: the same on every
+ *           machine.
  *
  * Units     whole nanoseconds per micro-batch of `samples` samples: a plan holds them as written.
  */
@@ -27,6 +28,6 @@ struct np_profile_config {
 enum np_status np_profile_measure(struct np_layer_cost *cost, const struct np_supernet *net,
                                   const struct np_profile_config *config, struct np_error *err);
 void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net, size_t samples,
-                      int micro_batches);
+                      int micro_batches, int threads);
 
 #endif

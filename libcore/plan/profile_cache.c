@@ -156,16 +156,20 @@ enum np_status np_profile_plan(struct np_plan *plan, const struct np_supernet *n
                                        .micro_batches = plan->micro_batches,
                                        .threads = plan->threads};
     int processors = request->processors > 0 ? request->processors : 1;
+    int devices = request->devices ? request->devices : processors;
     int teams = processors / plan->threads;
     if (!plan->measured) {
-        np_profile_model(plan->kind_cost, net, config.samples, config.micro_batches);
+        np_profile_model(plan->kind_cost, net, config.samples, config.micro_batches,
+                         config.threads);
         return NP_OK;
     }
-    /* No more threads than processors are measured at once: they would time the system's own
-     * scheduler. A full pipeline divides the processors evenly, so its tasks take longer. */
+    /* No more teams than the processors have threads for are measured at once: they would time the
+     * system's own scheduler. More stages than devices share them evenly: tasks take longer. */
     config.concurrent = teams < 1 ? 1 : teams < plan->stages ? teams : plan->stages;
     NP_TRY(measure(plan, net, request, &config, err));
-    float stretch = (float)(plan->stages * plan->threads) / (float)processors;
+    int measured = config.concurrent * plan->threads;
+    float shared = (float)(measured > devices ? measured : devices);
+    float stretch = (float)(plan->stages * plan->threads) / shared;
     for (int k = 0; k < net->kind_count && stretch > 1; k++) {
         plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * stretch);
         plan->kind_cost[k].b = roundf(plan->kind_cost[k].b * stretch);

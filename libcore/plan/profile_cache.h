@@ -10,8 +10,8 @@
 
 #include "plan/partition.h"
 
-/* Fills plan->kind_cost for its stages, threads and micro-batches. Where stages and threads are
- * more than the processors, costs are stretched by the ratio. */
+/* Fills plan->kind_cost for its stages, threads and micro-batches. Where the stages have
+ * more threads than there are devices, costs are stretched by the ratio. */
 enum np_status np_profile_plan(struct np_plan *plan, const struct np_supernet *net,
                                const struct np_partition_request *request, struct np_error *err);
 

@@ -56,7 +56,7 @@ static enum np_status choose_samples(size_t *samples, const struct np_supernet *
     enum np_status status = np_zalloc(&model, (size_t)distinct->kind_count, sizeof *model, err);
     if (status != NP_OK)
         return status;
-    np_profile_model(model, distinct, config->samples, config->micro_batches);
+    np_profile_model(model, distinct, config->samples, config->micro_batches, config->threads);
     for (int k = 0; k < distinct->kind_count; k++)
         samples[k] = timed_samples(&distinct->kinds[k], model[k],
                                    fmax(KIND_NS, PASS_NS / distinct->kind_count), config->samples);

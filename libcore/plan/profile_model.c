@@ -7,15 +7,18 @@
 /* A nominal core: round numbers, the same on every machine. Only ratios steer the cut. */
 #define FLOPS_PER_NS 20.0
 #define FLOATS_PER_NS 2.0 /* memory traffic of activations and of the update */
-#define CALL_NS 500.0
+#define CALL_NS 500.0     /* and as much for each thread more, which waits for the others */
+#define SERIAL 0.08       /* of a layer's work, that a team does no faster than one thread */
 
-static float work_ns(double flops, double floats)
+static float work_ns(double flops, double floats, int threads)
 {
-    return (float)round(CALL_NS + flops / FLOPS_PER_NS + floats / FLOATS_PER_NS);
+    double rate = threads / (1 + SERIAL * (threads - 1));
+    double ns = flops / FLOPS_PER_NS + floats / FLOATS_PER_NS;
+    return (float)round(CALL_NS * threads + ns / rate);
 }
 
 void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net, size_t samples,
-                      int micro_batches)
+                      int micro_batches, int threads)
 {
     for (int k = 0; k < net->kind_count; k++) {
         const struct np_kind *kind = &net->kinds[k];
@@ -26,12 +29,12 @@ void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net,
         cost[k] = (struct np_layer_cost){0, 0, 0};
         if (np_program_passes_on(&kind->program))
             continue;
-        cost[k].f = work_ns(flops.forward * n, in + out);
+        cost[k].f = work_ns(flops.forward * n, in + out, threads);
         if (gives || flops.backward > 0)
-            cost[k].b = work_ns(flops.backward * n, 2 * in + out);
+            cost[k].b = work_ns(flops.backward * n, 2 * in + out, threads);
         /* The update reads the gradient and reads and writes weights and moments, once a step. */
         double update = (double)kind->floats * (1 + 2 * (1 + net->moments)) / micro_batches;
         if (kind->floats)
-            cost[k].w = work_ns(flops.weight * n, in + out + update);
+            cost[k].w = work_ns(flops.weight * n, in + out + update, threads);
     }
 }

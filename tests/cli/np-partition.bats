@@ -56,13 +56,28 @@ setup() {
     done
 }
 
-@test "-v shows a table of the stages on standard error" {
-    np-partition r.yaml -n 2 --profile-from model -v > plan.yaml 2> table
+@test "-v shows the alternatives and the stages on standard error" {
+    np-partition r.yaml --devices 6 --profile-from model -v > plan.yaml 2> table
+    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 * $2 }' table | sort -n | uniq -c > sizes
+    [ "$(tr -s ' \n' ' ' < sizes)" = " 4 1 16 6 " ]
+    [ "$(grep -c '^\*' table)" -eq 1 ]
+    read -r _ stages threads micro window unit _ < <(grep '^\*' table)
+    [ "$(grep -c first: plan.yaml)" = "$stages" ]
+    grep -qx "threads: $threads" plan.yaml
+    grep -qx "micro_batches: $micro" plan.yaml
+    grep -qx "window: $window" plan.yaml
+    grep -qx "unit: $unit" plan.yaml
     grep -q '^stage ' table
     grep -q 'modelled costs' table
     lacks busy plan.yaml
     np-partition r.yaml -n 2 --profile-from model -v -q > /dev/null 2> table
     [ ! -s table ]
+}
+
+@test "no more threads are measured than this machine has" {
+    np-partition r.yaml --devices 4096 -M 4 -v > plan.yaml 2> table
+    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $2 }' table | sort -n | tail -n 1 > most
+    [ "$(cat most)" -eq "$(nproc)" ]
 }
 
 @test "a value of the recipe can be set" {
@@ -72,12 +87,33 @@ setup() {
     said "np-partition: error: micro-batches must divide 4, the grains of a mini-batch (batch 8, grain 2), and 8 does not"
 }
 
-@test "exit 1 when nothing fits in memory" {
+# least_of OPTION...: what np-partition says is needed at least.
+least_of() {
+    run np-partition r.yaml --profile-from model --device-memory 64KiB "$@"
+    [ "$status" -eq 1 ]
+    sed -n 's/.* needs at least \([0-9]*\) bytes.*/\1/p' <<< "$output"
+}
+
+@test "exit 1 when nothing fits in memory, with the least that would do" {
     run np-partition r.yaml -n 2 --profile-from model --device-memory 64KiB
     [ "$status" -eq 1 ]
     [[ "${lines[0]}" == "np-partition: error: nothing fits: the largest of 2 stages needs at least "*" bytes ("*"), more than 64 KiB" ]]
     run np-partition r.yaml -n 2 --profile-from model --device-memory 64MiB
     [ "$status" -eq 0 ]
+}
+
+@test "the least of all alternatives does, and one byte less does not" {
+    least=$(least_of --devices 4)
+    for pipeline in '1 1' '1 4' '2 2' '4 1'; do
+        read -r stages threads <<< "$pipeline"
+        least_of -n "$stages" --threads "$threads"
+    done > each
+    [ "$(sort -n each | head -n 1)" = "$least" ]
+    run np-partition r.yaml --devices 4 --profile-from model --device-memory $((least - 1)) -v
+    [ "$status" -eq 1 ]
+    grep -q 'does not fit: needs' <<< "$output"
+    np-partition r.yaml --devices 4 --profile-from model --device-memory "$least" -o plan.yaml
+    np-train r.yaml --plan plan.yaml --run a --stop-after 2
 }
 
 # column NAME: of the estimate in e.tsv, without the header
@@ -126,7 +162,7 @@ column() {
     done
     run np-partition r.yaml --estimate -W 3
     [ "$status" -eq 2 ]
-    said "np-partition: --estimate makes no plan that --window, --unit and --device-memory are for"
+    said "np-partition: --estimate makes no plan that --devices, --window, --unit and --device-memory are for"
     run np-partition r.yaml --estimate -M 3
     [ "$status" -eq 2 ]
 }

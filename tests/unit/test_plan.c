@@ -64,13 +64,22 @@ static struct np_partition_request request(int stages)
         .stages = stages, .model = true, .kernels = np_kernels_best(), .processors = 4};
 }
 
+static enum np_status partition(struct np_plan *plan, const struct np_partition_request *r,
+                                struct np_error *err)
+{
+    struct np_alternatives tried;
+    enum np_status status = np_partition(plan, &tried, &net, r, err);
+    np_alternatives_clear(&tried);
+    return status;
+}
+
 START_TEST(writes_what_it_reads)
 {
     struct np_plan plan, again;
     struct np_partition_request r = request(_i);
     struct np_buf text = {0}, text_again = {0};
     struct np_error err = {.msg = ""};
-    ck_assert_msg(np_partition(&plan, &net, &r, &err) == NP_OK, "%s", err.msg);
+    ck_assert_msg(partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
     ck_assert_int_eq(plan.stages, _i);
     ck_assert_int_eq(np_plan_write(&plan, &net, &text, &err), NP_OK);
     write_file("plan.yaml", text.text);
@@ -104,7 +113,7 @@ START_TEST(keeps_what_is_asked)
     r.window = 5;
     r.unit = 2;
     r.threads = 2;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
     ck_assert_int_eq(plan.micro_batches, 4);
     ck_assert_int_eq(plan.window, 5);
     ck_assert_int_eq(plan.unit, 2);
@@ -114,18 +123,112 @@ START_TEST(keeps_what_is_asked)
 }
 END_TEST
 
-START_TEST(chooses_stages_by_processors_and_positions)
+/* Pipelines of at most six threads, in order of stages. */
+static const struct np_pipeline of_six[] = {{1, 1, 0}, {1, 6, 0}, {2, 3, 0}, {3, 2, 0}, {6, 1, 0}};
+
+START_TEST(tries_the_pipelines_that_fill_the_devices)
 {
     struct np_plan plan;
+    struct np_alternatives tried;
     struct np_partition_request r = request(0);
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
-    ck_assert_int_eq(plan.stages, 4);
+    size_t next = 0;
+    r.devices = 6;
+    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    for (size_t i = 0; i < sizeof of_six / sizeof *of_six; i++)
+        for (int m = 1; m <= 8; m *= 2, next++) {
+            ck_assert_uint_lt(next, tried.count);
+            ck_assert_int_eq(tried.list[next].pipeline.stages, of_six[i].stages);
+            ck_assert_int_eq(tried.list[next].pipeline.threads, of_six[i].threads);
+            ck_assert_int_eq(tried.list[next].pipeline.micro_batches, m);
+        }
+    ck_assert_uint_eq(next, tried.count);
     np_plan_clear(&plan);
-    r.processors = 64;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
-    ck_assert_int_eq(plan.stages, 8);
-    ck_assert_int_eq(plan.threads, 8);
+    np_alternatives_clear(&tried);
+}
+END_TEST
+
+static const struct {
+    int devices, stages, threads; /* asked */
+    int first[2], last[2];        /* stages and threads of the first and last pipeline */
+} splits[] = {
+    {1, 0, 0, {1, 1}, {1, 1}}, {4, 2, 0, {2, 1}, {2, 2}}, {6, 4, 0, {4, 1}, {4, 1}},
+    {8, 0, 2, {1, 2}, {4, 2}}, {3, 4, 0, {4, 1}, {4, 1}}, {64, 0, 0, {1, 1}, {8, 8}},
+    {0, 0, 0, {1, 1}, {4, 1}}, {2, 0, 4, {1, 4}, {1, 4}},
+};
+
+START_TEST(splits_what_is_left_open)
+{
+    struct np_plan plan;
+    struct np_alternatives tried;
+    struct np_partition_request r = request(splits[_i].stages);
+    r.devices = splits[_i].devices;
+    r.threads = splits[_i].threads;
+    r.micro_batches = 2;
+    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    const struct np_pipeline *first = &tried.list[0].pipeline;
+    const struct np_pipeline *last = &tried.list[tried.count - 1].pipeline;
+    ck_assert_int_eq(first->stages, splits[_i].first[0]);
+    ck_assert_int_eq(first->threads, splits[_i].first[1]);
+    ck_assert_int_eq(last->stages, splits[_i].last[0]);
+    ck_assert_int_eq(last->threads, splits[_i].last[1]);
     np_plan_clear(&plan);
+    np_alternatives_clear(&tried);
+}
+END_TEST
+
+START_TEST(takes_the_fastest_alternative)
+{
+    struct np_plan plan;
+    struct np_alternatives tried;
+    const struct np_alternative *chosen = NULL;
+    struct np_partition_request r = request(0);
+    r.processors = 1 + _i;
+    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    for (size_t i = 0; i < tried.count; i++) {
+        if (tried.list[i].chosen) {
+            ck_assert_ptr_null(chosen);
+            chosen = &tried.list[i];
+        }
+    }
+    ck_assert_ptr_nonnull(chosen);
+    ck_assert_int_eq(plan.stages, chosen->pipeline.stages);
+    ck_assert_int_eq(plan.threads, chosen->pipeline.threads);
+    ck_assert_int_eq(plan.micro_batches, chosen->pipeline.micro_batches);
+    ck_assert(plan.step_ns == chosen->step_ns);
+    for (size_t i = 0; i < tried.count; i++) {
+        const struct np_alternative *a = &tried.list[i];
+        double worth = a->pipeline.stages > plan.stages ? 0.97 : 1;
+        ck_assert(a->fits && a->resident);
+        ck_assert(a->step_ns >= plan.step_ns * 0.99 * worth);
+    }
+    np_plan_clear(&plan);
+    np_alternatives_clear(&tried);
+}
+END_TEST
+
+/* The least of all alternatives is what would do, and one byte less would not. */
+START_TEST(says_the_least_of_all_alternatives)
+{
+    struct np_plan plan;
+    struct np_alternatives tried;
+    struct np_error err = {.msg = ""};
+    struct np_partition_request r = request(0);
+    uint64_t least = UINT64_MAX;
+    char expected[64];
+    r.memory_bytes = 4096;
+    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, &err), NP_ENO);
+    for (size_t i = 0; i < tried.count; i++) {
+        ck_assert(!tried.list[i].fits);
+        least = tried.list[i].least_bytes < least ? tried.list[i].least_bytes : least;
+    }
+    snprintf(expected, sizeof expected, " needs at least %llu bytes", (unsigned long long)least);
+    ck_assert_ptr_nonnull(strstr(err.msg, expected));
+    np_alternatives_clear(&tried);
+    r.memory_bytes = least;
+    ck_assert_msg(partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
+    np_plan_clear(&plan);
+    r.memory_bytes = least - 1;
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_ENO);
 }
 END_TEST
 
@@ -139,7 +242,7 @@ START_TEST(memory_cap_holds_or_is_refused)
     int flights;
     r.window = 4;
     r.micro_batches = 2;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
     flights = plan.in_flight[0];
     ck_assert_int_gt(flights, 1);
     for (int k = 0; k < 2; k++)
@@ -150,13 +253,13 @@ START_TEST(memory_cap_holds_or_is_refused)
         least = plan.stage_bytes[k] > least ? plan.stage_bytes[k] : least;
     np_plan_clear(&plan);
     r.memory_bytes = (most + least) / 2;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
     ck_assert_int_lt(plan.in_flight[0], flights);
     for (int k = 0; k < 2; k++)
         ck_assert_uint_le(plan.stage_bytes[k], r.memory_bytes);
     np_plan_clear(&plan);
     r.memory_bytes = 4096;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_ENO);
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_ENO);
     ck_assert_ptr_nonnull(strstr(err.msg, "more than 4 KiB"));
 }
 END_TEST
@@ -166,11 +269,11 @@ START_TEST(refuses_impossible_requests)
     struct np_plan plan;
     struct np_error err;
     struct np_partition_request r = request(9);
-    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "9 stages are too many: 'recipe.yaml' has 8 positions");
     r = request(2);
     r.micro_batches = 3;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "micro-batches must divide 8, the grains of a mini-batch (batch 8, "
                               "grain 1), and 3 does not");
 }
@@ -184,7 +287,7 @@ START_TEST(positions_add_up)
     uint64_t bytes[8], beside;
     r.window = 3;
     r.micro_batches = 1 + _i;
-    ck_assert_int_eq(np_partition(&plan, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
     for (int k = 0; k < 3; k++) {
         uint64_t sum;
         ck_assert_int_eq(
@@ -330,7 +433,10 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, writes_what_it_reads, 1, 9);
     tcase_add_test(tests, keeps_what_is_asked);
-    tcase_add_test(tests, chooses_stages_by_processors_and_positions);
+    tcase_add_test(tests, tries_the_pipelines_that_fill_the_devices);
+    tcase_add_loop_test(tests, splits_what_is_left_open, 0, (int)(sizeof splits / sizeof *splits));
+    tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
+    tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);

@@ -135,7 +135,9 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
                                            .model = true,
                                            .kernels = np_kernels_get(shape->isa),
                                            .processors = 2};
-    tiny_must(np_partition(plan, &t->net, &request, &t->err), &t->err);
+    struct np_alternatives tried;
+    tiny_must(np_partition(plan, &tried, &t->net, &request, &t->err), &t->err);
+    np_alternatives_clear(&tried);
     for (int k = 0; shape->in_flight && k < plan->stages; k++)
         plan->in_flight[k] = shape->in_flight > 0 ? shape->in_flight : 0;
 }
