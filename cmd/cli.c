@@ -120,6 +120,16 @@ int64_t cli_int(struct argp_state *state, const char *option, const char *text, 
     return value;
 }
 
+double cli_number(struct argp_state *state, const char *option, const char *text, double min,
+                  double max)
+{
+    double value = min;
+    if (!np_text_parse_double(&value, text) || value < min || value > max)
+        argp_error(state, "--%s must be a number from %g to %g, not '%s'", option, min, max,
+                   np_text_safe(text).s);
+    return value;
+}
+
 uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text)
 {
     uint64_t value = 0;

@@ -5,10 +5,12 @@
 #include "predict.h"
 
 enum {
-    OPTION_LOOKAHEAD = 0x3000,
-    OPTION_SUBNETS,
+    OPTION_SUBNETS = 0x3000,
     OPTION_BLOCKS,
     OPTION_CANDIDATES,
+    OPTION_CAPACITY,
+    OPTION_FETCH_TIME,
+    OPTION_BANDWIDTH,
     OPTION_SEED,
     OPTION_STEPS,
     OPTION_SCHEDULE,
@@ -21,10 +23,12 @@ enum {
 
 static const struct argp_option table[] = {
     {"plan", 'p', "FILE", 0, "a plan of np-partition; - is standard input", 3},
-    {"lookahead", OPTION_LOOKAHEAD, "N", 0, "steps known beyond the window", 3},
     {"subnets", OPTION_SUBNETS, "FILE", 0, "take the stream of subnets from FILE; - is stdin", 3},
     {"blocks", OPTION_BLOCKS, "N", 0, "without a recipe: choice blocks", 3},
     {"candidates", OPTION_CANDIDATES, "N", 0, "without a recipe: candidates of a block", 3},
+    {"capacity", OPTION_CAPACITY, "N", 0, "without a recipe: subnets that a stage has room for", 3},
+    {"fetch-time", OPTION_FETCH_TIME, "TIME", 0, "without a recipe: of copying a layer (1)", 3},
+    {"stash-bandwidth", OPTION_BANDWIDTH, "SIZE", 0, "bytes copied a second (default: memory)", 3},
     {"seed", OPTION_SEED, "N", 0, "of the drawn stream", 3},
     {"steps", OPTION_STEPS, "N", 0, "steps to simulate (default: a file's all, drawn 200)", 3},
     {"schedule", OPTION_SCHEDULE, "NAME", 0, "csp, sequential, gpipe, 1f1b, naspipe or all", 3},
@@ -48,6 +52,16 @@ static error_t parse_space(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_CANDIDATES:
         options->candidates = (int)cli_int(state, "candidates", arg, 1, NP_MAX_CHOICES);
+        return 0;
+    case OPTION_CAPACITY:
+        options->capacity = (int)cli_int(state, "capacity", arg, 1, 4096);
+        return 0;
+    case OPTION_FETCH_TIME:
+        options->fetch_time = cli_number(state, "fetch-time", arg, 0, 1e6);
+        options->has_fetch_time = true;
+        return 0;
+    case OPTION_BANDWIDTH:
+        options->stash_bandwidth = cli_bytes(state, "stash-bandwidth", arg);
         return 0;
     case OPTION_SEED:
         options->seed = (uint64_t)cli_int(state, "seed", arg, 0, INT64_MAX);
@@ -86,6 +100,18 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* Without a recipe memory is counted in layers. */
+static void check_memory(const struct predict_options *options, struct argp_state *state)
+{
+    bool bare = !options->space.path;
+    if (bare && (options->plan.request.memory_bytes || options->stash_bandwidth))
+        argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
+    if (!bare && (options->capacity || options->has_fetch_time))
+        argp_error(state, "--capacity and --fetch-time are for use without a recipe");
+    if (options->has_fetch_time && !options->capacity)
+        argp_error(state, "--fetch-time needs --capacity");
+}
+
 /* What must and what must not be given together; fills in defaults that depend on others. */
 static void check(struct predict_options *options, struct argp_state *state)
 {
@@ -97,9 +123,10 @@ static void check(struct predict_options *options, struct argp_state *state)
         argp_error(state, "--plan, --against and --costs plan need a recipe");
     if (!bare && (options->blocks || options->candidates))
         argp_error(state, "--blocks and --candidates are for use without a recipe");
-    if (options->plan_path && (plan->devices || plan->stages || plan->micro_batches ||
-                               plan->threads || plan->memory_bytes))
-        argp_error(state, "--plan decides stages, micro-batches, threads and memory");
+    check_memory(options, state);
+    if (options->plan_path &&
+        (plan->devices || plan->stages || plan->micro_batches || plan->threads))
+        argp_error(state, "--plan decides devices, stages, micro-batches and threads");
     if (options->schedule == PREDICT_ALL && (options->format || options->against))
         argp_error(state, "--schedule all has a summary only");
     if (options->schedule == PREDICT_ALL && options->subnets && !strcmp(options->subnets, "-"))
@@ -117,13 +144,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &options->plan;
-        state->child_inputs[1] = &options->space;
+        state->child_inputs[1] = &options->prefetch;
+        state->child_inputs[2] = &options->space;
         return 0;
     case 'p':
         options->plan_path = arg;
-        return 0;
-    case OPTION_LOOKAHEAD:
-        options->lookahead = (int)cli_int(state, "lookahead", arg, 1, 4096);
         return 0;
     case OPTION_SCHEDULE:
         options->schedule =
@@ -142,6 +167,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
     {&plan_options_argp, 0, "Without --plan one is made; what is not given is chosen:", 1},
+    {&prefetch_options_argp, 0, NULL, 3},
     {&space_options_argp, 0, NULL, 0},
     {0}};
 static const struct argp argp = {
@@ -153,7 +179,7 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
     enum np_status status;
-    struct predict_options options = {.plan.request.model = true};
+    struct predict_options options = {.plan.request.model = true, .fetch_time = 1};
     struct np_error err;
     struct predict_job job = {.options = &options};
     struct np_buf text = {0};

@@ -41,12 +41,8 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
         p->plan.device_bytes = plan.request.memory_bytes;
-    if (o->prefetch == PREFETCH_NEXT)
-        p->plan.lookahead = 1;
-    else if (o->lookahead)
-        p->plan.lookahead = o->lookahead;
-    else if (p->plan.device_bytes && p->plan.lookahead < NP_PLAN_AHEAD)
-        p->plan.lookahead = NP_PLAN_AHEAD;
+    p->plan.lookahead =
+        prefetch_lookahead(&o->prefetch, p->plan.lookahead, p->plan.device_bytes > 0);
     if (o->stash && !p->plan.device_bytes)
         status = np_fail(err, NP_EINPUT, "--stash needs --device-memory, or a plan that has it");
 out:
@@ -121,10 +117,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .eval_batches = o->eval_batches,
                                        .eval_threads = p->plan.stages * p->plan.threads,
                                        .delay_seed = o->delay_seed,
-                                       .policy = o->prefetch == PREFETCH_LRU ? NP_CONTEXT_LRU
-                                                 : o->prefetch == PREFETCH_DEMAND
-                                                     ? NP_CONTEXT_DEMAND
-                                                     : NP_CONTEXT_AHEAD,
+                                       .policy = prefetch_policy(&o->prefetch),
                                        .stash = o->stash,
                                        .spans = o->trace ? &p->spans : NULL,
                                        .provenance = p->provenance};

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "plan/steps.h"
 #include "plan_options.h"
+#include "prefetch_options.h"
 #include "sched/sim.h"
 #include "sched/timeline.h"
 #include "space_options.h"
@@ -22,8 +23,13 @@ extern const char *const predict_schedules[PREDICT_SCHEDULES + 1];
 struct predict_options {
     struct space_options space; /* path NULL: a bare supernet of blocks x candidates */
     struct plan_options plan;
+    struct prefetch_options prefetch;
     const char *plan_path, *subnets, *output, *against;
-    int blocks, candidates, lookahead;
+    int blocks, candidates;
+    int capacity; /* of a bare supernet's stage, in subnets; 0: everything */
+    bool has_fetch_time;
+    double fetch_time;
+    uint64_t stash_bandwidth; /* 0: the stash is memory */
     bool seeded;
     uint64_t seed, steps, first, show; /* steps 0: as many as there are, or a default */
     int schedule, costs, format;
@@ -41,6 +47,11 @@ struct predict_model {
     struct np_layer_cost *cost;
     bool *weightless;
     int *stage_first;
+    /* Where layers come and go; bytes of a bare supernet are layers. */
+    bool has_memory;
+    uint64_t device_bytes; /* 0: bare */
+    struct np_sim_memory memory;
+    uint64_t *bytes, *room; /* what it points to */
 };
 
 /* A zeroed model is empty; predict_model_clear takes any. */
@@ -50,12 +61,20 @@ enum np_status predict_model_of_plan(struct predict_model *model,
                                      const struct predict_options *given,
                                      const struct np_supernet *net, const struct np_plan *plan,
                                      struct np_error *err);
+/* The model's memory: of --capacity, or of the plan's stages. */
+enum np_status predict_memory_bare(struct predict_model *model, const struct predict_options *given,
+                                   struct np_error *err);
+enum np_status predict_memory_of_plan(struct predict_model *model,
+                                      const struct predict_options *given,
+                                      const struct np_supernet *net, const struct np_plan *plan,
+                                      struct np_error *err);
 void predict_model_clear(struct predict_model *model);
 
 /* One simulated run. */
 struct predict_run {
     const struct predict_model *model;
     struct np_sim_report report;
+    struct np_sim_stage *stages; /* [stages] */
     struct np_steps steps;
     uint64_t *last_use; /* [layers] step + 1 of the last step that used it; 0: none */
     uint64_t step, conflicts;
@@ -72,6 +91,10 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
                            const struct predict_options *given, const struct np_supernet *net,
                            int schedule, uint64_t first, uint64_t steps, bool keep,
                            struct np_error *err);
+/* The sums of all stages; the bytes held at most by one. */
+struct np_sim_stage predict_sum(const struct predict_run *run);
+uint64_t predict_peak(const struct predict_run *run, int stage);
+double predict_hit_rate(const struct np_context_sums *sums);
 void predict_run_clear(struct predict_run *run);
 
 /* Compares with what a run measured: its trace.json. */

@@ -89,10 +89,12 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
         .members = 1,
         .micro_batches = micro_batches,
         .window = or_default(asked->window, np_sched_default_window(stages, micro_batches)),
-        .lookahead = or_default(given->lookahead, 16)};
+        .lookahead = prefetch_lookahead(&given->prefetch, 16, given->capacity > 0)};
     attach(model);
     unit_costs(model, 0);
     NP_TRY(even_cut(model, err));
+    if (given->capacity)
+        NP_TRY(predict_memory_bare(model, given, err));
 out:
     return status;
 }
@@ -124,14 +126,13 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     copy_config(model, &config, net->layers);
     for (int b = 0; b < recipe->block_count; b++)
         model->candidates[b] = recipe->blocks[b].count;
-    model->sched.unit = or_default(given->plan.request.unit, plan->unit);
-    model->sched.window = or_default(given->plan.request.window, plan->window);
-    model->sched.lookahead = or_default(given->lookahead, plan->lookahead);
     if (given->costs == PREDICT_UNIT_COSTS) {
         unit_costs(model, 1);
         if (!given->plan_path)
             NP_TRY(even_cut(model, err));
     }
+    if (plan->device_bytes)
+        NP_TRY(predict_memory_of_plan(model, given, net, plan, err));
 out:
     np_plan_sched_clear(&config);
     return status;
@@ -145,5 +146,7 @@ void predict_model_clear(struct predict_model *model)
     free(model->cost);
     free(model->weightless);
     free(model->stage_first);
+    free(model->bytes);
+    free(model->room);
     *model = (struct predict_model){0};
 }

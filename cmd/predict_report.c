@@ -9,6 +9,30 @@ static double conflict_rate(const struct predict_run *run)
     return uses > 0 ? (double)run->conflicts / uses : 0;
 }
 
+/* Of all stages together; the peak of each, as np_engine_memory counts it. */
+static enum np_status memory_rows(struct np_buf *out, const struct predict_run *run,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    const struct predict_model *model = run->model;
+    int stages = model->sched.stages;
+    double time = run->report.makespan * stages;
+    struct np_sim_stage sum = predict_sum(run);
+    const struct np_context_sums *c = &sum.sums;
+    NP_TRY(np_buf_printf(out, err,
+                         "hits\t%" PRIu64 "\nlate\t%" PRIu64 "\nmisses\t%" PRIu64
+                         "\nhit_rate\t%.4f\nbytes_in\t%" PRIu64 "\nbytes_out\t%" PRIu64 "\n",
+                         c->hits, c->late, c->misses, predict_hit_rate(c), c->bytes_in,
+                         c->bytes_out));
+    NP_TRY(np_buf_printf(out, err, "copy_busy\t%.4f\nstall\t%.4f\npeak_memory\t",
+                         sum.copy / (time * NP_COPIERS), sum.stall / time));
+    for (int k = 0; k < stages; k++)
+        NP_TRY(np_buf_printf(out, err, "%" PRIu64 "%c", predict_peak(run, k),
+                             k + 1 < stages ? ' ' : '\n'));
+out:
+    return status;
+}
+
 static enum np_status summary(struct np_buf *out, const struct predict_run *run, int schedule,
                               struct np_error *err)
 {
@@ -27,6 +51,8 @@ static enum np_status summary(struct np_buf *out, const struct predict_run *run,
                          r->speedup, r->bubble, conflict_rate(run), r->tasks));
     if (run->model->nanoseconds)
         NP_TRY(np_buf_printf(out, err, "step_ms\t%.4f\n", r->makespan / (double)r->steps / 1e6));
+    if (run->model->has_memory && schedule == NP_SIM_CSP)
+        NP_TRY(memory_rows(out, run, err));
 out:
     return status;
 }
@@ -112,6 +138,16 @@ out:
     return status;
 }
 
+/* What the command line says beside the plan. */
+static void adjust(struct np_plan *plan, const struct predict_options *given)
+{
+    const struct np_partition_request *asked = &given->plan.request;
+    plan->unit = asked->unit ? asked->unit : plan->unit;
+    plan->window = asked->window ? asked->window : plan->window;
+    plan->device_bytes = asked->memory_bytes ? asked->memory_bytes : plan->device_bytes;
+    plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, plan->device_bytes > 0);
+}
+
 static enum np_status open_plan(struct predict_job *job, struct np_error *err)
 {
     enum np_status status;
@@ -121,6 +157,12 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
         NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
     else
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan, PLAN_PROGRESS, err));
+    adjust(&job->plan, given);
+    if (given->stash_bandwidth && !job->plan.device_bytes) {
+        status = np_fail(err, NP_EINPUT,
+                         "--stash-bandwidth needs --device-memory, or a plan that has it");
+        goto out;
+    }
     NP_TRY(predict_model_of_plan(&job->model, given, &job->space.net, &job->plan, err));
 out:
     return status;

@@ -90,6 +90,7 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
                                 .next_step = next_step,
                                 .on_task = on_task,
                                 .context = run};
+    sim.memory = model->has_memory ? &model->memory : NULL;
     *run = (struct predict_run){.model = model, .keep = keep, .wanted = steps};
     if (model->nanoseconds) {
         sim.overhead = NP_PLAN_TASK_NS;
@@ -97,6 +98,8 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
     }
     NP_TRY(np_zalloc(&run->last_use, model->layer_first[model->sched.positions],
                      sizeof *run->last_use, err));
+    NP_TRY(np_zalloc(&run->stages, (size_t)model->sched.stages, sizeof *run->stages, err));
+    sim.stages = run->stages;
     NP_TRY(open_stream(run, given, net, first, steps, err));
     cli_progress_begin(&run->progress, false);
     status = np_sim_run(&run->report, &sim, err);
@@ -113,6 +116,7 @@ void predict_run_clear(struct predict_run *run)
 {
     np_steps_clear(&run->steps);
     free(run->last_use);
+    free(run->stages);
     free(run->spans);
     *run = (struct predict_run){0};
 }

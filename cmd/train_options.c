@@ -18,9 +18,7 @@ enum {
     OPT_EVAL_BATCHES,
     OPT_LEDGER,
     OPT_DELAYS,
-    OPT_STASH,
-    OPT_PREFETCH,
-    OPT_LOOKAHEAD
+    OPT_STASH
 };
 
 static const struct argp_option option_table[] = {
@@ -38,8 +36,6 @@ static const struct argp_option option_table[] = {
     {"plan", 'p', "FILE", 0, "stage plan from np-partition; - is standard input", 0},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "csp, or sequential: the reference", 0},
     {"stash", OPT_STASH, "FILE", 0, "where layers are that --device-memory has no room for", 0},
-    {"prefetch", OPT_PREFETCH, "HOW", 0, "ahead of their use (default), next, demand or lru", 0},
-    {"lookahead", OPT_LOOKAHEAD, "N", 0, "steps beyond the window that are read ahead", 0},
     {"inject-delays", OPT_DELAYS, "SEED", 0, "random pauses at every task and message (a test)", 0},
     {"quiet", 'q', 0, 0, "no progress, no notes", 0},
     {"verbose", 'v', 0, 0, "say what is being done", 0},
@@ -50,7 +46,6 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
 {
     static const char *const schedules[] = {"csp", "sequential"}, *const ledgers[] = {"steps",
                                                                                       "layers"};
-    static const char *const prefetches[] = {"ahead", "next", "demand", "lru"};
     switch (key) {
     case 'p':
         o->plan_file = arg;
@@ -80,9 +75,6 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
     case OPT_STASH:
         o->stash = arg;
         return 0;
-    case OPT_PREFETCH:
-        o->prefetch = (enum train_prefetch)cli_word(state, "prefetch", arg, prefetches, 4);
-        return 0;
     case OPT_LEDGER:
         o->ledger_layers = cli_word(state, "ledger", arg, ledgers, 2) == 1;
         return 0;
@@ -105,9 +97,6 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
         return 0;
     case OPT_EVAL_BATCHES:
         o->eval_batches = (uint64_t)cli_int(state, "eval-batches", arg, 1, 1000000);
-        return 0;
-    case OPT_LOOKAHEAD:
-        o->lookahead = (int)cli_int(state, "lookahead", arg, 1, 4096);
         return 0;
     case OPT_DELAYS:
         o->delay_seed = (uint64_t)cli_int(state, "inject-delays", arg, 1, INT64_MAX);
@@ -145,7 +134,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->plan;
-        state->child_inputs[1] = &o->space;
+        state->child_inputs[1] = &o->prefetch;
+        state->child_inputs[2] = &o->space;
         return 0;
     case 'q':
         o->quiet = true;
@@ -167,6 +157,7 @@ void train_options_parse(struct train_options *options, int argc, char **argv)
 {
     static const struct argp_child children[] = {
         {&plan_options_argp, 0, "Without --plan one is made; what is not given is chosen:", 1},
+        {&prefetch_options_argp, 0, NULL, 0},
         {&space_options_argp, 0, NULL, 0},
         {0}};
     static const struct argp argp = {

@@ -6,18 +6,15 @@
 #include <stdint.h>
 
 #include "plan_options.h"
+#include "prefetch_options.h"
 #include "run/session.h"
 #include "space_options.h"
-
-/* How layers come to the device. */
-enum train_prefetch { PREFETCH_AHEAD, PREFETCH_NEXT, PREFETCH_DEMAND, PREFETCH_LRU };
 
 struct train_options {
     struct space_options space;
     struct plan_options plan;
     const char *run, *plan_file, *subnets, *losses, *expect, *trace, *stash;
-    enum train_prefetch prefetch;
-    int lookahead; /* 0: the plan's */
+    struct prefetch_options prefetch;
     enum np_session_schedule schedule;
     uint64_t stop_after, eval_every, eval_subnets, eval_batches, delay_seed;
     bool resume, ledger_layers, quiet, verbose;

@@ -18,6 +18,7 @@
 #define NP_MAX_STAGES 1024
 #define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
 #define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
+#define NP_PLAN_COPY_NS 10000.0    /* what a copy costs beside its bytes: waking a thread, pages */
 
 #define NP_PLAN_AHEAD 96 /* steps worth knowing beyond the window where layers come and go */
 

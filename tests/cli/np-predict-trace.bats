@@ -36,6 +36,44 @@ published() {
     between 15.5 "$(value speedup)" 16
 }
 
+@test "published stream: 98 % hits with a look-ahead of 96 steps, at the speed of all layers there" {
+    published -M 8
+    all=$(value speedup)
+    published -M 8 --capacity 4
+    [ "$(value lookahead)" = 96 ]
+    between 0.98 "$(value hit_rate)" 1
+    between "$(awk -v x="$all" 'BEGIN { print 0.99 * x }')" "$(value speedup)" "$all"
+    published -M 8 --capacity 4 --prefetch demand
+    between 0.5 "$(value hit_rate)" 0.9
+    between 4 "$(value speedup)" 6
+    published -M 8 --capacity 4 --prefetch lru
+    between 0.5 "$(value hit_rate)" 0.85
+}
+
+@test "a device memory: what it costs, and never more than there is" {
+    least=$(np-partition r.yaml -n 2 --profile-from model --device-memory 4KiB 2>&1 |
+        sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p')
+    np-partition r.yaml -n 2 --profile-from model --device-memory "$least" -o plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml --device-memory 1GiB
+    [ "$(value hits)" -gt 0 ]
+    [ "$(value bytes_in) $(value bytes_out)" = '0 0' ]
+    [ "$(value copy_busy) $(value stall)" = '0.0000 0.0000' ]
+    free=$(value makespan)
+    last=$free
+    for bandwidth in 10GiB 100MiB 10MiB; do
+        run np-predict-trace r.yaml --plan plan.yaml --stash-bandwidth $bandwidth
+        [ "$(value bytes_in)" -gt 0 ]
+        [ "$(value bytes_out)" -gt 0 ]
+        [ "$(value makespan)" -gt "$last" ]
+        last=$(value makespan)
+        for peak in $(value peak_memory); do [ "$peak" -le "$least" ]; done
+        [[ "$(value peak_memory)" == *"$least"* ]]
+    done
+    run np-predict-trace r.yaml --plan plan.yaml --device-memory $((least - 1))
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"is too little for this plan: it needs $least ("* ]]
+}
+
 @test "a summary adds up" {
     run np-predict-trace --blocks 12 --candidates 4 -n 3 -M 2 -W 3 --steps 10
     [ "$status" -eq 0 ]
@@ -169,7 +207,13 @@ refuses() {
     refuses "give a recipe, or --blocks and --candidates" --blocks 4
     refuses "--blocks and --candidates are for use without a recipe" r.yaml --blocks 4
     refuses "--plan, --against and --costs plan need a recipe" --blocks 4 --candidates 2 --plan p
-    refuses "--plan decides stages, micro-batches, threads and memory" r.yaml --plan p -n 3
+    refuses "--plan decides devices, stages, micro-batches and threads" r.yaml --plan p -n 3
+    refuses "--capacity and --fetch-time are for use without a recipe" r.yaml --capacity 3
+    refuses "--device-memory and --stash-bandwidth need a recipe" \
+        --blocks 4 --candidates 2 --stash-bandwidth 1MiB
+    refuses "--fetch-time needs --capacity" --blocks 4 --candidates 2 --fetch-time 2
+    refuses "error: --stash-bandwidth needs --device-memory, or a plan that has it" \
+        r.yaml -n 2 --stash-bandwidth 1MiB
     refuses "--schedule all has a summary only" r.yaml --schedule all --format svg
     refuses "--schedule all reads the stream again and again: give a file" \
         --blocks 4 --candidates 2 --schedule all --subnets -
@@ -179,6 +223,11 @@ refuses() {
     refuses "unknown --schedule 'csq' (did you mean 'csp'?)" r.yaml --schedule csq
     refuses "unknown --format 'sgv' (did you mean 'svg'?)" r.yaml --format sgv
     refuses "unknown --costs 'free'" r.yaml --costs free
+    refuses "unknown --prefetch 'nxt' (did you mean 'next'?)" r.yaml --prefetch nxt
+    refuses "--fetch-time must be a number from 0 to 1e+06, not '-1'" \
+        --blocks 4 --candidates 2 --capacity 1 --fetch-time=-1
+    refuses "--stash-bandwidth must be a size such as 512MiB or 2GiB, not 'fast'" \
+        r.yaml --stash-bandwidth fast
     refuses "--steps must be a whole number from 1 to 9223372036854775807, not '0'" r.yaml --steps 0
     refuses "error: 9 stages are too many for 4 blocks" --blocks 4 --candidates 2 -n 9
     refuses "error: --first 40 is beyond the 20 steps simulated" \

@@ -514,7 +514,6 @@ START_TEST(published_stream_with_context_switching)
     b.memory.policy = NP_CONTEXT_DEMAND;
     demand = run(&b, NP_SIM_CSP).makespan;
     fclose(b.stream);
-    fprintf(stderr, "XXX %g %g %g\n", ahead / free_run, demand / free_run, rate);
     ck_assert_double_ge(rate, 0.98);
     ck_assert_double_le(ahead, 1.01 * free_run);
     ck_assert_double_ge(demand, 1.2 * free_run);

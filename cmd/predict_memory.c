@@ -1,0 +1,79 @@
+/* The device memory of a simulation: what each stage has room for, and what a copy takes. */
+#include "base/memory.h"
+#include "plan/stage_memory.h"
+#include "predict.h"
+
+static enum np_status attach(struct predict_model *model, const struct predict_options *given,
+                             struct np_error *err)
+{
+    size_t layers = model->layer_first[model->sched.positions];
+    enum np_status status;
+    NP_TRY(np_zalloc(&model->bytes, layers, sizeof *model->bytes, err));
+    NP_TRY(np_zalloc(&model->room, (size_t)model->sched.stages, sizeof *model->room, err));
+    model->has_memory = true;
+    model->memory.bytes = model->bytes;
+    model->memory.room = model->room;
+    model->memory.policy = prefetch_policy(&given->prefetch);
+out:
+    return status;
+}
+
+enum np_status predict_memory_bare(struct predict_model *model, const struct predict_options *given,
+                                   struct np_error *err)
+{
+    const int *first = model->stage_first;
+    enum np_status status;
+    NP_TRY(attach(model, given, err));
+    for (uint32_t l = 0; l < model->layer_first[model->sched.positions]; l++)
+        model->bytes[l] = 1;
+    for (int k = 0; k < model->sched.stages; k++)
+        model->room[k] = (uint64_t)given->capacity * (uint64_t)(first[k + 1] - first[k]);
+    model->memory.speed = (struct np_copy_speed){given->fetch_time, 0};
+out:
+    return status;
+}
+
+enum np_status predict_memory_of_plan(struct predict_model *model,
+                                      const struct predict_options *given,
+                                      const struct np_supernet *net, const struct np_plan *plan,
+                                      struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(attach(model, given, err));
+    NP_TRY(np_memory_room(model->room, model->bytes, plan, net, err));
+    model->device_bytes = plan->device_bytes;
+    model->memory.speed.latency = NP_PLAN_COPY_NS;
+    if (given->stash_bandwidth)
+        model->memory.speed.per_byte = 1e9 / (double)given->stash_bandwidth;
+out:
+    return status;
+}
+
+struct np_sim_stage predict_sum(const struct predict_run *run)
+{
+    struct np_sim_stage sum = {.copy = 0};
+    for (int k = 0; k < run->model->sched.stages; k++) {
+        const struct np_sim_stage *stage = &run->stages[k];
+        sum.sums.hits += stage->sums.hits;
+        sum.sums.late += stage->sums.late;
+        sum.sums.misses += stage->sums.misses;
+        sum.sums.bytes_in += stage->sums.bytes_in;
+        sum.sums.bytes_out += stage->sums.bytes_out;
+        sum.copy += stage->copy;
+        sum.stall += stage->stall;
+    }
+    return sum;
+}
+
+uint64_t predict_peak(const struct predict_run *run, int stage)
+{
+    const struct predict_model *model = run->model;
+    uint64_t beside = model->device_bytes ? model->device_bytes - model->room[stage] : 0;
+    return beside + run->stages[stage].sums.peak_bytes;
+}
+
+double predict_hit_rate(const struct np_context_sums *sums)
+{
+    uint64_t visits = sums->hits + sums->late + sums->misses;
+    return visits ? (double)sums->hits / (double)visits : 1;
+}
