@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -21,6 +22,7 @@ static enum np_status slots_new(struct np_engine *e, struct np_error *err)
     for (size_t i = 0; i < e->slot_count; i++) {
         struct np_slot *slot = &e->slots[i];
         NP_TRY(np_zalloc(&slot->choices, places, sizeof *slot->choices, err));
+        NP_TRY(np_zalloc(&slot->stages, positions, sizeof *slot->stages, err));
         NP_TRY(np_zalloc(&slot->cells, places * micro, sizeof *slot->cells, err));
         NP_TRY(np_zalloc(&slot->prints, places, sizeof *slot->prints, err));
         NP_TRY(np_zalloc(&slot->grain_loss, members * grains, sizeof *slot->grain_loss, err));
@@ -138,6 +140,7 @@ void np_engine_free(struct np_engine *e)
     }
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);
+        free(e->slots[i].stages);
         free(e->slots[i].cells);
         free(e->slots[i].prints);
         free(e->slots[i].grain_loss);
@@ -180,10 +183,13 @@ static bool has_room(const struct np_engine *e)
 
 static void push_step(struct np_engine *e)
 {
-    struct np_slot *slot = np_engine_slot(e, np_sched_known(e->sched));
+    uint64_t step = np_sched_known(e->sched);
+    struct np_slot *slot = np_engine_slot(e, step);
     slot->print_count = 0;
     slot->fingerprint = 0;
     np_sched_push(e->sched, slot->choices);
+    memcpy(slot->stages, np_sched_stages(e->sched, step),
+           (size_t)e->config.net->positions * sizeof *slot->stages);
     np_engine_wake(e);
 }
 

@@ -18,6 +18,7 @@
 /* One known step. */
 struct np_slot {
     uint16_t *choices;             /* [members][positions] */
+    uint16_t *stages;              /* [positions]: where the step runs them */
     struct np_cell *cells;         /* [members][micro-batches][positions] */
     float *grain_loss;             /* [members][grains] */
     struct np_layer_print *prints; /* [members * positions] */

@@ -29,6 +29,7 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
                              .first = first,
                              .samples = e->samples,
                              .choices = slot->choices + member * positions,
+                             .stages = slot->stages,
                              .cells = slot->cells + row * positions,
                              .grain_loss = slot->grain_loss +
                                            (member * (size_t)recipe->batch + first) / grain};
@@ -56,10 +57,9 @@ static enum np_status weight(const struct job *job, int position, struct np_erro
 {
     const struct np_supernet *net = job->engine->config.net;
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
-    const struct np_flight_place *place = &job->engine->layout.place[position];
-    float *g = np_flights_sum(&job->engine->flights[place->stage],
-                              &job->engine->layout.stage[place->stage], place, job->task->step,
-                              owner, job->sweep.choices[position]);
+    int stage = job->task->stage;
+    float *g = np_flights_sum(&job->engine->flights[stage], &job->engine->layout.stage[stage],
+                              position, job->task->step, owner, job->sweep.choices[position]);
     uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     struct np_layer_print print = {.layer = layer};
     bool finite = true, updated = true;

@@ -24,6 +24,7 @@ enum np_status np_solo_init(struct np_solo *solo, const struct np_supernet *net,
     NP_TRY(np_crew_new(&solo->crew, threads, solo->flights.block[NP_BLOCK_SCRATCH],
                        solo->layout.stage[0].scratch_bytes, err));
     NP_TRY(np_zalloc(&solo->cells, (size_t)net->positions, sizeof *solo->cells, err));
+    NP_TRY(np_zalloc(&solo->stages, (size_t)net->positions, sizeof *solo->stages, err));
 out:
     return status;
 }
@@ -34,6 +35,7 @@ void np_solo_clear(struct np_solo *solo)
     np_arena_free(solo->arena);
     np_flight_layout_clear(&solo->layout);
     free(solo->cells);
+    free(solo->stages);
 }
 
 struct np_sweep np_solo_sweep(const struct np_solo *solo, const struct np_train_config *config,
@@ -45,5 +47,6 @@ struct np_sweep np_solo_sweep(const struct np_solo *solo, const struct np_train_
                              .layout = &solo->layout,
                              .flights = &solo->flights,
                              .samples = (size_t)config->net->recipe->batch,
+                             .stages = solo->stages,
                              .cells = solo->cells};
 }

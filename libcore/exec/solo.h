@@ -15,6 +15,7 @@ struct np_solo {
     struct np_flights flights;
     struct np_crew *crew;
     struct np_cell *cells; /* [positions] */
+    uint16_t *stages;      /* [positions]: all 0 */
 };
 
 /* evaluates: forward passes alone. */

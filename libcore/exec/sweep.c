@@ -6,6 +6,7 @@
 struct spot {
     const struct np_sweep *sweep;
     const struct np_supernet *net;
+    int stage;
     const struct np_flight_place *place;
     struct np_cell *cell;
     uint32_t layer;
@@ -17,33 +18,34 @@ static struct spot spot_at(const struct np_sweep *sweep, int position)
 {
     const struct np_supernet *net = sweep->config->net;
     uint32_t layer = np_step_layer(net, sweep->choices, position);
+    int stage = sweep->stages[position];
     return (struct spot){.sweep = sweep,
                          .net = net,
-                         .place = &sweep->layout->place[position],
+                         .stage = stage,
+                         .place = np_flight_place(&sweep->layout->stage[stage], position),
                          .cell = &sweep->cells[position],
                          .layer = layer,
                          .kind = np_supernet_kind(net, layer),
                          .position = position};
 }
 
-/* A part of the flight's slot on the stage of `place`. */
-static float *storage(const struct np_sweep *sweep, const struct np_flight_place *place,
-                      size_t part)
+/* A part of the flight's slot on a stage. */
+static float *storage(const struct np_sweep *sweep, int stage, size_t part)
 {
-    return np_flights_part(&sweep->flights[place->stage], &sweep->layout->stage[place->stage],
-                           sweep->flight, part);
+    return np_flights_part(&sweep->flights[stage], &sweep->layout->stage[stage], sweep->flight,
+                           part);
 }
 
 /* Where a value's gradient is gathered. */
 static float *own_dy(const struct spot *s, int value)
 {
-    const struct np_flight_place *place = &s->sweep->layout->place[value];
-    return storage(s->sweep, place, place->dy);
+    int stage = s->sweep->stages[value];
+    return storage(s->sweep, stage, np_flight_place(&s->sweep->layout->stage[stage], value)->dy);
 }
 
 static float *work_block(const struct spot *s)
 {
-    return s->sweep->flights[s->place->stage].block[NP_BLOCK_WORK];
+    return s->sweep->flights[s->stage].block[NP_BLOCK_WORK];
 }
 
 /* Floats of the value that a position makes; the head's are one loss a row. */
@@ -82,7 +84,7 @@ static struct np_batch batch_of(const struct spot *s)
         np_batch_lay(&batch, s->net->recipe, s->sweep->samples,
                      np_program_reads_inputs(&s->kind->program),
                      np_program_reads_targets(&s->kind->program),
-                     storage(s->sweep, s->place, s->place->batch));
+                     storage(s->sweep, s->stage, s->place->batch));
     return batch;
 }
 
@@ -127,8 +129,8 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .hits = sweep->hits,
                  .smoothing = (float)recipe->label_smoothing,
                  .scale = 1.0f / (float)targets,
-                 .saved = storage(sweep, s->place, s->place->saved),
-                 .delta = storage(sweep, s->place, s->place->delta),
+                 .saved = storage(sweep, s->stage, s->place->saved),
+                 .delta = storage(sweep, s->stage, s->place->delta),
                  .work = work_block(s)},
         .backward = {
             .x = read_of(s, NP_VALUE_X), .memory = read_of(s, NP_VALUE_MEMORY), .dy = s->cell->dy}};
@@ -154,7 +156,7 @@ enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool
         return NP_OK;
     }
     load_batch(&s);
-    float *y = storage(sweep, s.place, s.place->y);
+    float *y = storage(sweep, s.stage, s.place->y);
     struct np_work work = work_on(&s, NP_WORK_FORWARD);
     work.forward = (struct np_op_forward){.x = read_of(&s, NP_VALUE_X),
                                           .memory = read_of(&s, NP_VALUE_MEMORY),
@@ -177,7 +179,7 @@ static void add_gradient(const struct spot *s, int value, const float *more, boo
     struct np_cell *cell = &sweep->cells[value];
     float *own = own_dy(s, value);
     size_t floats = value_floats(s, value);
-    if (!cell->dy && sweep->layout->place[value].stage == s->place->stage) {
+    if (!cell->dy && sweep->stages[value] == s->stage) {
         cell->dy = more;
         return;
     }
@@ -201,7 +203,7 @@ static enum np_status differentiate(const struct spot *s, bool *finite, struct n
         work.backward.base = cells[x].dy;
     }
     if (twice) {
-        work.backward.dmemory = work_block(s) + s->sweep->layout->stage[s->place->stage].apart;
+        work.backward.dmemory = work_block(s) + s->sweep->layout->stage[s->stage].apart;
     } else if (memory >= 0) {
         work.backward.dmemory = own_dy(s, memory);
         work.backward.memory_base = cells[memory].dy;

@@ -40,6 +40,7 @@ struct np_sweep {
     int member;
     size_t first, samples;        /* the micro-batch, of the mini-batch */
     const uint16_t *choices;      /* [positions]: the subnet */
+    const uint16_t *stages;       /* [positions]: where the step runs them */
     struct np_cell *cells;        /* [positions] */
     float *grain_loss;            /* [grains of the micro-batch] */
     const struct np_batch *batch; /* NULL: each position loads what its layer reads */

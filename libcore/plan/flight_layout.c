@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/data.h"
 #include "ops/op.h"
+#include "sched/balance.h"
 
 #define MOST ((size_t)1 << 60) /* where sums stay */
 #define LINE (NP_ALIGN / sizeof(float))
@@ -101,10 +102,10 @@ size_t np_flight_layer_floats(const struct np_supernet *net, uint32_t layer, siz
 }
 
 /* Room for the open sums of a position, unless one buffer serves all. */
-static void place_sums(const struct maker *m, struct np_flight_place *place, int position,
+static void place_sums(const struct maker *m, const struct np_flight_stage *stage, int position,
                        size_t floats, size_t *used)
 {
-    struct np_flight_stage *stage = &m->layout->stage[place->stage];
+    struct np_flight_place *place = &stage->place[position - stage->first];
     uint32_t candidates = m->net->layer_first[position + 1] - m->net->layer_first[position];
     uint32_t members = (uint32_t)m->net->recipe->members;
     place->sum_floats = (floats + LINE - 1) / LINE * LINE;
@@ -136,12 +137,13 @@ struct sums {
     size_t slot, sums, work, apart, saved;
 };
 
-static void lay_position(const struct maker *m, struct sums *used, int position, int stage)
+static void lay_position(const struct maker *m, struct sums *used, int position,
+                         const struct np_flight_stage *stage)
 {
-    struct np_flight_place *place = &m->layout->place[position];
+    struct np_flight_place *place = &stage->place[position - stage->first];
     struct needs needs = most_needs(m, position);
     *place = (struct np_flight_place){
-        .stage = stage, .dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE, .batch = NP_NO_STORAGE};
+        .dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE, .batch = NP_NO_STORAGE};
     place->y = add_part(&used->slot, needs.y);
     used->work = larger(used->work, needs.work);
     if (m->shape->forward_only) { /* what is saved is of no use after the call */
@@ -152,7 +154,7 @@ static void lay_position(const struct maker *m, struct sums *used, int position,
     place->saved = add_part(&used->slot, needs.saved);
     place->dy = add_part(&used->slot, needs.dy);
     place->delta = add_part(&used->slot, needs.delta);
-    place_sums(m, place, position, needs.sum, &used->sums);
+    place_sums(m, stage, position, needs.sum, &used->sums);
     used->apart = larger(used->apart, needs.apart);
 }
 
@@ -163,12 +165,12 @@ static void lay_stage(const struct maker *m, int k)
     struct sums used = {.slot = 0};
     size_t work = 0;
     open_stage(m, k);
-    for (int p = shape->stage_first[k]; p < shape->stage_first[k + 1]; p++)
-        lay_position(m, &used, p, k);
+    for (int p = stage->first; p < stage->end; p++)
+        lay_position(m, &used, p, stage);
     if (shape->forward_only) {
         size_t saved = add_part(&used.slot, used.saved);
-        for (int p = shape->stage_first[k]; p < shape->stage_first[k + 1]; p++)
-            m->layout->place[p].saved = saved;
+        for (int p = stage->first; p < stage->end; p++)
+            stage->place[p - stage->first].saved = saved;
     }
     add_part(&work, used.work);
     stage->apart = add_part(&work, used.apart);
@@ -181,6 +183,31 @@ static void lay_stage(const struct maker *m, int k)
     stage->block_bytes[NP_BLOCK_SCRATCH] = times((size_t)shape->threads, stage->scratch_bytes);
 }
 
+/* Which positions each stage may run, and their places. */
+static enum np_status assign_places(const struct maker *m, struct np_error *err)
+{
+    const struct np_flight_shape *shape = m->shape;
+    const struct np_balance balance = {m->net->positions, shape->stages, shape->stage_first,
+                                       shape->unit, shape->reach};
+    struct np_flight_stage *stages = m->layout->stage;
+    struct np_flight_place *place;
+    size_t count = 0;
+    enum np_status status;
+    for (int k = 0; k < shape->stages; k++) {
+        np_balance_range(&balance, k, &stages[k].first, &stages[k].end);
+        count += (size_t)(stages[k].end - stages[k].first);
+    }
+    status = np_zalloc(&m->layout->places, count, sizeof *place, err);
+    if (status != NP_OK)
+        return status;
+    place = m->layout->places;
+    for (int k = 0; k < shape->stages; k++) {
+        stages[k].place = place;
+        place += stages[k].end - stages[k].first;
+    }
+    return NP_OK;
+}
+
 enum np_status np_flight_layout_init(struct np_flight_layout *layout, const struct np_supernet *net,
                                      const struct np_flight_shape *shape, struct np_error *err)
 {
@@ -189,8 +216,8 @@ enum np_status np_flight_layout_init(struct np_flight_layout *layout, const stru
     *layout = (struct np_flight_layout){NULL};
     m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
     m.pieces = (uint64_t)net->recipe->members * (uint64_t)shape->micro_batches;
-    NP_TRY(np_zalloc(&layout->place, (size_t)net->positions, sizeof *layout->place, err));
     NP_TRY(np_zalloc(&layout->stage, (size_t)shape->stages, sizeof *layout->stage, err));
+    NP_TRY(assign_places(&m, err));
     for (int k = 0; k < shape->stages; k++)
         lay_stage(&m, k);
 out:
@@ -201,7 +228,7 @@ out:
 
 void np_flight_layout_clear(struct np_flight_layout *layout)
 {
-    free(layout->place);
+    free(layout->places);
     free(layout->stage);
     *layout = (struct np_flight_layout){NULL};
 }

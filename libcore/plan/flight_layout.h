@@ -5,13 +5,13 @@
  *           value's own storage: the y of the position that makes it; a gradient's: that
  *           position's dy.
  *
- * Layout    A stage takes four blocks (enum np_flight_block). A slot has, for each position of the
- *           stage, room for the largest of its candidates: the value y, its gradient dy, what
- *           operators save and leave for W (saved, delta), what they read of the batch. Gradient
- *           sums lie apart, since a sum is open over flights: per position as many as can be open,
- *           the steps that flights of the stage can belong to times the layers that a step can
- *           activate; with one flight a step a sum is opened and closed by one W, and one buffer
- *           serves all positions. Every part begins on a cache line.
+ * Layout    A stage takes four blocks (enum np_flight_block). A slot has, for each position that
+ *           the stage may run (sched/balance.h), room for the largest of its candidates: the value
+ *           y, its gradient dy, what operators save and leave for W (saved, delta), what they read
+ *           of the batch. Gradient sums lie apart, since a sum is open over flights: per position
+ *           as many as can be open, the steps that flights of the stage can belong to times the
+ *           layers that a step can activate; with one flight a step a sum is opened and closed by
+ *           one W, and one buffer serves all positions. Every part begins on a cache line.
  *
  * Storage   Why a part is free when written, and still there when read:
  *           - Stage k writes to a slot from the flight's first F there on, which the scheduler
@@ -43,6 +43,7 @@
 struct np_flight_shape {
     int stages;
     const int *stage_first; /* [stages + 1] */
+    int unit, reach;        /* as np_sched_config has them; reach 0: any unit */
     const int *in_flight;   /* [stages]; NULL or 0: all that the window lets begin */
     int window, micro_batches;
     int threads;       /* of each stage */
@@ -50,9 +51,8 @@ struct np_flight_shape {
     bool forward_only; /* an evaluation: nothing is kept for B and W, the batch lies elsewhere */
 };
 
-/* A position's parts: from the beginning of a slot, or of the stage's sums. */
+/* A position's parts on a stage: from the beginning of a slot, or of the stage's sums. */
 struct np_flight_place {
-    int stage;
     size_t y, dy, saved, delta, batch; /* NP_NO_STORAGE: never needed */
     size_t sums, sum_floats;           /* [open steps][layers of a step][sum_floats] */
     size_t sums_a_step;
@@ -68,8 +68,10 @@ enum np_flight_block {
 };
 
 struct np_flight_stage {
-    uint64_t slots;      /* flights in flight */
-    uint64_t open_steps; /* with open sums, in turn */
+    int first, end;                /* the positions that it may run */
+    struct np_flight_place *place; /* [end - first] */
+    uint64_t slots;                /* flights in flight */
+    uint64_t open_steps;           /* with open sums, in turn */
     size_t slot_floats;
     size_t scratch_bytes; /* of one member of the team */
     size_t
@@ -78,13 +80,20 @@ struct np_flight_stage {
 };
 
 struct np_flight_layout {
-    struct np_flight_place *place; /* [positions] */
-    struct np_flight_stage *stage; /* [stages] */
+    struct np_flight_place *places; /* of all stages */
+    struct np_flight_stage *stage;  /* [stages] */
 };
 
 enum np_status np_flight_layout_init(struct np_flight_layout *layout, const struct np_supernet *net,
                                      const struct np_flight_shape *shape, struct np_error *err);
 void np_flight_layout_clear(struct np_flight_layout *layout);
+
+/* The place of a position on a stage that may run it. */
+static inline const struct np_flight_place *np_flight_place(const struct np_flight_stage *stage,
+                                                            int position)
+{
+    return &stage->place[position - stage->first];
+}
 
 /* What the stage's blocks count in its arena. */
 uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage);

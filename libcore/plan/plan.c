@@ -98,6 +98,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .stages = plan->stages,
                                        .stage_first = plan->stage_first,
                                        .unit = plan->unit,
+                                       .reach = plan->reach,
                                        .members = net->recipe->members,
                                        .micro_batches = plan->micro_batches,
                                        .window = plan->window,
@@ -133,6 +134,8 @@ struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
 {
     return (struct np_flight_shape){.stages = plan->stages,
                                     .stage_first = plan->stage_first,
+                                    .unit = plan->unit,
+                                    .reach = plan->reach,
                                     .in_flight = plan->in_flight,
                                     .window = plan->window,
                                     .micro_batches = plan->micro_batches,

@@ -26,6 +26,7 @@ struct np_plan {
     int stages;
     int *stage_first;      /* [stages + 1] positions: stage k is home to stage_first[k] .. */
     int unit;              /* positions an F or B task covers */
+    int reach;             /* balanced cuts: how far from home (sched/balance.h); 0: static */
     int micro_batches;     /* divides batch / grain */
     int window;            /* steps in flight */
     int *in_flight;        /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */

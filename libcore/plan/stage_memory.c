@@ -53,11 +53,11 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
         return status;
     for (int k = 0; k < plan->stages; k++) {
         memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k)};
-        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++) {
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
             *(is_shared(net, p) ? &memory[k].shared : &memory[k].layers) += position_layers(net, p);
+        for (int p = layout.stage[k].first; p < layout.stage[k].end; p++)
             if (!is_shared(net, p))
                 memory[k].largest = larger(memory[k].largest, largest_layer(net, p));
-        }
     }
     np_flight_layout_clear(&layout);
     return NP_OK;
@@ -143,6 +143,7 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
     }
     first[0] = 0;
     shape.stages = net->positions;
+    shape.reach = 0;
     shape.in_flight = ints;
     shape.stage_first = first;
     NP_TRY(np_flight_layout_init(&layout, net, &shape, err));

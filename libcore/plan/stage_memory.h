@@ -14,8 +14,8 @@
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
     uint64_t shared;  /* stem and head: always there */
-    uint64_t layers;  /* all candidates of its positions: may be elsewhere while not in use */
-    uint64_t largest; /* of these, the largest: the least that must fit beside the rest */
+    uint64_t layers;  /* all candidates at home here: may be elsewhere while not in use */
+    uint64_t largest; /* of all that may run here: the least that must fit beside the rest */
 };
 
 /* What a layer takes; 0: it has no weights. */

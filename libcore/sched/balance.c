@@ -37,7 +37,8 @@ static bool begins_unit(const struct np_balance *b, int stage, int position)
     return (position - (position < home[0] ? home[-1] : home[0])) % b->unit == 0;
 }
 
-void np_balance_limits(const struct np_balance *b, int stage, int *low, int *high)
+/* Boundary `stage` lies in *low .. *high. */
+static void limits(const struct np_balance *b, int stage, int *low, int *high)
 {
     const int *home = &b->stage_first[stage];
     *low = *high = *home;
@@ -54,8 +55,8 @@ void np_balance_limits(const struct np_balance *b, int stage, int *low, int *hig
 void np_balance_range(const struct np_balance *b, int stage, int *first, int *end)
 {
     int high, low;
-    np_balance_limits(b, stage, first, &high);
-    np_balance_limits(b, stage + 1, &low, end);
+    limits(b, stage, first, &high);
+    limits(b, stage + 1, &low, end);
 }
 
 /* What it comes to if stage `stage` begins and ends there. */
@@ -72,8 +73,8 @@ static void extend(struct search *s, int stage)
     const struct np_balance *b = s->balance;
     int low, high, first, last;
     double *row = s->before;
-    np_balance_limits(b, stage, &low, &high);
-    np_balance_limits(b, stage + 1, &first, &last);
+    limits(b, stage, &low, &high);
+    limits(b, stage + 1, &first, &last);
     for (int end = first; end <= last; end++) {
         double *best = &s->best[end - first];
         *best = INFINITY;
@@ -113,7 +114,7 @@ void np_balance_cut(const struct np_balance *b, uint16_t *begins, const float *l
     run(&s);
     begins[b->stages] = (uint16_t)b->positions;
     for (int k = b->stages; k-- > 0;) {
-        np_balance_limits(b, k + 1, &low, &high);
+        limits(b, k + 1, &low, &high);
         begins[k] = s.from[(size_t)k * s.places + (size_t)(begins[k + 1] - low)];
     }
     assert(begins[0] == 0);

@@ -8,8 +8,8 @@
  *          or after. The first and the last position stay at home. Boundaries lie between units,
  *          which are made by the home cut (sched/sched.h).
  * Order    Of the cuts whose largest load is the smallest, the one with the fewest positions off
- *          home; of these the one whose last boundaries are the lowest. A pure function of loads that
- *          are finite and not negative.
+ *          home; of these the one whose last boundaries are the lowest. A pure function of loads,
+ *          which are finite and not negative.
  */
 #ifndef NP_SCHED_BALANCE_H
 #define NP_SCHED_BALANCE_H
@@ -24,8 +24,6 @@ struct np_balance {
     int reach; /* 0: home */
 };
 
-/* Boundary `stage`, 0 .. stages, lies in *low .. *high; both are beginnings of units, or the end. */
-void np_balance_limits(const struct np_balance *balance, int stage, int *low, int *high);
 /* The positions that may run on a stage: *first .. *end - 1. */
 void np_balance_range(const struct np_balance *balance, int stage, int *first, int *end);
 

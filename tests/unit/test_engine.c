@@ -3,6 +3,7 @@
  * NP_TEST_FULL=1 runs the whole hash matrix; without it, a covering subset. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -90,9 +91,10 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
     if (!np_kernels_get(shape->isa))
         return;
     snprintf(what, sizeof what,
-             "%d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, %s",
+             "%d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, reach %d, "
+             "%s",
              shape->stages, shape->micro_batches, shape->window, shape->in_flight, shape->threads,
-             shape->unit, np_isa_name(shape->isa));
+             shape->unit, shape->reach, np_isa_name(shape->isa));
     train(f, &o, shape, TINY_STEPS);
     assert_same(f, reference, &o, what);
     np_state_free(o.state);
@@ -174,10 +176,14 @@ START_TEST(hash_matrix)
             for (int w = 0; w < 3; w++)
                 for (int t = 0; t < 2; t++)
                     for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-                        struct tiny_shape shape = {stages[s], micro[m],
-                                                   window[w], t + 1,
-                                                   1 + s % 3, (enum np_isa)isa,
-                                                   0,         in_flight[(s + m + t + isa) % 4]};
+                        struct tiny_shape shape = {.stages = stages[s],
+                                                   .micro_batches = micro[m],
+                                                   .window = window[w],
+                                                   .threads = t + 1,
+                                                   .unit = 1 + s % 3,
+                                                   .isa = (enum np_isa)isa,
+                                                   .in_flight = in_flight[(s + m + t + isa) % 4],
+                                                   .reach = (m + w + t) % 2 ? 1 + isa % 3 : 0};
                         if (!left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
                             compare(&f, &reference, &shape);
                     }
@@ -204,11 +210,11 @@ static const char *const variants[][6] = {
 START_TEST(variant)
 {
     const char *const *sets = variants[_i];
-    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1},
-                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2},
-                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5},
-                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0},
-                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1}};
+    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1, 0},
+                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2, 2},
+                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5, 1},
+                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0, 1},
+                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1, 0}};
     struct tiny f;
     struct tiny_outcome reference;
     size_t count = 0;
@@ -230,8 +236,9 @@ START_TEST(injected_delays)
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
-        struct tiny_shape shape = {(int)(seed % 4) + 2, 2, 4, 1, 1, NP_ISA_AVX2, seed,
-                                   (int)(seed % 6) - 1};
+        struct tiny_shape shape = {
+            (int)(seed % 4) + 2,       2, 4, 1, 1, NP_ISA_AVX2, seed, (int)(seed % 6) - 1,
+            (int)(seed / 4 + seed) % 3};
         compare(&f, &reference, &shape);
     }
     np_state_free(reference.state);
@@ -242,8 +249,8 @@ END_TEST
 /* The state carries over from one engine to another, at any step. */
 START_TEST(another_engine)
 {
-    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0};
-    const struct tiny_shape after = {2, 4, 8, 1, 2, NP_ISA_AVX512, 0, 0};
+    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0, 0};
+    const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     if (!np_kernels_get(NP_ISA_AVX512))
@@ -259,10 +266,52 @@ START_TEST(another_engine)
 }
 END_TEST
 
+/* Tasks that ran off home. */
+static int strayed(const struct np_span_log *log, const struct np_plan *plan)
+{
+    int count = 0;
+    for (size_t i = 0; i < log->count; i++) {
+        const struct np_task *task = &log->spans[i].task;
+        count += task->first < plan->stage_first[task->stage] ||
+                 task->first >= plan->stage_first[task->stage + 1];
+    }
+    return count;
+}
+
+/* Layers do leave home, before and after it, and static cuts keep them there. */
+START_TEST(balanced_cuts_move_layers)
+{
+    struct tiny f;
+    tiny_open(&f, TINY_TEXT, NULL, 0);
+    for (int reach = 0; reach < 3; reach++) {
+        const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach};
+        struct tiny_outcome o = {.steps = 0};
+        struct np_span_log log = {NULL};
+        struct np_plan plan;
+        struct np_train_config config = config_of(&f, &o, &plan, &shape);
+        struct np_stream *stream = tiny_stream(&f, 0);
+        struct np_engine *engine;
+        uint64_t next;
+        config.spans = &log;
+        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
+        tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
+        tiny_must(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err), &f.err);
+        ck_assert_int_eq(strayed(&log, &plan) > 0, reach > 0);
+        assert_memory(&f, &plan, engine);
+        np_engine_free(engine);
+        np_stream_close(stream);
+        np_state_free(o.state);
+        np_plan_clear(&plan);
+        free(log.spans);
+    }
+    tiny_close(&f);
+}
+END_TEST
+
 /* A layer that no step activates has no memory, and one left out of a step keeps its bytes. */
 START_TEST(untouched_layers)
 {
-    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
+    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0};
     struct tiny f;
     struct tiny_outcome o = {.steps = 0};
     struct np_stream *stream;
@@ -293,7 +342,7 @@ static bool stop_now(void *context)
 /* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
 START_TEST(stop_on_request)
 {
-    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0};
+    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0, 0};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     struct np_plan plan;
@@ -332,7 +381,8 @@ START_TEST(not_finite)
     const char *const sets[] = {"train.optimizer.lr=1.0e6"};
     char first[512] = "";
     for (int stages = 0; stages <= 4; stages++) {
-        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0};
+        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0,
+                                         0};
         struct tiny f;
         struct tiny_outcome o = {.steps = 0};
         struct np_plan plan;
@@ -379,6 +429,7 @@ int main(void)
     tcase_add_loop_test(tests, variant, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, injected_delays);
     tcase_add_test(tests, another_engine);
+    tcase_add_test(tests, balanced_cuts_move_layers);
     tcase_add_test(tests, untouched_layers);
     tcase_add_test(tests, stop_on_request);
     tcase_add_test(tests, not_finite);

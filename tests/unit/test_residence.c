@@ -108,7 +108,7 @@ static void carry_over(struct run *to, struct run *from)
 /* The reference: no budget, nothing is moved. */
 static void reference_run(struct tiny *t, struct run *r)
 {
-    const struct tiny_shape shape = {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0};
+    const struct tiny_shape shape = {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0};
     struct np_train_config config;
     struct way way = {.shape = shape};
     *r = (struct run){.t = t};
@@ -184,7 +184,7 @@ START_TEST(budgets)
             for (int policy = NP_CONTEXT_AHEAD; policy <= NP_CONTEXT_LRU; policy++, count++) {
                 int micro = t.net.whole_batch ? 1 : 1 + count % 2;
                 struct way way = {{stages[s], micro, 1 + 3 * (count % 2), 1 + b % 2, 1 + s % 2,
-                                   NP_ISA_AVX2, count % 3 == 0 ? (uint64_t)count + 1 : 0, 0},
+                                   NP_ISA_AVX2, count % 3 == 0 ? (uint64_t)count + 1 : 0, 0, 0},
                                   tenths[b],
                                   (enum np_context_policy)policy,
                                   ahead[count % 3],
@@ -204,7 +204,7 @@ START_TEST(late_copies)
     tiny_open(&t, TINY_TEXT, NULL, 0);
     reference_run(&t, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 12u : 4u); seed++) {
-        struct way way = {{1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0},
+        struct way way = {{1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0, 0},
                           (int)(seed % 3),
                           NP_CONTEXT_AHEAD,
                           1 + (int)(seed % 5),
@@ -219,9 +219,9 @@ END_TEST
 START_TEST(resume_across_budgets)
 {
     const struct way ways[] = {
-        {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
-        {{2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
-        {{3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
+        {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
+        {{2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
+        {{3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
     struct tiny t;
     struct run reference, before, after;
     tiny_open(&t, TINY_TEXT, NULL, 0);
@@ -246,7 +246,7 @@ END_TEST
 /* An evaluation brings the layers it wants and changes nothing. */
 START_TEST(evaluation)
 {
-    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
+    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     uint16_t choices[3][8];
@@ -312,7 +312,8 @@ START_TEST(simulation_counts_what_the_engine_counts)
     struct tiny t;
     tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
     for (int tenths = 0; tenths <= 10; tenths++) {
-        struct way way = {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
+        struct way way = {
+            {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
         struct np_sim_stage predicted;
         struct np_residence_sums sums;
         struct run r;
@@ -332,7 +333,7 @@ END_TEST
 
 START_TEST(one_byte_less_is_refused)
 {
-    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
+    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run r;
     struct np_engine *engine = NULL;

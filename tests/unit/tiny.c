@@ -125,6 +125,16 @@ void tiny_close(struct tiny *t)
     np_recipe_clear(&t->recipe);
 }
 
+/* Balanced cuts of an even home, with a head that costs nothing: next to these blocks' costs it
+ * would be what no cut can mend, and all of them home. */
+static void balance(struct tiny *t, struct np_plan *plan, int reach)
+{
+    plan->reach = reach;
+    plan->kind_cost[t->net.layer_kind[t->net.layers - 1]] = (struct np_layer_cost){0, 0, 0};
+    for (int k = 0; k < plan->stages; k++)
+        plan->stage_first[k] = t->net.positions * k / plan->stages;
+}
+
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape)
 {
     struct np_partition_request request = {.stages = shape->stages ? shape->stages : 1,
@@ -140,6 +150,8 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
     np_alternatives_clear(&tried);
     for (int k = 0; shape->in_flight && k < plan->stages; k++)
         plan->in_flight[k] = shape->in_flight > 0 ? shape->in_flight : 0;
+    if (shape->reach)
+        balance(t, plan, shape->reach);
 }
 
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first)

@@ -40,6 +40,7 @@ struct tiny_shape {
     enum np_isa isa;
     uint64_t delay_seed;
     int in_flight; /* of every stage; 0: as the partitioner chooses; -1: no bound */
+    int reach;     /* balanced cuts; 0: static */
 };
 
 /* What a run leaves behind: compared byte by byte. */
