@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "cli.h"
 #include "estimate.h"
+#include "plan/largest_batch.h"
 #include "plan_options.h"
 #include "plan_table.h"
 #include "space_options.h"
@@ -13,14 +15,16 @@ struct options {
     struct space_options space;
     struct plan_options plan;
     const char *output;
-    bool estimate, quiet, verbose;
+    bool estimate, max_batch, quiet, verbose;
 };
 
-enum { OPTION_ESTIMATE = 0x4000 };
+enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH };
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
+    {"max-batch", OPTION_MAX_BATCH, 0, 0,
+     "write the options of the largest batch that fits, and no plan", 2},
     {"quiet", 'q', 0, 0, "say nothing but errors", 2},
     {"verbose", 'v', 0, 0,
      "show the alternatives and the stages, also if standard error is no terminal", 2},
@@ -31,6 +35,10 @@ static void check(const struct options *options, struct argp_state *state)
     const struct np_partition_request *plan = &options->plan.request;
     if (!options->space.path)
         argp_error(state, "a recipe is needed");
+    if (options->max_batch && !plan->memory_bytes)
+        argp_error(state, "--max-batch needs --device-memory");
+    if (options->max_batch && options->estimate)
+        argp_error(state, "--max-batch and --estimate are two questions");
     if (options->estimate && (plan->devices || plan->window || plan->unit || plan->memory_bytes))
         argp_error(state, "--estimate makes no plan that --devices, --window, --unit and "
                           "--device-memory are for");
@@ -49,6 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_ESTIMATE:
         options->estimate = true;
+        return 0;
+    case OPTION_MAX_BATCH:
+        options->max_batch = true;
         return 0;
     case 'q':
         options->quiet = true;
@@ -97,6 +108,25 @@ static enum np_status make_estimate(struct np_buf *out, const struct options *op
     return status;
 }
 
+/* Options for any tool that reads the recipe; the grain too, for its default follows the batch. */
+static enum np_status find_batch(struct np_buf *out, const struct options *options,
+                                 const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    struct np_largest_batch largest;
+    const struct np_pipeline *p = &largest.pipeline;
+    NP_TRY(np_largest_batch(&largest, net, &options->plan.request, err));
+    NP_TRY(np_buf_printf(out, err, "--set train.batch=%d --set train.grain=%d\n", largest.batch,
+                         net->recipe->grain));
+    NP_TRY(cli_write(options->output, out->text, out->used, err));
+    if (!options->quiet)
+        cli_note("batch %d%s: at least %s a stage, with stages %d, threads %d, micro-batches %d",
+                 largest.batch, largest.most ? ", the most that a recipe may have" : "",
+                 np_text_size(largest.least_bytes).s, p->stages, p->threads, p->micro_batches);
+out:
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     enum np_status status;
@@ -107,7 +137,12 @@ int main(int argc, char **argv)
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
     NP_TRY(space_open(&space, &options.space, &err));
-    status = (options.estimate ? make_estimate : make_plan)(&text, &options, &space.net, &err);
+    if (options.estimate)
+        status = make_estimate(&text, &options, &space.net, &err);
+    else if (options.max_batch)
+        status = find_batch(&text, &options, &space.net, &err);
+    else
+        status = make_plan(&text, &options, &space.net, &err);
 out:
     if (status != NP_OK)
         cli_error(&err);

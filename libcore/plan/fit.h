@@ -1,5 +1,5 @@
-/* Fits a plan into memory: the cut for time that keeps each stage within plan->device_bytes, and how
- * many flights the stages hold.
+/* Fits a plan into memory: the cut for time that keeps each stage within plan->device_bytes, and
+ * how many flights the stages hold.
  *
  * Memory    exact (plan/stage_memory.h). With all candidates on the device if that fits with any
  *           flights; else with room for those of two steps, or of one, or for the largest.

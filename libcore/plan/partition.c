@@ -6,98 +6,31 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "num/team.h"
 #include "plan/search.h"
 
 #define STAGES_WORTH 0.97 /* more stages must save this much time: simulation flatters them */
 #define MEMORY_WORTH 0.99 /* other micro-batches that take more memory, this much */
-#define MICRO_BATCHES 16  /* tried, or as many as fill a pipeline of so many stages */
-#define FILL 4
 
-/* What the request leaves open, within what the supernet and this machine allow. */
-struct choice {
-    const struct np_supernet *net;
-    const struct np_partition_request *request;
-    int devices, most_stages, most_threads;
-    struct np_alternatives *tried;
-};
-
-static int smaller(int a, int b)
+/* Every pipeline with every number of micro-batches that is legal and worth it. */
+static enum np_status list(struct np_alternatives *tried, const struct np_supernet *net,
+                           const struct np_partition_request *request, struct np_error *err)
 {
-    return a < b ? a : b;
-}
-
-static enum np_status choice_init(struct choice *c, struct np_alternatives *tried,
-                                  const struct np_supernet *net,
-                                  const struct np_partition_request *request, struct np_error *err)
-{
-    int processors = request->processors > 0 ? request->processors : 1;
-    *tried = (struct np_alternatives){NULL};
-    *c = (struct choice){.net = net, .request = request, .tried = tried};
-    c->devices = request->devices ? request->devices : processors;
-    if (request->stages > net->positions || request->stages > NP_MAX_STAGES)
-        return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
-                       request->stages, np_text_safe(net->recipe->path).s, net->positions);
-    c->most_stages = smaller(net->positions, NP_MAX_STAGES);
-    c->most_threads = request->model ? NP_MAX_TEAM : smaller(processors, NP_MAX_TEAM);
-    if (request->micro_batches)
-        return np_plan_check_cuts(request->micro_batches, net, err);
-    return NP_OK;
-}
-
-/* The most threads for so many stages that the devices have. */
-static int threads_for(const struct choice *c, int stages)
-{
-    int threads = c->devices / stages;
-    if (c->request->threads)
-        return c->request->threads;
-    return threads < 1 ? 1 : smaller(threads, c->most_threads);
-}
-
-/* What was asked for; else up to where a pipeline of so many stages is full. */
-static bool worth_trying(const struct choice *c, int stages, int micro_batches)
-{
-    int asked = c->request->micro_batches, most = FILL * stages;
-    if (c->net->whole_batch)
-        return micro_batches == 1;
-    return asked ? micro_batches == asked
-                 : micro_batches <= (most > MICRO_BATCHES ? most : MICRO_BATCHES);
-}
-
-static enum np_status add(struct choice *c, int stages, int threads, struct np_error *err)
-{
-    struct np_alternatives *tried = c->tried;
-    enum np_status status = NP_OK;
-    int grains = c->net->recipe->batch / c->net->recipe->grain;
-    for (int m = 1; m <= grains; m++) {
-        if (grains % m != 0 || !worth_trying(c, stages, m))
-            continue;
-        NP_TRY(np_grow(&tried->list, &tried->capacity, tried->count, sizeof *tried->list, err));
-        tried->list[tried->count++] = (struct np_alternative){
-            .pipeline = {.stages = stages, .threads = threads, .micro_batches = m}};
+    enum np_status status;
+    struct np_pipelines pipelines = {NULL};
+    int grains = net->recipe->batch / net->recipe->grain;
+    NP_TRY(np_pipelines_list(&pipelines, net, request, err));
+    for (size_t i = 0; i < pipelines.count; i++) {
+        struct np_pipeline p = pipelines.list[i];
+        for (int m = 1; m <= grains; m++) {
+            if (grains % m != 0 || !np_pipeline_cuts(&p, m, net, request))
+                continue;
+            NP_TRY(np_grow(&tried->list, &tried->capacity, tried->count, sizeof *tried->list, err));
+            p.micro_batches = m;
+            tried->list[tried->count++] = (struct np_alternative){.pipeline = p};
+        }
     }
 out:
-    return status;
-}
-
-/* The pipelines that fill the devices, of those with as many threads the one with most stages; and
- * the smallest, for layers that are too small to be shared out. */
-static enum np_status list(struct choice *c, struct np_error *err)
-{
-    enum np_status status = NP_OK;
-    const struct np_partition_request *request = c->request;
-    int first = request->stages ? request->stages : 1, last = request->stages;
-    int least_threads = request->threads ? request->threads : 1;
-    if (!request->stages) {
-        last = smaller(c->devices / least_threads, c->most_stages);
-        last = last < 1 ? 1 : last;
-    }
-    if (threads_for(c, first) != least_threads || first != last)
-        NP_TRY(add(c, first, least_threads, err));
-    for (int s = first; s <= last; s++)
-        if (s == last || threads_for(c, s + 1) != threads_for(c, s))
-            NP_TRY(add(c, s, threads_for(c, s), err));
-out:
+    np_pipelines_clear(&pipelines);
     return status;
 }
 
@@ -135,18 +68,19 @@ static struct np_alternative *choose(const struct np_alternatives *tried)
     return best;
 }
 
-static enum np_status refuse(const struct choice *c, struct np_error *err)
+static enum np_status refuse(const struct np_alternatives *tried, uint64_t given_bytes,
+                             struct np_error *err)
 {
-    const struct np_alternative *least = &c->tried->list[0];
-    for (size_t i = 1; i < c->tried->count; i++)
-        if (c->tried->list[i].least_bytes < least->least_bytes)
-            least = &c->tried->list[i];
+    const struct np_alternative *least = &tried->list[0];
+    for (size_t i = 1; i < tried->count; i++)
+        if (tried->list[i].least_bytes < least->least_bytes)
+            least = &tried->list[i];
     return np_fail(
         err, NP_ENO,
         "nothing fits: the largest of %d stage%s needs at least %llu bytes (%s), more than %s",
         least->pipeline.stages, least->pipeline.stages == 1 ? "" : "s",
         (unsigned long long)least->least_bytes, np_text_size(least->least_bytes).s,
-        np_text_size(c->request->memory_bytes).s);
+        np_text_size(given_bytes).s);
 }
 
 void np_alternatives_clear(struct np_alternatives *tried)
@@ -160,13 +94,14 @@ enum np_status np_partition(struct np_plan *plan, struct np_alternatives *tried,
                             const struct np_partition_request *request, struct np_error *err)
 {
     enum np_status status;
-    struct choice c;
     struct np_plan *plans = NULL;
     struct np_alternative *best;
     uint64_t least;
     *plan = (struct np_plan){0};
-    NP_TRY(choice_init(&c, tried, net, request, err));
-    NP_TRY(list(&c, err));
+    *tried = (struct np_alternatives){NULL};
+    if (request->micro_batches)
+        NP_TRY(np_plan_check_cuts(request->micro_batches, net, err));
+    NP_TRY(list(tried, net, request, err));
     NP_TRY(np_zalloc(&plans, tried->count, sizeof *plans, err));
     for (size_t i = 0; i < tried->count; i++) {
         struct np_alternative *now = &tried->list[i];
@@ -177,7 +112,7 @@ enum np_status np_partition(struct np_plan *plan, struct np_alternatives *tried,
     }
     best = choose(tried);
     if (!best) {
-        status = refuse(&c, err);
+        status = refuse(tried, request->memory_bytes, err);
         goto out;
     }
     best->chosen = true;

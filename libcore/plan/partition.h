@@ -15,13 +15,8 @@
 #ifndef NP_PLAN_PARTITION_H
 #define NP_PLAN_PARTITION_H
 
+#include "plan/pipelines.h"
 #include "plan/plan.h"
-#include "plan/profile.h"
-
-/* Who computes, and on what share of a mini-batch. */
-struct np_pipeline {
-    int stages, threads, micro_batches;
-};
 
 /* What was tried: a pipeline, and the best plan for it. */
 struct np_alternative {
@@ -39,20 +34,6 @@ struct np_alternatives {
     size_t count, capacity;
 };
 void np_alternatives_clear(struct np_alternatives *tried);
-
-struct np_partition_request {
-    int stages, micro_batches, window, unit, threads; /* 0: choose */
-    int devices;           /* threads of all stages together, if chosen; 0: the processors */
-    bool model;            /* costs from FLOPs instead of measuring */
-    uint64_t memory_bytes; /* cap per stage; 0: none */
-    const char *cache;     /* directory of the profile cache; NULL: none */
-    const struct np_kernels *kernels;
-    int processors; /* of this machine: no more threads are measured than it has */
-    /* Called before each alternative is measured and judged, when those before it in the list are;
-     * may be NULL. */
-    void (*progress)(void *context, const struct np_alternatives *tried, size_t next);
-    void *context;
-};
 
 /* The plan, and what it was chosen from: both the caller's to clear, `tried` also after an error.
  * NP_EINPUT: more stages than positions, illegal micro-batches; NP_ENO: nothing fits in memory, and

@@ -8,7 +8,9 @@
 #ifndef NP_PLAN_PROFILE_CACHE_H
 #define NP_PLAN_PROFILE_CACHE_H
 
-#include "plan/partition.h"
+#include "plan/pipelines.h"
+#include "plan/plan.h"
+#include "plan/profile.h"
 
 /* Fills plan->kind_cost for its stages, threads and micro-batches. Where the stages have
  * more threads than there are devices, costs are stretched by the ratio. */

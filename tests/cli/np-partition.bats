@@ -116,6 +116,69 @@ least_of() {
     np-train r.yaml --plan plan.yaml --run a --stop-after 2
 }
 
+# fits N SIZE OPTION...: whether np-partition finds a plan for a batch of N.
+fits() {
+    np-partition "${@:3}" r.yaml --set train.batch="$1" --device-memory "$2" --devices 4 \
+        --profile-from model -q > plan.yaml 2> said
+}
+
+# largest SIZE OPTION...: the batch that --max-batch finds.
+largest() {
+    np-partition --max-batch --device-memory "$1" "${@:2}" --devices 4 r.yaml -q |
+        sed -n 's/^--set train.batch=\([0-9]*\) --set train.grain=2$/\1/p'
+}
+
+@test "--max-batch: fits, and no larger one does" {
+    sed -i 's/grain: 1/grain: 2/' r.yaml
+    for more in '' '-n 1' '-M 2' '--threads 1 -n 2'; do
+        # shellcheck disable=SC2086 # options
+        batch=$(largest 5MiB $more)
+        [ $((batch % 2)) -eq 0 ]
+        # shellcheck disable=SC2086
+        fits "$batch" 5MiB $more
+        np-train r.yaml --set train.batch="$batch" --plan plan.yaml --run "a$more" --stop-after 1
+        for grains in 1 2 3 4 5 6 7 8; do
+            # shellcheck disable=SC2086
+            if fits $((batch + 2 * grains)) 5MiB $more; then false; fi
+            grep -q 'nothing fits\|must divide' said
+        done
+    done
+}
+
+@test "--max-batch: one byte less than the batch needs gives a smaller one" {
+    sed -i 's/grain: 1/grain: 2/' r.yaml
+    batch=$(largest 5MiB)
+    least=$(least_of --devices 4 --set train.batch="$batch")
+    [ "$(largest "$least")" -eq "$batch" ]
+    [ "$(largest $((least - 1)))" -lt "$batch" ]
+}
+
+@test "--max-batch: batch norm has one micro-batch" {
+    image_recipe
+    np-partition --max-batch --device-memory 32MiB recipe.yaml > options 2> said
+    [[ "$(cat options)" == "--set train.batch="*" --set train.grain=1" ]]
+    [[ "$(cat said)" == "np-partition: batch "*", micro-batches 1" ]]
+    run np-partition --max-batch --device-memory 8MiB recipe.yaml -M 2
+    [ "$status" -eq 2 ]
+}
+
+@test "--max-batch: says what the smallest batch needs, and stops at what a recipe may have" {
+    run np-partition --max-batch --device-memory 64KiB r.yaml
+    [ "$status" -eq 1 ]
+    [[ "${lines[0]}" == *"nothing fits: with a batch of 1, the largest of "*" bytes ("*"), more than 64 KiB" ]]
+    least=$(sed -n 's/.* needs at least \([0-9]*\) bytes.*/\1/p' <<< "$output")
+    run np-partition --max-batch --device-memory "$least" r.yaml -q
+    [ "$output" = "--set train.batch=1 --set train.grain=1" ]
+    run np-partition --max-batch --device-memory $((least - 1)) r.yaml
+    [ "$status" -eq 1 ]
+    np-partition --max-batch --device-memory 1TiB r.yaml > options 2> said
+    [ "$(cat options)" = "--set train.batch=4096 --set train.grain=1" ]
+    grep -q ', the most that a recipe may have: at least ' said
+    run np-partition --max-batch r.yaml
+    [ "$status" -eq 2 ]
+    said "np-partition: --max-batch needs --device-memory"
+}
+
 # column NAME: of the estimate in e.tsv, without the header
 column() {
     awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next }

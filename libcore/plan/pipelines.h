@@ -1,0 +1,48 @@
+/* What may be asked of a plan, and the pipelines that it leaves to choose from.
+ *
+ * Errors    NP_EINPUT: more stages than positions; NP_EMEM.
+ */
+#ifndef NP_PLAN_PIPELINES_H
+#define NP_PLAN_PIPELINES_H
+
+#include "num/kernels.h"
+#include "space/supernet.h"
+
+/* Who computes, and on what share of a mini-batch. */
+struct np_pipeline {
+    int stages, threads, micro_batches;
+};
+
+struct np_alternatives;
+
+struct np_partition_request {
+    int stages, micro_batches, window, unit, threads; /* 0: choose */
+    int devices;           /* threads of all stages together, if chosen; 0: the processors */
+    bool model;            /* costs from FLOPs instead of measuring */
+    uint64_t memory_bytes; /* cap per stage; 0: none */
+    const char *cache;     /* directory of the profile cache; NULL: none */
+    const struct np_kernels *kernels;
+    int processors; /* of this machine: no more threads are measured than it has */
+    /* Called before each alternative is measured and judged, when those before it in the list are;
+     * may be NULL. */
+    void (*progress)(void *context, const struct np_alternatives *tried, size_t next);
+    void *context;
+};
+
+struct np_pipelines {
+    struct np_pipeline *list;
+    size_t count, capacity;
+};
+
+/* The pipelines that fill the devices, in order of stages, of those with as many threads a stage
+ * the one with most stages; and before them the smallest, for layers too small to be shared out.
+ * Their micro-batches are left open. The list is the caller's to clear, also after an error. */
+enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np_supernet *net,
+                                 const struct np_partition_request *request, struct np_error *err);
+void np_pipelines_clear(struct np_pipelines *pipelines);
+
+/* True for so many micro-batches as were asked for; else up to where the pipeline is full. */
+bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
+                      const struct np_supernet *net, const struct np_partition_request *request);
+
+#endif
