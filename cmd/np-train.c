@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
 
@@ -12,14 +13,14 @@ struct parts {
     struct space space;
     struct np_data *train, *valid;
     struct np_plan plan;
-    struct np_span_log spans;
+    struct np_trace trace;
     char *provenance;
 };
 
 static void parts_clear(struct parts *p)
 {
     free(p->provenance);
-    free(p->spans.spans);
+    np_trace_clear(&p->trace);
     np_plan_clear(&p->plan);
     np_data_close(p->valid);
     np_data_close(p->train);
@@ -69,24 +70,21 @@ out:
 }
 
 /* A Chrome trace, or a drawing if the name ends in .svg. */
-static enum np_status write_trace(const struct parts *p, const struct train_options *o,
+static enum np_status write_trace(struct parts *p, const struct train_options *o,
                                   struct np_error *err)
 {
-    struct np_timeline timeline = {.spans = p->spans.spans,
-                                   .count = p->spans.count,
+    struct np_timeline timeline = {.trace = &p->trace,
                                    .stages = p->plan.stages,
-                                   .members = p->space.recipe.members,
                                    .nanoseconds = true,
                                    .title = "np-train: measured"};
     struct np_buf text = {NULL, 0, 0};
     size_t length = strlen(o->trace);
     bool svg = length > 4 && strcmp(o->trace + length - 4, ".svg") == 0;
     enum np_status status;
-    if (svg && timeline.count) { /* what fits on a page: a dozen steps from the middle */
-        struct np_timeline_sums sums = np_timeline_sum(&timeline);
+    if (svg) { /* what fits on a page: a dozen steps from the middle */
+        struct np_trace_sums sums = np_trace_sum(&p->trace, p->plan.stages);
         uint64_t skip = sums.steps > 12 ? (sums.steps - 12) / 2 : 0;
-        timeline.count =
-            np_timeline_crop(p->spans.spans, p->spans.count, sums.first_step + skip, 12);
+        np_trace_crop(&p->trace, sums.first_step + skip, 12);
     }
     NP_TRY(svg ? np_timeline_svg(&text, &timeline, err)
                : np_timeline_chrome(&text, &timeline, err));
@@ -119,7 +117,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .delay_seed = o->delay_seed,
                                        .policy = prefetch_policy(&o->prefetch),
                                        .stash = o->stash,
-                                       .spans = o->trace ? &p->spans : NULL,
+                                       .trace = o->trace ? &p->trace : NULL,
                                        .provenance = p->provenance};
     enum np_status status = train_report_begin(&report, o, &p->space.recipe, err), ended;
     if (status != NP_OK)

@@ -78,9 +78,8 @@ struct predict_run {
     struct np_steps steps;
     uint64_t *last_use; /* [layers] step + 1 of the last step that used it; 0: none */
     uint64_t step, conflicts;
-    bool keep; /* spans */
-    struct np_span *spans;
-    size_t count, capacity;
+    bool keep; /* the trace */
+    struct np_trace trace;
     bool lost; /* no memory for a span */
     struct cli_progress progress;
     uint64_t wanted; /* steps, or UINT64_MAX: as many as the stream has */
@@ -94,6 +93,8 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
 /* The sums of all stages; the bytes held at most by one. */
 struct np_sim_stage predict_sum(const struct predict_run *run);
 uint64_t predict_peak(const struct predict_run *run, int stage);
+/* What a trace says of the stages' memory. */
+enum np_status predict_trace_stages(struct predict_run *run, struct np_error *err);
 double predict_hit_rate(const struct np_context_sums *sums);
 void predict_run_clear(struct predict_run *run);
 

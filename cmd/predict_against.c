@@ -41,23 +41,23 @@ static int by_value(const void *a, const void *b)
 
 /* measured: by start; predicted: by task. last [stages]: predicted start of the stage's previous
  * matched task, or below 0; ratio [count]: scratch. */
-static struct agreement agree(const struct np_span *measured, size_t count,
-                              const struct np_span *predicted, size_t predicted_count, double *last,
-                              int stages, double *ratio)
+static struct agreement agree(const struct np_trace *measured, const struct np_trace *predicted,
+                              double *last, int stages, double *ratio)
 {
     struct agreement a = {0};
     size_t ratios = 0;
     for (int k = 0; k < stages; k++)
         last[k] = -1;
-    for (size_t i = 0; i < count; i++) {
-        int stage = measured[i].task.stage;
+    for (size_t i = 0; i < measured->count; i++) {
+        const struct np_span *span = &measured->spans[i];
+        int stage = span->task.stage;
         const struct np_span *found =
-            bsearch(&measured[i], predicted, predicted_count, sizeof *predicted, by_task);
+            bsearch(span, predicted->spans, predicted->count, sizeof *span, by_task);
         if (!found || stage >= stages)
             continue;
         a.matched++;
         if (found->end > found->start)
-            ratio[ratios++] = (measured[i].end - measured[i].start) / (found->end - found->start);
+            ratio[ratios++] = (span->end - span->start) / (found->end - found->start);
         if (last[stage] >= 0) {
             a.pairs++;
             a.ordered += found->start >= last[stage];
@@ -69,21 +69,20 @@ static struct agreement agree(const struct np_span *measured, size_t count,
     return a;
 }
 
-static enum np_status read_trace(struct np_span **spans, size_t *count, const char *run,
-                                 struct np_error *err)
+static enum np_status read_trace(struct np_trace *trace, const char *run, struct np_error *err)
 {
     char *path = NULL;
     size_t bytes = strlen(run);
     bool file = bytes > 5 && strcmp(run + bytes - 5, ".json") == 0;
     enum np_status status = file ? NP_OK : np_file_join(&path, run, "trace.json", err);
     if (status == NP_OK)
-        status = np_timeline_read(spans, count, file ? run : path, err);
+        status = np_trace_read(trace, file ? run : path, err);
     free(path);
     return status;
 }
 
 static enum np_status report(struct np_buf *out, const struct predict_run *run,
-                             const struct np_timeline_sums *measured, const struct agreement *a,
+                             const struct np_trace_sums *measured, const struct agreement *a,
                              size_t count, struct np_error *err)
 {
     double measured_ms = (measured->end - measured->start) / (double)measured->steps / 1e6;
@@ -103,30 +102,28 @@ enum np_status predict_against(struct np_buf *out, const struct predict_model *m
                                struct np_error *err)
 {
     enum np_status status;
-    struct np_span *measured = NULL;
+    struct np_trace measured = {.count = 0};
     struct predict_run run = {0};
-    size_t count = 0;
     double *last = NULL, *ratio = NULL;
     int stages = model->sched.stages;
-    NP_TRY(read_trace(&measured, &count, given->against, err));
-    struct np_timeline timeline = {.spans = measured, .count = count, .stages = stages};
-    struct np_timeline_sums sums = np_timeline_sum(&timeline);
-    if (sums.steps > count) { /* every step has tasks */
+    NP_TRY(read_trace(&measured, given->against, err));
+    struct np_trace_sums sums = np_trace_sum(&measured, stages);
+    if (sums.steps > measured.count) { /* every step has tasks */
         status = np_fail(
             err, NP_EINPUT, "the trace of '%s' misses steps between %" PRIu64 " and %" PRIu64,
             np_text_safe(given->against).s, sums.first_step, sums.first_step + sums.steps - 1);
         goto out;
     }
     NP_TRY(np_zalloc(&last, (size_t)stages, sizeof *last, err));
-    NP_TRY(np_zalloc(&ratio, count, sizeof *ratio, err));
+    NP_TRY(np_zalloc(&ratio, measured.count, sizeof *ratio, err));
     NP_TRY(predict_run(&run, model, given, net, given->schedule, sums.first_step, sums.steps, true,
                        err));
-    qsort(run.spans, run.count, sizeof *run.spans, by_task);
-    struct agreement a = agree(measured, count, run.spans, run.count, last, stages, ratio);
-    NP_TRY(report(out, &run, &sums, &a, count, err));
+    qsort(run.trace.spans, run.trace.count, sizeof *run.trace.spans, by_task);
+    struct agreement a = agree(&measured, &run.trace, last, stages, ratio);
+    NP_TRY(report(out, &run, &sums, &a, measured.count, err));
 out:
     predict_run_clear(&run);
-    free(measured);
+    np_trace_clear(&measured);
     free(last);
     free(ratio);
     return status;

@@ -65,11 +65,28 @@ struct np_sim_stage predict_sum(const struct predict_run *run)
     return sum;
 }
 
+/* What is always in use beside layers that come and go. */
+static uint64_t fixed_bytes(const struct predict_model *model, int stage)
+{
+    return model->device_bytes ? model->device_bytes - model->room[stage] : 0;
+}
+
 uint64_t predict_peak(const struct predict_run *run, int stage)
 {
+    return fixed_bytes(run->model, stage) + run->stages[stage].sums.peak_bytes;
+}
+
+enum np_status predict_trace_stages(struct predict_run *run, struct np_error *err)
+{
     const struct predict_model *model = run->model;
-    uint64_t beside = model->device_bytes ? model->device_bytes - model->room[stage] : 0;
-    return beside + run->stages[stage].sums.peak_bytes;
+    enum np_status status = np_trace_make_stages(&run->trace, model->sched.stages, err);
+    for (int k = 0; k < model->sched.stages && status == NP_OK; k++) {
+        uint64_t fixed = fixed_bytes(model, k);
+        run->trace.stage[k] = (struct np_trace_stage){.device_bytes = fixed + model->room[k],
+                                                      .fixed_bytes = fixed,
+                                                      .sums = run->stages[k].sums};
+    }
+    return status;
 }
 
 double predict_hit_rate(const struct np_context_sums *sums)

@@ -83,17 +83,17 @@ static enum np_status draw(struct np_buf *out, struct predict_run *run,
         return np_fail(err, NP_EINPUT,
                        "--first %" PRIu64 " is beyond the %" PRIu64 " steps simulated",
                        given->first, r->steps);
-    snprintf(title, sizeof title, "%s, %d stages: %.2f times sequential, %.1f %% bubble",
-             predict_schedules[given->schedule], c->stages, r->speedup, r->bubble * 100);
+    snprintf(title, sizeof title, "%s, %d stage%s: %.2f times sequential, %.1f %% bubble",
+             predict_schedules[given->schedule], c->stages, c->stages == 1 ? "" : "s", r->speedup,
+             r->bubble * 100);
     snprintf(note, sizeof note,
              "%d micro-batches, window %d; steps %" PRIu64 " to %" PRIu64 " of %" PRIu64,
              c->micro_batches, c->window, given->first, given->first + shown - 1, r->steps);
-    run->count = np_timeline_crop(run->spans, run->count, given->first, shown);
-    struct np_timeline timeline = {.spans = run->spans,
-                                   .count = run->count,
+    np_trace_crop(&run->trace, given->first, shown);
+    struct np_timeline timeline = {.trace = &run->trace,
                                    .stages = c->stages,
-                                   .members = c->members,
                                    .nanoseconds = run->model->nanoseconds,
+                                   .layers = run->model->device_bytes == 0,
                                    .title = title,
                                    .note = note};
     if (given->format == PREDICT_TSV)

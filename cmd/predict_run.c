@@ -40,12 +40,15 @@ static bool next_step(void *context, uint16_t *choices)
 static void on_task(void *context, const struct np_span *span)
 {
     struct predict_run *run = context;
-    if (!run->keep || run->lost)
-        return;
-    if (np_grow(&run->spans, &run->capacity, run->count, sizeof *run->spans, NULL) != NP_OK)
-        run->lost = true;
-    else
-        run->spans[run->count++] = *span;
+    if (run->keep && !run->lost)
+        run->lost = np_trace_add(&run->trace, span, NULL) != NP_OK;
+}
+
+static void on_copy(void *context, const struct np_copy_span *span)
+{
+    struct predict_run *run = context;
+    if (run->keep && !run->lost)
+        run->lost = np_trace_add_copy(&run->trace, span, NULL) != NP_OK;
 }
 
 static enum np_status open_stream(struct predict_run *run, const struct predict_options *given,
@@ -73,7 +76,8 @@ static enum np_status outcome(const struct predict_run *run, struct np_error *er
     if (run->steps.status != NP_OK)
         return np_fail(err, run->steps.status, "%s", run->steps.err.msg);
     if (run->lost)
-        return np_fail(err, NP_EMEM, "cannot keep more than %zu spans of the timeline", run->count);
+        return np_fail(err, NP_EMEM, "cannot keep more than %zu spans of the timeline",
+                       run->trace.count);
     if (run->report.steps == 0)
         return np_fail(err, NP_EINPUT, "the stream of subnets is empty");
     return NP_OK;
@@ -89,6 +93,7 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
                                 .schedule = (enum np_sim_schedule)schedule,
                                 .next_step = next_step,
                                 .on_task = on_task,
+                                .on_copy = on_copy,
                                 .context = run};
     sim.memory = model->has_memory ? &model->memory : NULL;
     *run = (struct predict_run){.model = model, .keep = keep, .wanted = steps};
@@ -106,8 +111,10 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
     cli_progress_end(&run->progress);
     NP_TRY(status);
     NP_TRY(outcome(run, err));
-    for (size_t i = 0; i < run->count; i++)
-        run->spans[i].task.step += first;
+    for (size_t i = 0; i < run->trace.count; i++)
+        run->trace.spans[i].task.step += first;
+    if (sim.memory && schedule == NP_SIM_CSP)
+        NP_TRY(predict_trace_stages(run, err));
 out:
     return status;
 }
@@ -117,6 +124,6 @@ void predict_run_clear(struct predict_run *run)
     np_steps_clear(&run->steps);
     free(run->last_use);
     free(run->stages);
-    free(run->spans);
+    np_trace_clear(&run->trace);
     *run = (struct predict_run){0};
 }

@@ -9,6 +9,13 @@
 #include "base/memory.h"
 #include "plan/stage_memory.h"
 
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static enum np_status slots_new(struct np_engine *e, struct np_error *err)
 {
     const struct np_recipe *recipe = e->config.net->recipe;
@@ -81,7 +88,9 @@ static enum np_status residence_new(struct np_engine *e, struct np_error *err)
                                          .bytes = e->layer_bytes,
                                          .policy = e->config.policy,
                                          .stash = e->config.stash,
-                                         .delay_seed = e->config.delay_seed};
+                                         .delay_seed = e->config.delay_seed,
+                                         .trace = e->config.trace,
+                                         .origin_s = e->origin_s};
     struct np_arena **arenas = NULL;
     enum np_status status;
     NP_TRY(np_alloc(&arenas, (size_t)plan->stages, sizeof(struct np_arena *), err));
@@ -106,6 +115,7 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     e->config = *config;
     e->state = state;
     e->limit = UINT64_MAX;
+    e->origin_s = now_s();
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->feed, NULL);
     e->samples = (size_t)(recipe->batch / plan->micro_batches);
@@ -266,11 +276,17 @@ static enum np_status verdict(struct np_engine *e, enum np_status fed, struct np
     return fed;
 }
 
-static double now_s(void)
+/* What became of the stages' memory, for the trace. */
+static enum np_status trace_stages(struct np_engine *e, struct np_error *err)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    const struct np_plan *plan = e->config.plan;
+    enum np_status status = np_trace_make_stages(e->config.trace, plan->stages, err);
+    for (int k = 0; k < plan->stages && status == NP_OK; k++)
+        e->config.trace->stage[k] =
+            (struct np_trace_stage){.device_bytes = plan->device_bytes,
+                                    .fixed_bytes = plan->device_bytes - e->room[k],
+                                    .sums = np_residence_sums(e->residence, k).context};
+    return status;
 }
 
 enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, uint64_t first,
@@ -294,6 +310,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
     end_stages(e, started);
     if (e->residence)
         e->status = np_residence_end(e->residence, e->status, &e->err);
+    if (e->residence && e->config.trace && e->status == NP_OK)
+        e->status = trace_stages(e, &e->err);
     e->stage_s += (now_s() - e->since_s) * e->config.plan->stages;
     e->since_s = 0;
     *next = e->base + e->reported;

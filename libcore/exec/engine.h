@@ -54,6 +54,7 @@ struct np_engine {
     uint16_t *blocks;        /* scratch of the feeder */
     float *losses;           /* scratch of a record */
     double stage_s, since_s; /* of earlier calls; since when this call runs, or 0 */
+    double origin_s;         /* when the engine was made */
 
     pthread_mutex_t lock;
     pthread_cond_t feed; /* the feeder waits: for room, or for the end */
@@ -77,6 +78,7 @@ static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uin
  * *fault (and *faulted set); the fingerprint of an update to *print (*updated set). */
 struct np_task_outcome {
     bool faulted, updated;
+    double stall_s; /* it waited for layers */
     struct np_step_fault fault;
     struct np_layer_print print;
 };

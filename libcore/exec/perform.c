@@ -97,7 +97,8 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     enum np_status status;
     if (!residence)
         return pass(job, position, finite, err);
-    NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which, err));
+    NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which,
+                              &job->outcome->stall_s, err));
     status = pass(job, position, finite, err);
     np_residence_leave(residence, task->stage, layer, job->outcome->updated);
 out:

@@ -10,13 +10,18 @@
 #include "exec/step.h"
 #include "sched/contexts.h"
 
+struct copier {
+    struct place *place;
+    pthread_t thread;
+};
+
 struct place {
     struct np_residence *residence;
     int stage;
     struct np_context *context;
     pthread_cond_t arrived; /* the stage waits for a layer */
     pthread_cond_t work;    /* copiers wait for something to do */
-    pthread_t copiers[NP_COPIERS];
+    struct copier copiers[NP_COPIERS];
     int started, busy;
     bool waits; /* a task, for layer `wanted` */
     uint32_t wanted;
@@ -94,22 +99,38 @@ static enum np_status carry_out(struct np_residence *r, int stage, const struct 
     return NP_OK;
 }
 
+static void record_copy(struct place *place, int copier, const struct np_copy *copy, double start_s,
+                        double end_s)
+{
+    const struct np_residence_config *c = &place->residence->config;
+    struct np_copy_span span = {.copy = *copy,
+                                .stage = place->stage,
+                                .copier = copier,
+                                .bytes = np_context_bytes(place->context, copy->layer),
+                                .start = (start_s - c->origin_s) * 1e9,
+                                .end = (end_s - c->origin_s) * 1e9};
+    place->copy_s += end_s - start_s;
+    if (c->trace)
+        np_trace_add_copy(c->trace, &span, NULL);
+}
+
 /* Runs one copy; the lock is held on entry and on return. */
-static void run_copy(struct place *place, const struct np_copy *copy)
+static void run_copy(struct place *place, int copier, const struct np_copy *copy)
 {
     struct np_residence *r = place->residence;
     uint64_t index = r->copies++;
     enum np_status status;
     struct np_error err;
-    double start;
+    double start, end;
     place->busy++;
     r->busy++;
     pthread_mutex_unlock(&r->lock);
     start = now_s();
     injected_delay(r, copy, index);
     status = carry_out(r, place->stage, copy, &err);
+    end = now_s();
     pthread_mutex_lock(&r->lock);
-    place->copy_s += now_s() - start;
+    record_copy(place, copier, copy, start, end);
     place->busy--;
     r->busy--;
     if (status == NP_OK)
@@ -124,13 +145,14 @@ static void run_copy(struct place *place, const struct np_copy *copy)
 
 static void *copier_main(void *argument)
 {
-    struct place *place = argument;
+    struct copier *copier = argument;
+    struct place *place = copier->place;
     struct np_residence *r = place->residence;
     struct np_copy copy;
     pthread_mutex_lock(&r->lock);
     while (!r->quit) {
         if (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
-            run_copy(place, &copy);
+            run_copy(place, (int)(copier - place->copiers), &copy);
         } else if (r->open && r->status == NP_OK && place->waits && place->busy == 0 &&
                    !np_context_holds(place->context, place->wanted)) {
             struct np_error err;
@@ -203,7 +225,9 @@ out:
 static enum np_status start_copiers(struct place *place, struct np_error *err)
 {
     for (; place->started < NP_COPIERS; place->started++) {
-        errno = pthread_create(&place->copiers[place->started], NULL, copier_main, place);
+        struct copier *copier = &place->copiers[place->started];
+        copier->place = place;
+        errno = pthread_create(&copier->thread, NULL, copier_main, copier);
         if (errno)
             return np_fail_errno(err, "cannot start a copy thread of stage %d", place->stage);
     }
@@ -258,7 +282,7 @@ void np_residence_free(struct np_residence *r)
     for (int k = 0; r->places && k < r->config.plan->stages && r->places[k].residence; k++) {
         struct place *place = &r->places[k];
         for (int i = 0; i < place->started; i++)
-            pthread_join(place->copiers[i], NULL);
+            pthread_join(place->copiers[i].thread, NULL);
         pthread_cond_destroy(&place->arrived);
         pthread_cond_destroy(&place->work);
     }
@@ -322,10 +346,11 @@ enum np_status np_residence_push(struct np_residence *r, const uint16_t *choices
 }
 
 enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t layer, uint64_t step,
-                                  enum np_context_pass pass, struct np_error *err)
+                                  enum np_context_pass pass, double *stall_s, struct np_error *err)
 {
     struct place *place = &r->places[stage];
     enum np_status status;
+    double waited;
     pthread_mutex_lock(&r->lock);
     if (!np_context_enter(place->context, layer, step, pass)) {
         double start = now_s();
@@ -337,7 +362,10 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
                 pthread_cond_wait(&place->arrived, &r->lock);
         } while (r->status == NP_OK && !np_context_enter(place->context, layer, step, pass));
         place->waits = false;
-        place->stall_s += now_s() - start;
+        waited = now_s() - start;
+        place->stall_s += waited;
+        if (stall_s)
+            *stall_s += waited;
     }
     status = r->status;
     pthread_mutex_unlock(&r->lock);

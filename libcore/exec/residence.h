@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "exec/state.h"
 #include "plan/plan.h"
-#include "sched/context.h"
+#include "sched/trace.h"
 
 struct np_residence_config {
     const struct np_plan *plan;
@@ -28,6 +28,8 @@ struct np_residence_config {
     enum np_context_policy policy;
     const char *stash; /* a file to be made, or NULL: in memory */
     uint64_t delay_seed;
+    struct np_trace *trace; /* NULL, or where copies are recorded, in nanoseconds since origin_s */
+    double origin_s;
 };
 
 /* Of one stage, so far. */
@@ -58,9 +60,10 @@ enum np_status np_residence_push(struct np_residence *residence, const uint16_t 
                                  uint64_t incomplete, bool last, struct np_error *err);
 
 /* Waits until the layer is on the device of its stage; it stays until _leave. step: the
- * scheduler's, or NP_NO_STEP. */
+ * scheduler's, or NP_NO_STEP. What it waited is added to *stall_s, which may be NULL. */
 enum np_status np_residence_enter(struct np_residence *residence, int stage, uint32_t layer,
-                                  uint64_t step, enum np_context_pass pass, struct np_error *err);
+                                  uint64_t step, enum np_context_pass pass, double *stall_s,
+                                  struct np_error *err);
 void np_residence_leave(struct np_residence *residence, int stage, uint32_t layer, bool updated);
 
 /* The stage that is the position's home. */

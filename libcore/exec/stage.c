@@ -51,16 +51,14 @@ static void fail(struct np_engine *e, enum np_status status, const struct np_err
     wake_all(e);
 }
 
-static void record_span(struct np_engine *e, const struct np_task *task, double start, double end)
+static void record_span(struct np_engine *e, const struct np_task *task, double start, double end,
+                        double stall_s)
 {
-    struct np_span_log *log = e->config.spans;
-    if (!log || np_grow(&log->spans, &log->capacity, log->count, sizeof *log->spans, NULL) != NP_OK)
-        return;
-    if (log->count == 0)
-        log->origin_ns = start;
-    struct np_span *span = &log->spans[log->count++];
-    *span = (struct np_span){*task, start - log->origin_ns, end - log->origin_ns, 0};
-    span->task.step += e->base;
+    double origin = e->origin_s * 1e9;
+    struct np_span span = {*task, start - origin, end - origin, stall_s * 1e9};
+    span.task.step += e->base;
+    if (e->config.trace)
+        np_trace_add(e->config.trace, &span, NULL);
 }
 
 static void take_outcome(struct np_engine *e, const struct np_task *task,
@@ -127,8 +125,8 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
         status = np_engine_perform(stage, task, &outcome, &err);
     end = now_ns();
     pthread_mutex_lock(&e->lock);
-    stage->busy_s += (end - start) * 1e-9;
-    record_span(e, task, start, end);
+    stage->busy_s += (end - start) * 1e-9 - outcome.stall_s;
+    record_span(e, task, start, end, outcome.stall_s);
     if (status != NP_OK) {
         e->running--;
         fail(e, status, &err);

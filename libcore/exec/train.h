@@ -16,7 +16,7 @@
 #include "exec/state.h"
 #include "plan/plan.h"
 #include "sched/context.h"
-#include "sched/timeline.h"
+#include "sched/trace.h"
 #include "space/sampler.h"
 
 struct np_layer_print {
@@ -42,14 +42,6 @@ struct np_train_hooks {
     bool (*stop)(void *context); /* polled between steps; NULL: never */
 };
 
-/* What ran where and when, in nanoseconds since the log was first written to; spans is the caller's
- * to free. */
-struct np_span_log {
-    struct np_span *spans;
-    size_t count, capacity;
-    double origin_ns;
-};
-
 struct np_train_config {
     const struct np_supernet *net;
     const struct np_data *data; /* to train on */
@@ -60,8 +52,9 @@ struct np_train_config {
      * to: a file, or NULL: memory. */
     enum np_context_policy policy;
     const char *stash;
-    uint64_t delay_seed;       /* not 0: seeded random delays at every task and delivery (tests) */
-    struct np_span_log *spans; /* NULL, or where the engine records every task */
+    uint64_t delay_seed; /* not 0: seeded random delays at every task and delivery (tests) */
+    /* NULL, or where the engine records every task and copy, in nanoseconds since it was made. */
+    struct np_trace *trace;
 };
 
 /* The busy and total time of all stages, for the bubble. May be asked for inside a hook. */

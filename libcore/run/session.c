@@ -114,7 +114,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                         .policy = config->policy,
                                         .stash = config->stash,
                                         .delay_seed = config->delay_seed,
-                                        .spans = config->spans,
+                                        .trace = config->trace,
                                         .hooks = {s, on_step, on_stop}};
     NP_TRY(np_state_new(&s->state, config->net, err));
     if (config->schedule == NP_SESSION_CSP)

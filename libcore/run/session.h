@@ -45,8 +45,8 @@ struct np_session_config {
     enum np_context_policy policy; /* as np_train_config has them */
     const char *stash;
     uint64_t delay_seed;
-    struct np_span_log *spans; /* NULL: no trace */
-    const char *provenance;    /* run.json's text: written as it is, never digested */
+    struct np_trace *trace; /* NULL: none */
+    const char *provenance; /* run.json's text: written as it is, never digested */
     struct np_session_hooks hooks;
 };
 

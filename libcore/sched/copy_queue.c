@@ -13,7 +13,7 @@ int np_copy_queue_start(struct np_copy_queue *queue, double now)
     bytes = np_context_bytes(queue->context, copy.layer);
     if (copy.kind == NP_COPY_FETCH || copy.kind == NP_COPY_WRITE)
         length = queue->speed.latency + queue->speed.per_byte * (double)bytes;
-    queue->copier[i] = (struct np_copy_span){copy, queue->stage, bytes, now, now + length};
+    queue->copier[i] = (struct np_copy_span){copy, queue->stage, i, bytes, now, now + length};
     return i;
 }
 

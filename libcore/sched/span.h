@@ -18,7 +18,7 @@ struct np_span {
 /* A layer that is made or dropped takes place, or gives it back, and nothing is copied. */
 struct np_copy_span {
     struct np_copy copy;
-    int stage;
+    int stage, copier;
     uint64_t bytes;
     double start, end;
 };

@@ -6,31 +6,26 @@
 
 #include "base/buf.h"
 #include "base/memory.h"
-#include "sched/timeline.h"
+#include "sched/timeline_drawing.h"
 
-#define WIDTH 1200.0
-#define LEFT 72.0
-#define RIGHT 20.0
-#define TOP 62.0
+#define WIDTH NP_DRAW_WIDTH
+#define LEFT NP_DRAW_LEFT
+#define RIGHT NP_DRAW_RIGHT
 #define AXIS 46.0
 #define GAP 3.0
 #define JOIN 0.3         /* pixels: smaller gaps are not shown inside a task's run */
 #define LABEL_WIDTH 26.0 /* least width of a span with its name in it */
 
-struct drawing {
-    struct np_buf *out;
-    const struct np_timeline *timeline;
-    struct np_timeline_sums sums;
-    double lane, bottom;  /* a lane's height; where the lanes end */
-    double scale;         /* pixels per unit of time */
-    struct np_span *last; /* [stages] not drawn yet; start == end: none */
-    struct np_error *err;
-};
-
 /* Eight hues that stay apart for most colour-blind readers; a step takes the one of step mod 8. */
 static const uint8_t hues[8][3] = {{78, 121, 167}, {242, 142, 43},  {89, 161, 79},
                                    {225, 87, 89},  {176, 122, 161}, {118, 183, 178},
                                    {156, 117, 95}, {214, 178, 52}};
+
+/* A task that waits: hatched. */
+static const char stall_pattern[] =
+    "<defs><pattern id=\"stall\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(45)\"><rect width=\"4\" height=\"4\" fill=\"#fff\"/>"
+    "<path d=\"M0 0V4\" stroke=\"#333\" stroke-width=\"1.6\"/></pattern></defs>\n";
 
 /* F is the hue lightened, B the hue, W the hue darkened. */
 static unsigned shade(uint64_t step, enum np_task_kind kind)
@@ -55,12 +50,18 @@ static double tick_step(double span)
     return power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
 }
 
-static double x_of(const struct drawing *d, double time)
+double np_drawing_x(const struct np_drawing *d, double time)
 {
-    return LEFT + (time - d->sums.start) * d->scale;
+    double t = time < d->sums.start ? d->sums.start : time > d->sums.end ? d->sums.end : time;
+    return LEFT + (t - d->sums.start) * d->scale;
 }
 
-static enum np_status escaped(const struct drawing *d, const char *text)
+double np_drawing_y(const struct np_drawing *d, int stage)
+{
+    return d->top + stage * (d->lane + d->copies + d->memory);
+}
+
+static enum np_status escaped(const struct np_drawing *d, const char *text)
 {
     enum np_status status = NP_OK;
     for (; *text && status == NP_OK; text++) {
@@ -81,7 +82,7 @@ static enum np_status escaped(const struct drawing *d, const char *text)
     return status;
 }
 
-static enum np_status line_of_text(const struct drawing *d, double y, int size, const char *text)
+static enum np_status line_of_text(const struct np_drawing *d, double y, int size, const char *text)
 {
     enum np_status status;
     NP_TRY(
@@ -92,11 +93,11 @@ out:
     return status;
 }
 
-static enum np_status legend(const struct drawing *d)
+static enum np_status legend(const struct np_drawing *d)
 {
     static const char *const names[] = {"F forward", "B backward, input", "W backward, weights"};
     enum np_status status = NP_OK;
-    double x = WIDTH - RIGHT - 430, y = TOP - 22;
+    double x = WIDTH - RIGHT - 430, y = 40;
     for (int kind = NP_TASK_F; kind <= NP_TASK_W && status == NP_OK; kind++) {
         static const double at[] = {0, 92, 232};
         status = np_buf_printf(d->out, d->err,
@@ -113,7 +114,7 @@ static enum np_status legend(const struct drawing *d)
     return status;
 }
 
-static enum np_status axis(const struct drawing *d)
+static enum np_status axis(const struct np_drawing *d)
 {
     enum np_status status = NP_OK;
     double length = d->sums.end - d->sums.start, unit = 1;
@@ -124,12 +125,12 @@ static enum np_status axis(const struct drawing *d)
     }
     double step = tick_step(length > 0 ? length / unit : 1);
     for (double t = 0; t * unit <= length * 1.0001 && status == NP_OK; t += step) {
-        double x = x_of(d, d->sums.start + t * unit);
+        double x = np_drawing_x(d, d->sums.start + t * unit);
         status = np_buf_printf(
             d->out, d->err,
             "<path d=\"M%.1f %g V%.1f\" stroke=\"#bbb\" stroke-width=\"0.6\"/>"
             "<text x=\"%.1f\" y=\"%.1f\" font-size=\"11\" text-anchor=\"middle\">%.6g</text>\n",
-            x, TOP, d->bottom + 5, x, d->bottom + 18, t);
+            x, d->top, d->bottom + 5, x, d->bottom + 18, t);
     }
     if (status == NP_OK)
         status = np_buf_printf(d->out, d->err,
@@ -139,11 +140,11 @@ static enum np_status axis(const struct drawing *d)
     return status;
 }
 
-static enum np_status lane_names(const struct drawing *d)
+static enum np_status lane_names(const struct np_drawing *d)
 {
     enum np_status status = NP_OK;
     for (int stage = 0; stage < d->timeline->stages && status == NP_OK; stage++) {
-        double y = TOP + stage * d->lane;
+        double y = np_drawing_y(d, stage);
         status = np_buf_printf(
             d->out, d->err,
             "<rect x=\"%g\" y=\"%.1f\" width=\"%g\" height=\"%.1f\" fill=\"#f3f3f3\"/>"
@@ -154,14 +155,20 @@ static enum np_status lane_names(const struct drawing *d)
     return status;
 }
 
-static enum np_status draw_span(const struct drawing *d, const struct np_span *span)
+static enum np_status draw_span(const struct np_drawing *d, const struct np_span *span)
 {
     enum np_status status;
     const struct np_task *task = &span->task;
-    double x = x_of(d, span->start), width = (span->end - span->start) * d->scale;
-    double y = TOP + task->stage * d->lane, height = d->lane - GAP;
-    if (width <= 0)
+    double wait = span->stall * d->scale, x = np_drawing_x(d, span->start) + wait;
+    double width = (span->end - span->start) * d->scale - wait;
+    double y = np_drawing_y(d, task->stage), height = d->lane - GAP;
+    if (span->end <= span->start)
         return NP_OK;
+    if (wait > JOIN)
+        NP_TRY(np_buf_printf(d->out, d->err,
+                             "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
+                             "fill=\"url(#stall)\"/>",
+                             x - wait, y, wait, height));
     NP_TRY(np_buf_printf(d->out, d->err,
                          "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
                          "fill=\"#%06x\"/>",
@@ -177,26 +184,28 @@ out:
     return status;
 }
 
-static bool continues(const struct drawing *d, const struct np_span *last,
+static bool continues(const struct np_drawing *d, const struct np_span *last,
                       const struct np_span *next)
 {
     const struct np_task *a = &last->task, *b = &next->task;
     return last->end > last->start && a->kind == b->kind && a->step == b->step &&
            a->member == b->member && a->micro == b->micro &&
-           fabs(next->start - last->end) * d->scale < JOIN;
+           fabs(next->start - last->end) * d->scale < JOIN && next->stall * d->scale < JOIN;
 }
 
 /* Consecutive tasks of one kind on the same micro-batch are drawn as one. */
-static enum np_status draw_spans(struct drawing *d)
+static enum np_status draw_spans(const struct np_drawing *d)
 {
-    enum np_status status;
+    const struct np_trace *trace = d->timeline->trace;
     int stages = d->timeline->stages;
-    NP_TRY(np_zalloc(&d->last, (size_t)stages, sizeof *d->last, d->err));
-    for (size_t i = 0; i < d->timeline->count; i++) {
-        const struct np_span *next = &d->timeline->spans[i];
+    struct np_span *waiting = NULL; /* [stages] not drawn yet; start == end: none */
+    enum np_status status;
+    NP_TRY(np_zalloc(&waiting, (size_t)stages, sizeof *waiting, d->err));
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct np_span *next = &trace->spans[i];
         if (next->task.stage >= stages || next->end <= next->start)
             continue;
-        struct np_span *last = &d->last[next->task.stage];
+        struct np_span *last = &waiting[next->task.stage];
         if (continues(d, last, next)) {
             last->end = next->end;
             continue;
@@ -205,23 +214,32 @@ static enum np_status draw_spans(struct drawing *d)
         *last = *next;
     }
     for (int k = 0; k < stages; k++)
-        NP_TRY(draw_span(d, &d->last[k]));
+        NP_TRY(draw_span(d, &waiting[k]));
 out:
-    free(d->last);
+    free(waiting);
     return status;
+}
+
+static void lay_out(struct np_drawing *d)
+{
+    int stages = d->timeline->stages;
+    bool memory = d->timeline->trace->stage != NULL;
+    double length = d->sums.end - d->sums.start;
+    d->top = memory ? 80 : 62;
+    d->lane = stages <= 16 ? 28 : stages <= 32 ? 18 : 10;
+    d->copies = memory ? d->lane * 0.45 + GAP : 0;
+    d->memory = memory ? d->lane + 2 * GAP : 0;
+    d->bottom = np_drawing_y(d, stages);
+    d->scale = length > 0 ? (WIDTH - LEFT - RIGHT) / length : 0;
 }
 
 enum np_status np_timeline_svg(struct np_buf *out, const struct np_timeline *timeline,
                                struct np_error *err)
 {
     enum np_status status;
-    struct drawing d = {.out = out, .timeline = timeline, .err = err};
-    double length;
-    d.sums = np_timeline_sum(timeline);
-    length = d.sums.end - d.sums.start;
-    d.lane = timeline->stages <= 16 ? 28 : timeline->stages <= 32 ? 18 : 10;
-    d.bottom = TOP + timeline->stages * d.lane;
-    d.scale = length > 0 ? (WIDTH - LEFT - RIGHT) / length : 0;
+    struct np_drawing d = {.out = out, .timeline = timeline, .err = err};
+    d.sums = np_trace_sum(timeline->trace, timeline->stages);
+    lay_out(&d);
     NP_TRY(np_buf_printf(out, err,
                          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
                          "width=\"%g\" height=\"%g\" font-family=\"sans-serif\" fill=\"#222\" "
@@ -233,6 +251,11 @@ enum np_status np_timeline_svg(struct np_buf *out, const struct np_timeline *tim
         NP_TRY(line_of_text(&d, 48, 12, timeline->note));
     NP_TRY(legend(&d));
     NP_TRY(lane_names(&d));
+    if (timeline->trace->stage) {
+        NP_TRY(np_buf_printf(out, err, "%s", stall_pattern));
+        NP_TRY(np_drawing_lane_legend(&d, 58));
+        NP_TRY(np_drawing_lanes(&d));
+    }
     NP_TRY(axis(&d));
     NP_TRY(draw_spans(&d));
     NP_TRY(np_buf_printf(out, err, "</svg>\n"));

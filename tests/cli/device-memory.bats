@@ -100,6 +100,41 @@ least_of() {
         (.stages | all(.hits + .late + .misses > 0 and .made > 0 and .bytes_out > 0))' a/metrics.jsonl
 }
 
+# in_budget TRACE BYTES: its counters never exceed the memory, and end where they began: nothing is
+# held that was not brought.
+in_budget() {
+    jq -e --argjson most "$2" '
+        ([.traceEvents[] | select(.ph == "C") | .args.bytes] | length > 10 and max <= $most) and
+        ([.traceEvents[] | select(.cat == "copy" and .ph == "X")] |
+            length > 10 and all(.dur >= 0 and .args.bytes > 0)) and
+        (.otherData.stages | length == 2 and
+            all(.device_bytes == $most and .fixed_bytes + .peak_bytes <= $most and .hits > 0))' "$1"
+}
+
+@test "copies, stalls and memory in a trace, measured and predicted" {
+    least_of 2
+    memory=$((least + 20000))
+    np-partition r.yaml -n 2 --profile-from model --device-memory $memory -o plan.yaml
+    np-train r.yaml --run a --plan plan.yaml --trace measured.json --inject-delays 5
+    np-predict-trace r.yaml --plan plan.yaml --stash-bandwidth 1MiB --format chrome \
+        -o predicted.json
+    for trace in measured predicted; do
+        in_budget $trace.json $memory
+        jq -e '[.traceEvents[] | select(.ph == "X" and .cat != "copy") | .args.stall] |
+            all(. >= 0) and max > 0' $trace.json
+    done
+    np-train r.yaml --run b --plan plan.yaml --trace measured.svg
+    np-predict-trace r.yaml --plan plan.yaml --stash-bandwidth 1MiB --format svg -o predicted.svg
+    for trace in measured predicted; do
+        [ "$(grep -c '>copies</text>' $trace.svg)" -eq 2 ]
+        grep -q '>fetch</text>' $trace.svg
+        grep -q 'fill="url(#stall)"' $trace.svg
+        if command -v xmllint > /dev/null; then xmllint --noout $trace.svg; fi
+    done
+    np-predict-trace r.yaml -n 2 --format svg -o plain.svg
+    lacks '>copies</text>' plain.svg
+}
+
 @test "bad stashes" {
     touch there
     run np-train r.yaml --run a --device-memory 10MiB --stash there

@@ -1,0 +1,175 @@
+/* Reads trace-event JSON back: complete events ("ph": "X") whose args hold a task or a copy, and
+ * the sums of the stages in "otherData". */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "sched/trace.h"
+
+#define WHOLE_MAX 1e15
+#define MOST_STAGES 65536
+
+/* A whole number from 0 in args; false if it is not there or is something else. */
+static bool whole(const json_t *args, const char *key, double max, double *out)
+{
+    const json_t *value = json_object_get(args, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (double)json_integer_value(value) > max)
+        return false;
+    *out = (double)json_integer_value(value);
+    return true;
+}
+
+static bool parse_kind(const char *name, enum np_task_kind *kind)
+{
+    const char *letter = *name ? strchr("FBW", *name) : NULL;
+    if (!letter)
+        return false;
+    *kind = (enum np_task_kind)(letter - strchr("FBW", 'F'));
+    return true;
+}
+
+/* A complete event's name, beginning and end; NULL if it is something else. */
+static const char *parse_complete(const json_t *event, double *start, double *end)
+{
+    const char *phase = json_string_value(json_object_get(event, "ph"));
+    const json_t *ts = json_object_get(event, "ts"), *dur = json_object_get(event, "dur");
+    if (!phase || strcmp(phase, "X") != 0 || !json_is_number(ts) || !json_is_number(dur))
+        return NULL;
+    *start = json_number_value(ts) * 1e3;
+    *end = *start + json_number_value(dur) * 1e3;
+    if (!isfinite(*start) || !isfinite(*end) || *end < *start)
+        return NULL;
+    return json_string_value(json_object_get(event, "name"));
+}
+
+/* False for events that are not tasks: copies, names of threads, counters, other people's. */
+static bool parse_task(const json_t *event, struct np_span *span)
+{
+    const json_t *args = json_object_get(event, "args"), *stall = json_object_get(args, "stall");
+    double stage, step, member, micro, first, count;
+    const char *name = parse_complete(event, &span->start, &span->end);
+    if (!name || !parse_kind(name, &span->task.kind) || !whole(args, "stage", INT32_MAX, &stage) ||
+        !whole(args, "step", WHOLE_MAX, &step) || !whole(args, "member", INT32_MAX, &member) ||
+        !whole(args, "micro", INT32_MAX, &micro) || !whole(args, "first", INT32_MAX, &first) ||
+        !whole(args, "count", INT32_MAX, &count))
+        return false;
+    span->task.stage = (int)stage;
+    span->task.step = (uint64_t)step;
+    span->task.member = (int)member;
+    span->task.micro = (int)micro;
+    span->task.first = (int)first;
+    span->task.count = (int)count;
+    span->task.opens = json_is_true(json_object_get(args, "opens"));
+    span->task.updates = json_is_true(json_object_get(args, "updates"));
+    span->stall = json_is_number(stall) ? json_number_value(stall) * 1e3 : 0;
+    return true;
+}
+
+static bool parse_copy(const json_t *event, struct np_copy_span *span)
+{
+    static const char *const names[] = {"make ", "fetch ", "write ", "drop "};
+    const json_t *args = json_object_get(event, "args");
+    const char *name = parse_complete(event, &span->start, &span->end);
+    double stage, copier, layer, bytes;
+    int kind = 0;
+    while (name && kind < 4 && strncmp(name, names[kind], strlen(names[kind])) != 0)
+        kind++;
+    if (!name || kind == 4 || !whole(args, "stage", INT32_MAX, &stage) ||
+        !whole(args, "copier", INT32_MAX, &copier) || !whole(args, "layer", UINT32_MAX, &layer) ||
+        !whole(args, "bytes", WHOLE_MAX, &bytes))
+        return false;
+    span->copy = (struct np_copy){(enum np_copy_kind)kind, (uint32_t)layer};
+    span->stage = (int)stage;
+    span->copier = (int)copier;
+    span->bytes = (uint64_t)bytes;
+    return true;
+}
+
+/* The sums of the stages, if all of them are there. */
+static enum np_status parse_stages(struct np_trace *trace, const json_t *list, struct np_error *err)
+{
+    static const char *const keys[] = {"device_bytes", "fixed_bytes", "held_bytes", "peak_bytes",
+                                       "hits",         "late",        "misses",     "bytes_in",
+                                       "bytes_out",    "made"};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    size_t count = json_array_size(list), k;
+    json_t *entry;
+    double v[KEYS];
+    enum np_status status = NP_OK;
+    if (count == 0 || count > MOST_STAGES)
+        return NP_OK;
+    NP_TRY(np_trace_make_stages(trace, (int)count, err));
+    json_array_foreach(list, k, entry)
+    {
+        for (size_t i = 0; i < KEYS; i++)
+            if (!whole(entry, keys[i], WHOLE_MAX, &v[i]))
+                v[i] = 0;
+        trace->stage[k] = (struct np_trace_stage){.device_bytes = (uint64_t)v[0],
+                                                  .fixed_bytes = (uint64_t)v[1],
+                                                  .held_bytes = (uint64_t)v[2],
+                                                  .sums = {.peak_bytes = (uint64_t)v[3],
+                                                           .hits = (uint64_t)v[4],
+                                                           .late = (uint64_t)v[5],
+                                                           .misses = (uint64_t)v[6],
+                                                           .bytes_in = (uint64_t)v[7],
+                                                           .bytes_out = (uint64_t)v[8],
+                                                           .made = (uint64_t)v[9]}};
+    }
+out:
+    return status;
+}
+
+static enum np_status parse_events(struct np_trace *trace, const json_t *events,
+                                   struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    size_t index;
+    json_t *event;
+    json_array_foreach(events, index, event)
+    {
+        struct np_span span = {.stall = 0};
+        struct np_copy_span copy;
+        if (parse_task(event, &span))
+            NP_TRY(np_trace_add(trace, &span, err));
+        else if (parse_copy(event, &copy) && copy.stage < trace->stages)
+            NP_TRY(np_trace_add_copy(trace, &copy, err));
+    }
+out:
+    return status;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    double x = ((const struct np_span *)a)->start, y = ((const struct np_span *)b)->start;
+    return (x > y) - (x < y);
+}
+
+enum np_status np_trace_read(struct np_trace *trace, const char *path, struct np_error *err)
+{
+    enum np_status status;
+    json_error_t why;
+    json_t *root = json_load_file(path, 0, &why);
+    const json_t *stages = json_object_get(json_object_get(root, "otherData"), "stages");
+    if (!root && why.line < 0)
+        return np_fail(err, NP_EIO, "cannot read '%s': %s", np_text_safe(path).s,
+                       np_text_safe(why.text).s);
+    if (!root)
+        return np_fail(err, NP_EINPUT, "%s:%d:%d: %s", np_text_safe(path).s, why.line, why.column,
+                       np_text_safe(why.text).s);
+    NP_TRY(parse_stages(trace, stages, err));
+    NP_TRY(parse_events(trace, json_is_array(root) ? root : json_object_get(root, "traceEvents"),
+                        err));
+    if (trace->count == 0)
+        status = np_fail(err, NP_EINPUT, "%s: no tasks in this trace", np_text_safe(path).s);
+    else
+        qsort(trace->spans, trace->count, sizeof *trace->spans, by_start);
+out:
+    json_decref(root);
+    if (status != NP_OK)
+        np_trace_clear(trace);
+    return status;
+}
