@@ -7,6 +7,7 @@
 #define NP_NUM_CHUNK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "num/kernels.h"
 
@@ -20,6 +21,20 @@ static inline size_t np_chunk_end(size_t begin, size_t count, size_t grain)
 {
     size_t end = np_min(begin + NP_KC, count);
     return grain == 0 ? end : np_min(end, begin - begin % grain + grain);
+}
+
+/* Chunks of `count` indices, and where one of them is. */
+static inline size_t np_chunk_count(size_t count, size_t grain)
+{
+    return grain == 0 ? np_chunks(count)
+                      : count / grain * np_chunks(grain) + np_chunks(count % grain);
+}
+
+static inline struct np_share np_chunk_at(size_t number, size_t count, size_t grain)
+{
+    size_t each = grain == 0 ? SIZE_MAX : np_chunks(grain);
+    size_t begin = number / each * grain + number % each * NP_KC;
+    return (struct np_share){begin, np_chunk_end(begin, count, grain)};
 }
 
 /* The panel that begins at `begin` ends here; *step is the length of its chunks. */

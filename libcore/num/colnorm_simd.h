@@ -133,8 +133,8 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
             NP_ACT_EACH(p->act, SLOPES);
             col_block(COL_PLAIN, part, part_dot, &t, count, 0, n);
         }
-        add_chunk(sum, part, n, begin - rows.begin, false);
-        add_chunk(dot, part_dot, n, begin - rows.begin, false);
+        np_add_chunk(sum, part, n, begin - rows.begin, false);
+        np_add_chunk(dot, part_dot, n, begin - rows.begin, false);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "num/chunk_sums.h"
 #include "num/simd_loops.h"
 
 #define COL_TILE 1024  /* columns whose sums are kept at a time */
@@ -30,18 +31,6 @@ NP_INLINE vf col_slope(enum col_kind kind, vf u)
 {
     vf slope = v_only(v_set1(1.0f), v_zero(), u);
     return kind == COL_RELU6 ? v_only(slope, u, v_set1(6.0f)) : slope;
-}
-
-/* Adds the sums of the chunk that begins at index begin to the running result. */
-static void add_chunk(float *out, const float *chunk, size_t n, size_t begin, bool accumulate)
-{
-    if (begin == 0 && !accumulate) {
-        memcpy(out, chunk, n * sizeof *out);
-        return;
-    }
-    NP_INDEPENDENT
-    for (size_t j = 0; j < n; j++)
-        out[j] = out[j] + chunk[j];
 }
 
 /* One group: columns c .. c + (vectors - 1) * NP_VW + last - 1; sum and dot are those of column c.
@@ -145,9 +134,9 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                 }
                 col_block(kind, part, part_dot, &block, count, c, n);
             }
-            add_chunk(sum + c, part, n, begin, accumulate);
+            np_add_chunk(sum + c, part, n, begin, accumulate);
             if (both)
-                add_chunk(dot + c, part_dot, n, begin, accumulate);
+                np_add_chunk(dot + c, part_dot, n, begin, accumulate);
         }
     }
 }

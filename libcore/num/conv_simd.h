@@ -121,7 +121,7 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     if (a->w.stride * a->ld % NP_GEMM_ALIASES == 0)
         a->copy = (float *)team->scratch + NP_GEMM_B;
     p.rows = rows_share(a, &grid.down);
-    p.k = a->h.taps * a->w.taps * a->channels;
+    p.inner.end = a->h.taps * a->w.taps * a->channels;
     p.a = &a->base;
     p.b = b;
     p.place = place_rows;
@@ -259,9 +259,13 @@ static bool grad_weight_group(struct np_team *team, const struct np_conv *v, con
     a.base = (struct left){tap_end, find_lines, next_seeing, row_at};
     a.h = forward_height(v);
     a.w = forward_width(v);
-    struct np_grid grid = np_grid_share(team, a.h.taps * a.w.taps * g->in, g->out, NR);
+    size_t k = v->samples * image, m = a.h.taps * a.w.taps * g->in;
+    bool chunks = pays_by_chunks(team, m, g->out, k, v->grain * image);
+    struct np_grid grid = {{0, m}, {0, g->out}, {0}};
+    if (!chunks)
+        grid = np_grid_share(team, m, g->out, NR);
     struct product p = start(team, &grid);
-    p.k = v->samples * image;
+    p.inner.end = k;
     p.grain = v->grain * image;
     p.a_trans = true;
     p.accumulate = v->accumulate;
@@ -272,7 +276,7 @@ static bool grad_weight_group(struct np_team *team, const struct np_conv *v, con
     b.b = b.base.direct;
     if (np_share_count(p.rows) > NP_GEMM_DIRECT)
         b.base.direct = NULL;
-    return run_product(&p);
+    return chunks ? run_by_chunks(team, &p) : run_product(&p);
 }
 
 bool NP_SIMD(np_conv_grad_weight)(struct np_team *team, const struct np_conv *v)

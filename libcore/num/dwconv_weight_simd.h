@@ -6,6 +6,7 @@
 #ifndef NP_NUM_DWCONV_WEIGHT_SIMD_H
 #define NP_NUM_DWCONV_WEIGHT_SIMD_H
 
+#include "num/chunk_sums.h"
 #include "num/dwconv_simd.h"
 
 /* The part of a row of y whose products go into the weights' gradient at once. */
@@ -103,103 +104,90 @@ static dw_weight_run *dw_weight_runner(size_t taps, size_t stride)
     return dw_weight_runner(taps, 0);
 }
 
-/* What a member computes at a time: kernel rows `kernel` of columns `cols`. */
-struct dw_part {
-    struct np_share kernel, cols;
-    float *acc; /* [kernel rows][kernel_width][ld], one chunk's */
-    size_t ld, strip;
+/* What is fixed while the sums of chunks are made: [taps][width] for each block of columns. */
+struct dw_sums {
+    const struct np_conv *v;
+    size_t width;
     dw_weight_run *full, *rest; /* DW_TAPS taps, and what is left of a row of the kernel */
 };
 
 /* acc += the products of a strip that begins at output column ow, for one row of the kernel. */
-static void dw_weight_row(const struct np_conv *v, const struct dw_part *part, float *acc,
-                          struct dw_strip strip, size_t ow)
+static void dw_weight_row(const struct dw_sums *sums, float *acc, struct dw_strip strip, size_t ow,
+                          struct np_share cols)
 {
-    size_t wide = (size_t)v->window.kernel_width, taps;
-    strip.at = (ptrdiff_t)(ow * strip.stride) - v->window.pad_left;
-    for (size_t kw = 0; kw < wide; kw += taps, acc += taps * part->ld) {
+    const struct np_window *window = &sums->v->window;
+    size_t wide = (size_t)window->kernel_width, taps;
+    strip.at = (ptrdiff_t)(ow * strip.stride) - window->pad_left;
+    for (size_t kw = 0; kw < wide; kw += taps, acc += taps * sums->width) {
         taps = np_min(wide - kw, DW_TAPS);
-        dw_weight_run *run = taps == DW_TAPS ? part->full : part->rest;
-        for (size_t c = part->cols.begin; c < part->cols.end; c += NP_VW)
-            run(acc + (c - part->cols.begin), part->ld, &strip, c,
-                np_min(NP_VW, part->cols.end - c));
+        dw_weight_run *run = taps == DW_TAPS ? sums->full : sums->rest;
+        for (size_t c = cols.begin; c < cols.end; c += NP_VW)
+            run(acc + (c - cols.begin), sums->width, &strip, c, np_min(NP_VW, cols.end - c));
         strip.at += (ptrdiff_t)(taps * strip.dilation);
     }
 }
 
-static void dw_weight_chunk(const struct np_conv *v, const struct dw_part *part,
-                            struct np_share chunk)
+/* One chunk's sums for one block of columns. */
+static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, struct np_share cols)
 {
+    const struct dw_sums *sums = context;
+    const struct np_conv *v = sums->v;
     struct dw_strip strip = {.stride = (size_t)v->window.stride_width, .ldx = v->ldx};
-    size_t wide = (size_t)v->window.kernel_width;
+    size_t high = (size_t)v->window.kernel_height, row = (size_t)v->window.kernel_width;
+    size_t narrow = np_min(cols.end - cols.begin, 64);
+    row *= sums->width;
+    memset(acc, 0, high * row * sizeof *acc);
     strip.dilation = (size_t)v->window.dilation;
     strip.width = (ptrdiff_t)v->in_width;
     strip.ldy = v->ldy;
     for (size_t r = chunk.begin; r < chunk.end; r += strip.count) {
         size_t ow = r % v->out_width, oh = r / v->out_width % v->out_height;
         size_t sample = r / v->out_width / v->out_height;
-        strip.count = np_min(np_min(part->strip, v->out_width - ow), chunk.end - r);
+        strip.count = np_min(v->out_width - ow, chunk.end - r);
+        strip.count = np_min(strip.count, DW_STRIP * 64 / narrow);
         strip.dy = v->dy + r * v->ldy;
-        for (size_t kh = part->kernel.begin; kh < part->kernel.end; kh++) {
+        for (size_t kh = 0; kh < high; kh++) {
             size_t ih = np_input_row(v, oh, (int)kh);
             if (ih == NP_OUTSIDE)
                 continue;
             strip.in = v->x + (sample * v->in_height + ih) * v->in_width * v->ldx;
-            dw_weight_row(v, part, part->acc + (kh - part->kernel.begin) * wide * part->ld, strip,
-                          ow);
+            dw_weight_row(sums, acc + kh * row, strip, ow, cols);
         }
     }
 }
 
-/* dw of a part, all chunks in order. */
-static bool dw_weight_part(const struct np_conv *v, struct dw_part *part)
+/* Columns of a block: whose sums stay in the first-level cache, and few enough that there is an
+ * item for everybody. */
+static size_t dw_block(const struct np_team *team, size_t taps, size_t cols, size_t chunks)
 {
-    size_t image = v->out_height * v->out_width, rows = v->samples * image;
-    size_t wide = (size_t)v->window.kernel_width, cols = part->cols.end - part->cols.begin;
-    size_t taps = (part->kernel.end - part->kernel.begin) * wide;
-    float *dw = v->out + part->kernel.begin * wide * v->in_channels + part->cols.begin;
-    struct np_share chunk;
-    uint32_t bad = 0;
-    for (chunk.begin = 0; chunk.begin < rows; chunk.begin = chunk.end) {
-        chunk.end = np_chunk_end(chunk.begin, rows, v->grain * image);
-        memset(part->acc, 0, taps * part->ld * sizeof *part->acc);
-        dw_weight_chunk(v, part, chunk);
-        for (size_t tap = 0; tap < taps; tap++)
-            add_chunk(dw + tap * v->in_channels, part->acc + tap * part->ld, cols, chunk.begin,
-                      v->accumulate);
-    }
-    for (size_t tap = 0; tap < taps; tap++)
-        for (size_t c = 0; c < cols; c++)
-            bad |= np_not_finite(dw[tap * v->in_channels + c]);
-    return !bad;
+    size_t most = DW_SUMS / sizeof(float) / taps / NP_SHARE_UNIT * NP_SHARE_UNIT;
+    size_t width =
+        np_min(np_min(most, 128), (cols + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT * NP_SHARE_UNIT);
+    while (width > NP_SHARE_UNIT && (cols + width - 1) / width * chunks < 4 * (size_t)team->size)
+        width -= NP_SHARE_UNIT;
+    return width;
 }
 
-/* Columns go to members in blocks, and the kernel's rows of one block too: there may be few. */
 static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
 {
-    _Alignas(64) float acc[DW_SUMS / sizeof(float)];
-    size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
-    size_t most = np_min(DW_SUMS / sizeof(float) / (high * wide) / NP_VW * NP_VW, 128);
-    size_t blocks = (v->in_channels + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT;
-    struct np_share share = np_team_share(team, blocks * high, 1);
+    size_t wide = (size_t)v->window.kernel_width, taps = (size_t)v->window.kernel_height * wide;
+    size_t image = v->out_height * v->out_width, room = team->scratch_bytes / sizeof(float), span;
     size_t stride = v->window.dilation == 1 ? (size_t)v->window.stride_width : 0;
-    dw_weight_run *full = dw_weight_runner(DW_TAPS, stride);
-    dw_weight_run *rest = dw_weight_runner((wide - 1) % DW_TAPS + 1, stride);
+    struct dw_sums sums = {.v = v, .full = dw_weight_runner(DW_TAPS, stride)};
+    struct np_chunk_sums s = {.team = team, .out = v->out, .ld = v->in_channels, .lines = taps};
     bool finite = true;
-    for (size_t i = share.begin, n; i < share.end; i += n) {
-        struct dw_part part = {.kernel = {i % high, high}, .acc = acc, .full = full, .rest = rest};
-        size_t whole = np_min((share.end - i) / high, most / NP_SHARE_UNIT);
-        part.cols.begin = i / high * NP_SHARE_UNIT;
-        if (part.kernel.begin > 0 || whole == 0) {
-            part.kernel.end = np_min(high, part.kernel.begin + (share.end - i));
-            whole = 1;
-        }
-        n = part.kernel.begin > 0 || part.kernel.end < high ? part.kernel.end - part.kernel.begin
-                                                            : whole * high;
-        part.cols.end = np_min(part.cols.begin + whole * NP_SHARE_UNIT, v->in_channels);
-        part.ld = (part.cols.end - part.cols.begin + NP_VW - 1) / NP_VW * NP_VW;
-        part.strip = part.ld < 64 ? DW_STRIP * 64 / part.ld : DW_STRIP;
-        finite &= dw_weight_part(v, &part);
+    sums.rest = dw_weight_runner((wide - 1) % DW_TAPS + 1, stride);
+    s.count = v->samples * image;
+    s.grain = v->grain * image;
+    s.width = sums.width = dw_block(team, taps, v->in_channels, np_chunk_count(s.count, s.grain));
+    s.accumulate = v->accumulate;
+    s.room = room;
+    s.sum = dw_weight_chunk;
+    s.context = &sums;
+    span = room / taps / s.width * s.width;
+    for (; s.cols.begin < v->in_channels; s.cols.begin = s.cols.end) {
+        s.cols.end = np_min(s.cols.begin + span, v->in_channels);
+        finite = np_sums_run(&s) && finite;
     }
     return finite;
 }

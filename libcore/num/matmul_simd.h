@@ -1,8 +1,8 @@
 /* Body of matmul_<isa>.c.
  *
- * A member of the team computes a rectangle of C and packs what it needs itself, so members never
- * wait for each other. The gradient of weights (A transposed, many inner indices, few rows of C)
- * reads both operands in place: packing them takes longer than it saves.
+ * A member of the team computes a rectangle of C and packs what it needs itself, so members do not
+ * wait for each other, unless they share chunks. The gradient of weights (A transposed, many inner
+ * indices, few rows of C) reads both operands in place: packing them takes longer than it saves.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -60,6 +60,11 @@ static size_t row_at(const struct left *left, size_t row)
     return row;
 }
 
+static bool is_bare(const struct np_epilogue *e)
+{
+    return !e->bias && !e->residual && !e->before && !e->kept && e->act == NP_ACT_NONE;
+}
+
 struct matmul_right {
     struct right base;
     const struct np_matmul *mm;
@@ -78,13 +83,19 @@ static void pack_b(const struct right *right, float *dst, size_t sliver, struct 
 
 bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
 {
-    struct np_grid grid = np_grid_share(team, mm->m, mm->n, NR);
+    bool chunks = mm->a_trans && is_bare(&mm->epilogue) &&
+                  pays_by_chunks(team, mm->m, mm->n, mm->k, mm->grain);
+    struct np_grid grid = {{0, mm->m}, {0, mm->n}, {0}};
     float *scratch = team->scratch;
     struct matmul_left a = {.base = {any_end, find_rows, next_inner, row_at}, .a = mm->a};
     struct matmul_right b = {{.pack = pack_b}, mm};
-    struct product p = {.rows = grid.rows, .cols = grid.cols, .k = mm->k, .grain = mm->grain};
+    if (!chunks)
+        grid = np_grid_share(team, mm->m, mm->n, NR);
+    struct product p = {.rows = grid.rows, .cols = grid.cols};
     a.lda = mm->lda;
     a.trans = mm->a_trans;
+    p.inner.end = mm->k;
+    p.grain = mm->grain;
     p.a_trans = mm->a_trans;
     p.accumulate = mm->accumulate;
     p.a = &a.base;
@@ -102,7 +113,7 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }
-    return run_product(&p);
+    return chunks ? run_by_chunks(team, &p) : run_product(&p);
 }
 
 #endif

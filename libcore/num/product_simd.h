@@ -6,16 +6,20 @@
  * second cache. Where the panels of all inner indices fit the scratch they are packed once and rows
  * are finished block by block; else one panel comes after the other and sums wait in C. They cannot
  * wait there if C holds the residual that is added in the end.
+ *
+ * Gradients of weights whose C is small are shared by chunks (num/chunk_sums.h): halves of C would
+ * make narrow tiles, and every member would read, or pack, all of an operand.
  */
 #ifndef NP_NUM_PRODUCT_SIMD_H
 #define NP_NUM_PRODUCT_SIMD_H
 
-#include "num/chunk.h"
+#include "num/chunk_sums.h"
 #include "num/gemm.h"
 #include "num/grid.h"
 #include "num/simd.h"
 
 #define NR (2 * NP_VW)
+#define SHORT 64   /* inner indices of a chunk that do not pay for a product of their own */
 #define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
@@ -47,7 +51,8 @@ struct right {
 
 struct product {
     struct np_share rows, cols; /* of C */
-    size_t k, grain;
+    struct np_share inner;      /* whole chunks */
+    size_t grain;
     bool a_trans, accumulate;
     struct left *a;
     const struct right *b;
@@ -114,7 +119,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     const struct np_epilogue *e = &p->epilogue;
     struct np_finish finish = {e, p->c, p->ldc, pass->cols.begin, row, false};
     struct np_tiles t = {.m = np_share_count(rows), .n = np_share_count(pass->cols), .c = c};
-    bool last = panel->inner.end == p->k;
+    bool last = panel->inner.end == p->inner.end;
 
     t.a = p->a->find(p->a, rows, panel->inner);
     t.a_trans = p->a_trans;
@@ -138,7 +143,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
             row[i] = rows.begin + i;
     for (size_t i = 0; i < t.m; i++)
         c[i] = pass->aside ? p->sums + i * t.n : p->c + row[i] * p->ldc + pass->cols.begin;
-    t.first = panel->inner.begin == 0 && !p->accumulate;
+    t.first = panel->inner.begin == p->inner.begin && !p->accumulate;
     finish.plain = !pass->aside && !e->before && e->act == NP_ACT_NONE;
     t.finish = last ? &finish : NULL;
     return NP_SIMD(np_gemm_tiles)(&t);
@@ -150,8 +155,8 @@ static struct panel next_panel(const struct product *p, const struct pass *pass,
 {
     struct panel panel = {.inner = {begin, 0}};
     struct np_share cols = pass->cols;
-    float *b = p->packed + (pass->whole ? begin * pass->packed_width : 0);
-    panel.inner.end = np_panel_end(begin, p->k, p->grain, &panel.step);
+    float *b = p->packed + (pass->whole ? (begin - p->inner.begin) * pass->packed_width : 0);
+    panel.inner.end = np_panel_end(begin, p->inner.end, p->grain, &panel.step);
     panel.b = b;
     if (p->b->direct)
         cols.begin = cols.end - np_share_count(cols) % NR;
@@ -166,13 +171,13 @@ static bool run_blocks(const struct product *p, const struct pass *pass)
     bool finite = true;
     for (size_t i = p->rows.begin; i < p->rows.end;) {
         struct np_share rows = next_rows(p, i);
-        size_t k = 0;
+        size_t k = p->inner.begin;
         do {
             bool pack = !pass->whole || i == p->rows.begin;
             struct panel panel = next_panel(p, pass, k, pack);
             finite = run_block(p, pass, &panel, rows) && finite;
             k = panel.inner.end;
-        } while (k < p->k);
+        } while (k < p->inner.end);
         i = rows.end;
     }
     return finite;
@@ -182,7 +187,7 @@ static bool run_blocks(const struct product *p, const struct pass *pass)
 static bool run_panels(const struct product *p, const struct pass *pass)
 {
     bool finite = true;
-    size_t k = 0;
+    size_t k = p->inner.begin;
     do {
         struct panel panel = next_panel(p, pass, k, true);
         for (size_t i = p->rows.begin; i < p->rows.end;) {
@@ -191,27 +196,27 @@ static bool run_panels(const struct product *p, const struct pass *pass)
             i = rows.end;
         }
         k = panel.inner.end;
-    } while (k < p->k);
+    } while (k < p->inner.end);
     return finite;
 }
 
 /* Whether the sums of an element pass through memory more than once before they are finished. */
 static bool has_chunks(const struct product *p)
 {
-    return np_chunk_end(0, p->k, p->grain) < p->k;
+    return np_chunk_end(p->inner.begin, p->inner.end, p->grain) < p->inner.end;
 }
 
 /* False if an element is not finite. */
 static bool run_product(const struct product *p)
 {
     bool finite = true;
-    size_t count = np_share_count(p->cols), width = NP_GEMM_NC;
+    size_t count = np_share_count(p->cols), width = NP_GEMM_NC, k = np_share_count(p->inner);
     struct pass pass = {.whole = true};
     if (np_share_count(p->rows) == 0 || count == 0)
         return true;
     pass.aside = p->epilogue.residual == p->c && has_chunks(p);
-    if (np_min((count + NR - 1) / NR * NR, width) * p->k > NP_GEMM_B) {
-        size_t fits = NP_GEMM_B / p->k / NR * NR;
+    if (np_min((count + NR - 1) / NR * NR, width) * k > NP_GEMM_B) {
+        size_t fits = NP_GEMM_B / k / NR * NR;
         pass.whole = fits >= NARROW && !p->a_trans;
         width = pass.whole ? fits : width;
     }
@@ -224,6 +229,43 @@ static bool run_product(const struct product *p)
         finite = (blocks ? run_blocks(p, &pass) : run_panels(p, &pass)) && finite;
     }
     return finite;
+}
+
+static void product_of_chunk(void *context, float *sums, struct np_share inner,
+                             struct np_share cols)
+{
+    struct product p = *(const struct product *)context;
+    (void)cols;
+    p.inner = inner;
+    p.accumulate = false;
+    p.c = sums;
+    p.ldc = np_share_count(p.cols);
+    run_product(&p);
+}
+
+/* Whether there are enough chunks for everybody, long enough, and their sums stay in the cache. */
+static bool pays_by_chunks(const struct np_team *team, size_t m, size_t n, size_t k, size_t grain)
+{
+    return team->size > 1 && m * n <= NP_WAVE && np_chunk_end(0, k, grain) >= SHORT &&
+           np_chunk_count(k, grain) >= 2 * (size_t)team->size;
+}
+
+/* The team's product, which has no epilogue, of all rows and columns of C. */
+static bool run_by_chunks(struct np_team *team, const struct product *p)
+{
+    size_t n = np_share_count(p->cols);
+    struct product whole = *p;
+    struct np_chunk_sums s = {.team = team, .out = p->c, .ld = p->ldc, .cols = p->cols};
+    s.lines = np_share_count(p->rows);
+    s.width = n;
+    s.count = np_share_count(p->inner);
+    s.grain = p->grain;
+    s.accumulate = p->accumulate;
+    s.at = NP_GEMM_B + NP_GEMM_A;
+    s.room = NP_GEMM_C;
+    s.sum = product_of_chunk;
+    s.context = &whole;
+    return np_sums_run(&s);
 }
 
 #endif

@@ -6,7 +6,9 @@
  * change the order of a sum, so the team's size changes time only.
  *
  * Threads:   np_team_wait is called by all members; everything else by the owner.
- * Ownership: scratch is the member's own, NP_ALIGN-aligned, np_kernels_scratch_bytes() or more.
+ * Ownership: scratch is the member's own, NP_ALIGN-aligned, np_kernels_scratch_bytes() or more;
+ *            those of a team follow each other in memory. A kernel may read another member's
+ *            between two waits.
  */
 #ifndef NP_NUM_TEAM_H
 #define NP_NUM_TEAM_H
@@ -41,6 +43,12 @@ static inline struct np_share np_team_share(const struct np_team *team, size_t c
     if (s.end > count)
         s.end = count;
     return s;
+}
+
+/* The scratch of another member. */
+static inline void *np_team_scratch(const struct np_team *team, int rank)
+{
+    return (char *)team->scratch + (ptrdiff_t)(rank - team->rank) * (ptrdiff_t)team->scratch_bytes;
 }
 
 enum np_status np_barrier_new(struct np_barrier **out, int size, struct np_error *err);

@@ -99,6 +99,7 @@ struct member {
 struct bench_team {
     struct member members[MAX_THREADS];
     int threads;
+    char *scratch;
     struct np_barrier *barrier;
     void (*function)(struct np_team *, void *);
     void *arg;
@@ -119,19 +120,21 @@ static void *serve(void *arg)
 struct bench_team *bench_team_new(int threads)
 {
     struct bench_team *t = calloc(1, sizeof *t);
+    size_t bytes = np_kernels_scratch_bytes(0, 0);
     if (!t || threads < 1 || threads > MAX_THREADS ||
         (threads > 1 && np_barrier_new(&t->barrier, threads, NULL))) {
         free(t);
         return NULL;
     }
     t->threads = threads;
+    if (np_alloc(&t->scratch, (size_t)threads, bytes, NULL))
+        abort();
     for (int i = 0; i < threads; i++) {
         struct member *m = &t->members[i];
         m->owner = t;
         m->team = (struct np_team){.rank = i, .size = threads, .barrier = t->barrier};
-        m->team.scratch_bytes = np_kernels_scratch_bytes(0, 0);
-        if (np_alloc(&m->team.scratch, m->team.scratch_bytes, 1, NULL))
-            abort();
+        m->team.scratch_bytes = bytes;
+        m->team.scratch = t->scratch + (size_t)i * bytes;
     }
     for (int i = 1; i < threads; i++)
         if (pthread_create(&t->members[i].thread, NULL, serve, &t->members[i]))
@@ -154,11 +157,9 @@ void bench_team_free(struct bench_team *t)
         return;
     t->function = NULL;
     np_team_wait(&t->members[0].team);
-    for (int i = 0; i < t->threads; i++) {
-        if (i > 0)
-            pthread_join(t->members[i].thread, NULL);
-        free(t->members[i].team.scratch);
-    }
+    for (int i = 1; i < t->threads; i++)
+        pthread_join(t->members[i].thread, NULL);
+    free(t->scratch);
     np_barrier_free(t->barrier);
     free(t);
 }

@@ -69,26 +69,27 @@ static void *run_member(void *pointer)
     return NULL;
 }
 
-/* On threads, or one member after the other: no kernel waits. */
-static bool run_team(const struct np_kernels *kernels, kernel_run *run, void *arg, int size,
-                     bool threads)
+static bool run_team(const struct np_kernels *kernels, kernel_run *run, void *arg, int size)
 {
-    struct member members[MAX_TEAM];
+    struct member members[MAX_TEAM] = {{.run = NULL}};
+    struct np_barrier *barrier = NULL;
     bool result = true;
+    if (size > 1)
+        ck_assert_int_eq(np_barrier_new(&barrier, size, NULL), NP_OK);
     for (int i = 0; i < size; i++) {
         struct member *m = &members[i];
         *m = (struct member){.kernels = kernels, .run = run, .arg = arg};
-        m->team = (struct np_team){i, size, NULL, scratch[i], SCRATCH};
-        if (threads)
+        m->team = (struct np_team){i, size, barrier, scratch[i], SCRATCH};
+        if (i > 0)
             ck_assert_int_eq(pthread_create(&m->thread, NULL, run_member, m), 0);
-        else
-            run_member(m);
     }
+    run_member(&members[0]);
     for (int i = 0; i < size; i++) {
-        if (threads)
+        if (i > 0)
             ck_assert_int_eq(pthread_join(members[i].thread, NULL), 0);
         result = result && members[i].result;
     }
+    np_barrier_free(barrier);
     return result;
 }
 
@@ -97,7 +98,7 @@ void arena_check(kernel_run *run, void *arg, const char *what)
     size_t bytes = (taken + GUARD) * sizeof *arena;
     bool reference;
     memcpy(given, arena, bytes);
-    reference = run_team(np_kernels_get(NP_ISA_SCALAR), run, arg, 1, false);
+    reference = run_team(np_kernels_get(NP_ISA_SCALAR), run, arg, 1);
     memcpy(expected, arena, bytes);
     for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
         const struct np_kernels *kernels = np_kernels_get((enum np_isa)isa);
@@ -107,7 +108,7 @@ void arena_check(kernel_run *run, void *arg, const char *what)
             if (!team_is_tried(size, isa))
                 continue;
             memcpy(arena, given, bytes);
-            result = run_team(kernels, run, arg, size, size == 3);
+            result = run_team(kernels, run, arg, size);
             while (at < taken + GUARD && memcmp(&arena[at], &expected[at], sizeof *arena) == 0)
                 at++;
             ck_assert_msg(at == taken + GUARD, "%s, team of %d, %s: %.9g at %zu, not %.9g",

@@ -25,25 +25,26 @@ void team_run(int size, size_t scratch_bytes, void (*function)(struct np_team *,
 {
     struct member members[8];
     struct np_barrier *barrier = NULL;
+    char *scratch;
     ck_assert(size >= 1 && size <= 8);
     if (size > 1)
         ck_assert_int_eq(np_barrier_new(&barrier, size, NULL), NP_OK);
+    ck_assert_uint_eq(scratch_bytes % NP_ALIGN, 0);
+    ck_assert_int_eq(np_alloc(&scratch, (size_t)size, scratch_bytes, NULL), NP_OK);
     for (int i = 0; i < size; i++) {
         struct member *m = &members[i];
         m->team = (struct np_team){.rank = i, .size = size, .barrier = barrier};
         m->team.scratch_bytes = scratch_bytes;
-        ck_assert_int_eq(np_alloc(&m->team.scratch, scratch_bytes, 1, NULL), NP_OK);
+        m->team.scratch = scratch + (size_t)i * scratch_bytes;
         m->function = function;
         m->arg = arg;
         if (i > 0)
             ck_assert_int_eq(pthread_create(&m->thread, NULL, run, m), 0);
     }
     run(&members[0]);
-    for (int i = 0; i < size; i++) {
-        if (i > 0)
-            ck_assert_int_eq(pthread_join(members[i].thread, NULL), 0);
-        free(members[i].team.scratch);
-    }
+    for (int i = 1; i < size; i++)
+        ck_assert_int_eq(pthread_join(members[i].thread, NULL), 0);
+    free(scratch);
     np_barrier_free(barrier);
 }
 

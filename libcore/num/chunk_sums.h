@@ -1,0 +1,108 @@
+/* Chunked sums that a team shares by chunks. Private to num/.
+ *
+ * Where an output is small and its inner index long (gradients of weights), members do not share
+ * the output: each would read all inputs. They sum different chunks, each in its own scratch, meet,
+ * and add the chunks up in order, each for a share of the output. A few chunks at a time, a wave,
+ * so that they stay in the second-level cache.
+ */
+#ifndef NP_NUM_CHUNK_SUMS_H
+#define NP_NUM_CHUNK_SUMS_H
+
+#include <string.h>
+
+#include "num/chunk.h"
+#include "num/elementary.h"
+#include "num/loops.h"
+
+#define NP_WAVE (16 << 10) /* floats of a member's sums in a wave, or those of one item */
+
+/* Item: the sums of one chunk for one block of columns, [lines][width]. */
+struct np_chunk_sums {
+    struct np_team *team;
+    float *out; /* [lines][ld], of which columns `cols` are computed */
+    size_t ld, lines;
+    struct np_share cols;
+    size_t width;        /* of a block */
+    size_t count, grain; /* inner indices */
+    bool accumulate;
+    size_t at, room; /* floats of the scratch, one item at least for every block */
+    void (*sum)(void *context, float *sums, struct np_share inner, struct np_share cols);
+    void *context;
+};
+
+/* out += the sums of a chunk that begins at index begin, or = those of the first. */
+static inline void np_add_chunk(float *out, const float *chunk, size_t n, size_t begin,
+                                bool accumulate)
+{
+    if (begin == 0 && !accumulate) {
+        memcpy(out, chunk, n * sizeof *out);
+        return;
+    }
+    NP_INDEPENDENT
+    for (size_t j = 0; j < n; j++)
+        out[j] = out[j] + chunk[j];
+}
+
+static inline size_t np_sums_blocks(const struct np_chunk_sums *s)
+{
+    return (s->cols.end - s->cols.begin + s->width - 1) / s->width;
+}
+
+static inline struct np_share np_sums_cols(const struct np_chunk_sums *s, size_t block)
+{
+    size_t begin = s->cols.begin + block * s->width;
+    return (struct np_share){begin, np_min(begin + s->width, s->cols.end)};
+}
+
+/* Where one of a wave's items is: np_team_share says whose it is. */
+static inline float *np_sums_item(const struct np_chunk_sums *s, size_t item, size_t items)
+{
+    size_t size = (size_t)s->team->size, rank = ((item + 1) * size - 1) / items;
+    float *scratch = np_team_scratch(s->team, (int)rank);
+    return scratch + s->at + (item - items * rank / size) * s->lines * s->width;
+}
+
+/* Chunks first .. first + count - 1 to the caller's share of out. */
+static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size_t count)
+{
+    size_t blocks = np_sums_blocks(s), items = count * blocks;
+    struct np_share share = np_team_share(s->team, s->lines * blocks, 1);
+    uint32_t bad = 0;
+    for (size_t i = share.begin; i < share.end; i++) {
+        size_t line = i / blocks, block = i % blocks;
+        struct np_share cols = np_sums_cols(s, block);
+        size_t width = cols.end - cols.begin;
+        float *out = s->out + line * s->ld + cols.begin;
+        for (size_t k = 0; k < count; k++)
+            np_add_chunk(out, np_sums_item(s, k * blocks + block, items) + line * s->width, width,
+                         first + k, s->accumulate);
+        for (size_t j = 0; j < width; j++)
+            bad |= np_not_finite(out[j]);
+    }
+    return !bad;
+}
+
+/* False if an element of the caller's share is not finite. Every member calls, and waits. */
+static inline bool np_sums_run(const struct np_chunk_sums *s)
+{
+    size_t size = (size_t)s->team->size, blocks = np_sums_blocks(s), item = s->lines * s->width;
+    size_t chunks = np_chunk_count(s->count, s->grain), wave = 1;
+    bool finite = true;
+    if (size > 1)
+        wave = np_min(NP_WAVE > item ? NP_WAVE / item : 1, s->room / item) * size / blocks;
+    wave = wave > 0 ? wave : 1;
+    for (size_t first = 0, count; first < chunks; first += count) {
+        count = np_min(wave, chunks - first);
+        struct np_share share = np_team_share(s->team, count * blocks, 1);
+        for (size_t i = share.begin; i < share.end; i++)
+            s->sum(s->context, np_sums_item(s, i, count * blocks),
+                   np_chunk_at(first + i / blocks, s->count, s->grain),
+                   np_sums_cols(s, i % blocks));
+        np_team_wait(s->team);
+        finite = np_sums_add(s, first, count);
+        np_team_wait(s->team);
+    }
+    return finite;
+}
+
+#endif
