@@ -88,7 +88,7 @@ static struct product start(const struct np_team *team, const struct np_grid *gr
     float *scratch = team->scratch;
     struct product p = {.rows = grid->rows, .cols = grid->cols};
     p.packed = scratch;
-    p.sums = scratch + NP_GEMM_B + NP_GEMM_A;
+    p.sums = scratch + NP_GEMM_B;
     return p;
 }
 
@@ -118,9 +118,8 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     struct np_grid grid = np_grid_share(team, a->samples * a->h.out * a->w.out, n, NR);
     struct product p = start(team, &grid);
     a->base = (struct left){rows_end, find_image_rows, next_column, NULL};
-    if (a->w.stride * a->ld % NP_GEMM_ALIASES == 0)
-        a->copy = (float *)team->scratch + NP_GEMM_B;
     p.rows = rows_share(a, &grid.down);
+    p.a_copied = a->w.stride * a->ld % NP_GEMM_ALIASES == 0;
     p.inner.end = a->h.taps * a->w.taps * a->channels;
     p.a = &a->base;
     p.b = b;

@@ -25,7 +25,6 @@ enum {
     NP_GEMM_NR = 32,        /* widest sliver of any backend */
     NP_GEMM_PAD = 16,       /* floats between rows, so that they spread over the cache */
     NP_GEMM_B = 640 << 10,  /* floats of packed B of a matrix product */
-    NP_GEMM_A = 96 << 10,   /* of A, where it cannot be read in place */
     NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };
 
@@ -52,6 +51,7 @@ struct np_tiles {
     const float *const *a; /* [m]; transposed: [inner indices] */
     size_t a_at;           /* transposed: where row 0 is, from each pointer */
     bool a_trans;
+    bool a_copied; /* rows meet in the cache: those of a tile are copied before it begins */
     const struct np_stretch *stretch;
     size_t stretches;
     const float *b;                 /* sliver j / np_gemm_nr is at b + j / np_gemm_nr * sliver */

@@ -6,6 +6,8 @@
 #ifndef NP_NUM_GEMM_SIMD_H
 #define NP_NUM_GEMM_SIMD_H
 
+#include <string.h>
+
 #include "num/chunk.h"
 #include "num/gemm.h"
 #include "num/gemm_finish.h"
@@ -30,17 +32,33 @@ static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, s
     return count;
 }
 
+/* Rows of A under a row of tiles, after each other in the first cache. */
+static void copy_rows(const struct np_tiles *g, const float *const *a, size_t h, float *copy,
+                      const float **to)
+{
+    for (size_t r = 0; r < h; r++, copy += NP_KC + NP_GEMM_PAD) {
+        for (size_t k = 0; k < g->stretches; k++)
+            memcpy(copy + g->stretch[k].from, a[r] + g->stretch[k].at,
+                   g->stretch[k].count * sizeof *copy);
+        to[r] = copy;
+    }
+}
+
 /* One row of tiles, h high, whose first row is row i. */
 static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
 {
-    _Alignas(64) float out[MR * NR];
-    const float *next[AHEAD * LINE / STEPS], *ahead[4 * MR];
+    _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
+    const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[4 * MR];
     const struct np_finish *f = g->finish;
     struct tile t = {.a = g->a_trans ? g->a : g->a + i, .c = g->c + i, .bad = *bad};
     if (g->a_trans)
         t.a_at = g->a_at + i;
     for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
         next[r] = g->a[np_min(i + h + r, g->m - 1)];
+    if (g->a_copied) {
+        copy_rows(g, t.a, h, copy, copied);
+        t.a = copied;
+    }
     t.ahead = ahead;
     t.ahead_end = ahead + rows_under(g, ahead, i, h);
     if (f) {

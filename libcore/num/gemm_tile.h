@@ -184,7 +184,7 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
         at.b = t->b + stretch->from * t->b_step;
         UNROLL
         for (size_t i = 0; i < s.h; i++)
-            at.row[i] = s.trans ? NULL : t->a[i] + stretch->at;
+            at.row[i] = s.trans ? NULL : t->a[i] + (g->a_copied ? stretch->from : stretch->at);
         for (; p + STEPS <= stretch->count; p += STEPS) {
             /* One by one while the sum runs: all at once would stall it. */
             if (ahead < t->ahead_end) {

@@ -8,8 +8,6 @@
 #ifndef NP_NUM_IMAGE_ROWS_H
 #define NP_NUM_IMAGE_ROWS_H
 
-#include <string.h>
-
 #include "num/image_axis.h"
 #include "num/product_simd.h"
 
@@ -18,10 +16,8 @@ struct image_rows {
     const float *x; /* images of positions `ld` floats apart, `channels` of which are read */
     size_t samples, ld, channels;
     struct axis h, w;
-    float *copy; /* NP_GEMM_A floats; NULL: rows are read where they are */
     struct zone zone_h, zone_w;
-    size_t begin;     /* the zone's first row */
-    size_t first_col; /* of the copy */
+    size_t begin; /* the zone's first row */
     const float *row[NP_GEMM_ROWS];
 };
 
@@ -94,8 +90,9 @@ static const float *first_seen(const struct image_rows *m, struct place at)
 
 /* The next column that is not left out, how many follow it in memory, and where it is from
  * first_seen(). */
-static size_t seen_column(const struct image_rows *m, size_t col, size_t *count, size_t *at)
+static size_t next_column(const struct left *left, size_t col, size_t *count, size_t *at)
 {
+    const struct image_rows *m = (const struct image_rows *)left;
     struct np_share high = m->zone_h.taps, wide = m->zone_w.taps;
     if (high.begin >= high.end || wide.begin >= wide.end) /* also where there are no taps at all */
         return SIZE_MAX;
@@ -118,42 +115,18 @@ static size_t seen_column(const struct image_rows *m, size_t col, size_t *count,
     return (th * m->w.taps + tw) * m->channels + channel;
 }
 
-static size_t next_column(const struct left *left, size_t col, size_t *count, size_t *at)
-{
-    const struct image_rows *m = (const struct image_rows *)left;
-    size_t next = seen_column(m, col, count, at);
-    if (m->copy && next != SIZE_MAX)
-        *at = next - m->first_col;
-    return next;
-}
-
-/* Copies the part of a row that is seen among columns `cols`. */
-static void copy_row(const struct image_rows *m, float *dst, const float *row, struct np_share cols)
-{
-    size_t count, at;
-    for (size_t q = seen_column(m, cols.begin, &count, &at); q < cols.end;
-         q = seen_column(m, q + count, &count, &at)) {
-        count = np_min(count, cols.end - q);
-        memcpy(dst + (q - cols.begin), row + at, count * sizeof(float));
-    }
-}
-
 static const float *const *find_image_rows(struct left *left, struct np_share rows,
                                            struct np_share cols)
 {
     struct image_rows *m = (struct image_rows *)left;
-    size_t step = m->w.stride * m->ld, pitch = np_share_count(cols) + NP_GEMM_PAD;
+    size_t step = m->w.stride * m->ld;
     struct place at;
+    (void)cols;
     for (size_t r = rows.begin; r < rows.end; r += at.count) {
         at = place_at(m, r, rows.end);
         const float *first = zone_taps(m) > 0 ? first_seen(m, at) : m->x;
         for (size_t i = 0; i < at.count; i++)
             m->row[r - rows.begin + i] = zone_taps(m) > 0 ? first + i * step : first;
-    }
-    m->first_col = cols.begin;
-    for (size_t i = 0; m->copy && i < np_share_count(rows); i++) {
-        copy_row(m, m->copy + i * pitch, m->row[i], cols);
-        m->row[i] = m->copy + i * pitch;
     }
     return m->row;
 }

@@ -2,12 +2,11 @@
  *
  * A member of the team computes a rectangle of C and packs what it needs itself, so members do not
  * wait for each other, unless they share chunks. The gradient of weights (A transposed, many inner
- * indices, few rows of C) reads both operands in place: packing them takes longer than it saves.
+ * indices, few rows of C) reads A in place, and B unless its rows meet in the cache: packing them
+ * takes longer than it saves.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
-
-#include <string.h>
 
 #include "num/backend.h"
 #include "num/grid.h"
@@ -18,8 +17,6 @@ struct matmul_left {
     const float *a;
     size_t lda;
     bool trans;
-    float *copy;  /* of rows that are not inner indices; NULL: read in place */
-    size_t first; /* column of the copy */
     const float *row[NP_GEMM_ROWS];
 };
 
@@ -34,23 +31,16 @@ static const float *const *find_rows(struct left *left, struct np_share rows, st
 {
     struct matmul_left *a = (struct matmul_left *)left;
     struct np_share down = a->trans ? inner : rows;
-    size_t count = np_share_count(inner), pitch = count + NP_GEMM_PAD;
     for (size_t r = 0; r < np_share_count(down); r++)
         a->row[r] = a->a + (down.begin + r) * a->lda;
-    if (!a->copy)
-        return a->row;
-    a->first = inner.begin;
-    for (size_t r = 0; r < np_share_count(down); r++) {
-        memcpy(a->copy + r * pitch, a->row[r] + inner.begin, count * sizeof(float));
-        a->row[r] = a->copy + r * pitch;
-    }
     return a->row;
 }
 
 static size_t next_inner(const struct left *left, size_t index, size_t *count, size_t *at)
 {
+    (void)left;
     *count = SIZE_MAX - index;
-    *at = index - ((const struct matmul_left *)left)->first;
+    *at = index;
     return index;
 }
 
@@ -104,12 +94,12 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
     p.ldc = mm->ldc;
     p.epilogue = mm->epilogue;
     p.packed = scratch;
-    p.sums = scratch + NP_GEMM_B + NP_GEMM_A;
+    p.sums = scratch + NP_GEMM_B;
     if (mm->k == 0 && mm->accumulate)
         return np_matmul_scalar(team, mm);
-    if (!mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0)
-        a.copy = scratch + NP_GEMM_B;
-    if (!mm->b_trans && (mm->a_trans || np_share_count(p.rows) <= NP_GEMM_DIRECT)) {
+    p.a_copied = !mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0;
+    if (!mm->b_trans && ((mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0) ||
+                         np_share_count(p.rows) <= NP_GEMM_DIRECT)) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }

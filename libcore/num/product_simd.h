@@ -23,8 +23,6 @@
 #define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
-_Static_assert(NP_GEMM_ROWS *(NP_KC + NP_GEMM_PAD) <= NP_GEMM_A,
-               "a copied block of A fits the scratch");
 
 /* The left operand, or its transpose, as a matrix whose rows are found one by one: those of op(A)
  * or, transposed, its inner indices. Inner indices may be left out. */
@@ -53,7 +51,7 @@ struct product {
     struct np_share rows, cols; /* of C */
     struct np_share inner;      /* whole chunks */
     size_t grain;
-    bool a_trans, accumulate;
+    bool a_trans, a_copied, accumulate;
     struct left *a;
     const struct right *b;
     float *c;
@@ -123,6 +121,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
 
     t.a = p->a->find(p->a, rows, panel->inner);
     t.a_trans = p->a_trans;
+    t.a_copied = p->a_copied;
     t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
     t.stretch = stretch;
     t.stretches = cut_panel(p, panel, stretch);
@@ -261,7 +260,7 @@ static bool run_by_chunks(struct np_team *team, const struct product *p)
     s.count = np_share_count(p->inner);
     s.grain = p->grain;
     s.accumulate = p->accumulate;
-    s.at = NP_GEMM_B + NP_GEMM_A;
+    s.at = NP_GEMM_B;
     s.room = NP_GEMM_C;
     s.sum = product_of_chunk;
     s.context = &whole;

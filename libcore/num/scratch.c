@@ -11,7 +11,7 @@ static size_t round_up(size_t count, size_t unit)
 /* Operands and sums of a matrix product. */
 static size_t matmul_floats(void)
 {
-    return NP_GEMM_B + NP_GEMM_A + NP_GEMM_C;
+    return NP_GEMM_B + NP_GEMM_C;
 }
 
 size_t np_kernels_scratch_bytes(size_t length, size_t head_width)
