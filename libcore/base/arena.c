@@ -148,6 +148,8 @@ static enum np_status add_block(struct np_arena *arena, struct size_list *list,
     while (block == MAP_FAILED && drop_vacant(arena));
     if (block == MAP_FAILED)
         return np_fail_errno(err, "cannot allocate %s", np_text_size(list->bytes).s);
+    /* Fewer misses in the table of pages; where it is refused nothing else changes. */
+    madvise(block, (size_t)list->bytes, MADV_HUGEPAGE);
     hold(arena, list, block);
     return NP_OK;
 }
