@@ -18,7 +18,8 @@ enum {
     OPTION_FORMAT,
     OPTION_FIRST,
     OPTION_SHOW,
-    OPTION_AGAINST
+    OPTION_AGAINST,
+    OPTION_SWEEP
 };
 
 static const struct argp_option table[] = {
@@ -37,6 +38,7 @@ static const struct argp_option table[] = {
     {"first", OPTION_FIRST, "N", 0, "draw from step N", 4},
     {"show", OPTION_SHOW, "N", 0, "draw N steps (default: all; svg 12)", 4},
     {"against", OPTION_AGAINST, "RUN", 0, "compare with the trace.json of a run", 4},
+    {"sweep", OPTION_SWEEP, "LIST", 0, "a table, such as of stages=1..8,window=1,2,4", 4},
     {"output", 'o', "FILE", 0, "write to FILE instead of standard output", 4},
     {0}};
 
@@ -75,6 +77,14 @@ static error_t parse_space(int key, char *arg, struct argp_state *state)
     }
 }
 
+static void parse_sweep(struct predict_options *options, const char *text, struct argp_state *state)
+{
+    struct np_error err;
+    sweep_clear(&options->sweep);
+    if (sweep_parse(&options->sweep, text, &err) != NP_OK)
+        argp_error(state, "--sweep: %s", err.msg);
+}
+
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
     static const char *const formats[] = {"summary", "tsv", "chrome", "svg"};
@@ -92,6 +102,9 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
     case OPTION_AGAINST:
         options->against = arg;
         return 0;
+    case OPTION_SWEEP:
+        parse_sweep(options, arg, state);
+        return 0;
     case 'o':
         options->output = arg;
         return 0;
@@ -108,8 +121,37 @@ static void check_memory(const struct predict_options *options, struct argp_stat
         argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
     if (!bare && (options->capacity || options->has_fetch_time))
         argp_error(state, "--capacity and --fetch-time are for use without a recipe");
-    if (options->has_fetch_time && !options->capacity)
+    if (options->has_fetch_time && !options->capacity &&
+        !sweep_value(&options->sweep, SWEEP_CAPACITY))
         argp_error(state, "--fetch-time needs --capacity");
+}
+
+/* A sweep says what nothing else says. */
+static void check_sweep(const struct predict_options *options, struct argp_state *state)
+{
+    const struct np_partition_request *plan = &options->plan.request;
+    const struct sweep *sweep = &options->sweep;
+    const bool given[SWEEP_KEYS] = {
+        plan->stages || plan->devices, plan->micro_batches,    plan->window,
+        options->prefetch.lookahead,   plan->memory_bytes > 0, options->capacity};
+    bool bare = !options->space.path;
+    for (int key = 0; key < SWEEP_KEYS; key++)
+        if (given[key] && sweep_value(sweep, (enum sweep_key)key))
+            argp_error(state, "--sweep and --%s both say %s", sweep_name((enum sweep_key)key),
+                       sweep_name((enum sweep_key)key));
+    if (sweep_value(sweep, bare ? SWEEP_DEVICE_MEMORY : SWEEP_CAPACITY))
+        argp_error(state, bare ? "--sweep: device-memory needs a recipe"
+                               : "--sweep: capacity is for use without a recipe");
+    if (options->plan_path &&
+        (sweep_value(sweep, SWEEP_STAGES) || sweep_value(sweep, SWEEP_MICRO_BATCHES)))
+        argp_error(state, "--plan decides stages and micro-batches, not --sweep");
+    if (sweep->combinations &&
+        (options->format || options->against || options->schedule == PREDICT_ALL))
+        argp_error(state, "--sweep has a table only, of one schedule");
+    if (sweep->combinations && ((options->subnets && !strcmp(options->subnets, "-")) ||
+                                (options->plan_path && !strcmp(options->plan_path, "-")) ||
+                                (!bare && !strcmp(options->space.path, "-"))))
+        argp_error(state, "--sweep reads its input again and again: give files");
 }
 
 /* What must and what must not be given together; fills in defaults that depend on others. */
@@ -124,6 +166,7 @@ static void check(struct predict_options *options, struct argp_state *state)
     if (!bare && (options->blocks || options->candidates))
         argp_error(state, "--blocks and --candidates are for use without a recipe");
     check_memory(options, state);
+    check_sweep(options, state);
     if (options->plan_path &&
         (plan->devices || plan->stages || plan->micro_batches || plan->threads))
         argp_error(state, "--plan decides devices, stages, micro-batches and threads");
@@ -185,8 +228,12 @@ int main(int argc, char **argv)
     struct np_buf text = {0};
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
-    NP_TRY(predict_open(&job, &err));
-    NP_TRY(predict_report(&text, &job, &err));
+    if (options.sweep.combinations) {
+        NP_TRY(predict_sweep(&text, &options, &err));
+    } else {
+        NP_TRY(predict_open(&job, &err));
+        NP_TRY(predict_report(&text, &job, &err));
+    }
     NP_TRY(cli_write(options.output, text.text, text.used, &err));
 out:
     if (status != NP_OK)
@@ -194,5 +241,6 @@ out:
     np_buf_clear(&text);
     predict_close(&job);
     plan_options_clear(&options.plan);
+    sweep_clear(&options.sweep);
     return cli_finish(cli_exit_code(status));
 }

@@ -10,6 +10,7 @@
 #include "sched/sim.h"
 #include "sched/timeline.h"
 #include "space_options.h"
+#include "sweep.h"
 
 enum { PREDICT_SUMMARY, PREDICT_TSV, PREDICT_CHROME, PREDICT_SVG };
 
@@ -33,6 +34,8 @@ struct predict_options {
     bool seeded;
     uint64_t seed, steps, first, show; /* steps 0: as many as there are, or a default */
     int schedule, costs, format;
+    struct sweep sweep; /* no combinations: one simulation */
+    bool quiet;         /* no progress */
 };
 
 /* The supernet as the scheduler sees it: from a plan, or bare. */
@@ -117,5 +120,8 @@ void predict_close(struct predict_job *job);
 /* Simulates and writes the answer: summary, table of schedules, timeline or comparison. */
 enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
                               struct np_error *err);
+/* The table of --sweep. */
+enum np_status predict_sweep(struct np_buf *out, struct predict_options *options,
+                             struct np_error *err);
 
 #endif

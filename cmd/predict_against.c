@@ -39,6 +39,12 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What a task computed. */
+static double length(const struct np_span *span)
+{
+    return span->end - span->start - span->stall;
+}
+
 /* measured: by start; predicted: by task. last [stages]: predicted start of the stage's previous
  * matched task, or below 0; ratio [count]: scratch. */
 static struct agreement agree(const struct np_trace *measured, const struct np_trace *predicted,
@@ -56,8 +62,8 @@ static struct agreement agree(const struct np_trace *measured, const struct np_t
         if (!found || stage >= stages)
             continue;
         a.matched++;
-        if (found->end > found->start)
-            ratio[ratios++] = (span->end - span->start) / (found->end - found->start);
+        if (length(found) > 0)
+            ratio[ratios++] = length(span) / length(found);
         if (last[stage] >= 0) {
             a.pairs++;
             a.ordered += found->start >= last[stage];
@@ -97,16 +103,96 @@ static enum np_status report(struct np_buf *out, const struct predict_run *run,
                          a->pairs ? (double)a->ordered / (double)a->pairs : 0, a->ratio);
 }
 
-enum np_status predict_against(struct np_buf *out, const struct predict_model *model,
+/* The plan's stages, with a device memory or without one, as the run had them. */
+static enum np_status check_same(const struct np_trace *measured, const struct predict_model *model,
+                                 const char *run, struct np_error *err)
+{
+    const struct np_trace_stage *stage = measured->stage;
+    if (stage && measured->stages != model->sched.stages)
+        return np_fail(err, NP_EINPUT, "'%s' ran on %d stages, the plan has %d",
+                       np_text_safe(run).s, measured->stages, model->sched.stages);
+    if (stage && stage->device_bytes != model->device_bytes)
+        return np_fail(err, NP_EINPUT,
+                       "'%s' ran with %" PRIu64 " bytes of device memory: give --device-memory "
+                       "%" PRIu64,
+                       np_text_safe(run).s, stage->device_bytes, stage->device_bytes);
+    if (!stage && model->has_memory)
+        return np_fail(err, NP_EINPUT, "'%s' ran without --device-memory", np_text_safe(run).s);
+    return NP_OK;
+}
+
+/* What a byte took, on average over the run's copies; 0: there were none, or they moved nothing. */
+static double measured_per_byte(const struct np_trace *measured)
+{
+    double time = 0, bytes = 0;
+    for (size_t i = 0; i < measured->copy_count; i++) {
+        const struct np_copy_span *span = &measured->copies[i];
+        if (span->copy.kind != NP_COPY_FETCH && span->copy.kind != NP_COPY_WRITE)
+            continue;
+        time += span->end - span->start - NP_PLAN_COPY_NS;
+        bytes += (double)span->bytes;
+    }
+    return time > 0 && bytes > 0 ? time / bytes : 0;
+}
+
+static uint64_t largest_peak(const struct np_trace *trace)
+{
+    uint64_t most = 0;
+    for (int k = 0; k < trace->stages; k++) {
+        uint64_t peak = trace->stage[k].fixed_bytes + trace->stage[k].sums.peak_bytes;
+        most = peak > most ? peak : most;
+    }
+    return most;
+}
+
+static double hit_rate(const struct np_trace *trace)
+{
+    struct np_context_sums sum = {0};
+    for (int k = 0; k < trace->stages; k++) {
+        sum.hits += trace->stage[k].sums.hits;
+        sum.late += trace->stage[k].sums.late;
+        sum.misses += trace->stage[k].sums.misses;
+    }
+    return predict_hit_rate(&sum);
+}
+
+static enum np_status report_memory(struct np_buf *out, const struct np_trace *measured,
+                                    const struct np_trace *predicted, int stages,
+                                    double bytes_per_s, struct np_error *err)
+{
+    enum np_status status;
+    struct np_trace_sums m = np_trace_sum(measured, stages), p = np_trace_sum(predicted, stages);
+    double hits[] = {hit_rate(measured), hit_rate(predicted)};
+    NP_TRY(np_buf_printf(out, err,
+                         "measured_hit_rate\t%.4f\npredicted_hit_rate\t%.4f\n"
+                         "hit_rate_error_points\t%.2f\n",
+                         hits[0], hits[1], (hits[1] - hits[0]) * 100));
+    NP_TRY(np_buf_printf(out, err, "measured_stall\t%.4f\npredicted_stall\t%.4f\n",
+                         m.stall / (m.end - m.start) / stages,
+                         p.stall / (p.end - p.start) / stages));
+    NP_TRY(np_buf_printf(out, err,
+                         "measured_peak_memory\t%" PRIu64 "\npredicted_peak_memory\t%" PRIu64 "\n",
+                         largest_peak(measured), largest_peak(predicted)));
+    if (bytes_per_s > 0)
+        NP_TRY(np_buf_printf(out, err, "stash_bandwidth\t%.0f\n", bytes_per_s));
+out:
+    return status;
+}
+
+enum np_status predict_against(struct np_buf *out, const struct predict_model *given_model,
                                const struct predict_options *given, const struct np_supernet *net,
                                struct np_error *err)
 {
     enum np_status status;
     struct np_trace measured = {.count = 0};
     struct predict_run run = {0};
+    struct predict_model model = *given_model; /* borrows its arrays */
     double *last = NULL, *ratio = NULL;
-    int stages = model->sched.stages;
+    int stages = model.sched.stages;
     NP_TRY(read_trace(&measured, given->against, err));
+    NP_TRY(check_same(&measured, &model, given->against, err));
+    if (!given->stash_bandwidth)
+        model.memory.speed.per_byte = measured_per_byte(&measured);
     struct np_trace_sums sums = np_trace_sum(&measured, stages);
     if (sums.steps > measured.count) { /* every step has tasks */
         status = np_fail(
@@ -116,11 +202,15 @@ enum np_status predict_against(struct np_buf *out, const struct predict_model *m
     }
     NP_TRY(np_zalloc(&last, (size_t)stages, sizeof *last, err));
     NP_TRY(np_zalloc(&ratio, measured.count, sizeof *ratio, err));
-    NP_TRY(predict_run(&run, model, given, net, given->schedule, sums.first_step, sums.steps, true,
+    NP_TRY(predict_run(&run, &model, given, net, given->schedule, sums.first_step, sums.steps, true,
                        err));
     qsort(run.trace.spans, run.trace.count, sizeof *run.trace.spans, by_task);
     struct agreement a = agree(&measured, &run.trace, last, stages, ratio);
     NP_TRY(report(out, &run, &sums, &a, measured.count, err));
+    if (measured.stage)
+        NP_TRY(report_memory(
+            out, &measured, &run.trace, stages,
+            model.memory.speed.per_byte > 0 ? 1e9 / model.memory.speed.per_byte : 0, err));
 out:
     predict_run_clear(&run);
     np_trace_clear(&measured);

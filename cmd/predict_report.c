@@ -156,7 +156,8 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     if (given->plan_path)
         NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
     else
-        NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan, PLAN_PROGRESS, err));
+        NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
+                         given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
     adjust(&job->plan, given);
     if (given->stash_bandwidth && !job->plan.device_bytes) {
         status = np_fail(err, NP_EINPUT,

@@ -106,7 +106,7 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
     NP_TRY(np_zalloc(&run->stages, (size_t)model->sched.stages, sizeof *run->stages, err));
     sim.stages = run->stages;
     NP_TRY(open_stream(run, given, net, first, steps, err));
-    cli_progress_begin(&run->progress, false);
+    cli_progress_begin(&run->progress, given->quiet);
     status = np_sim_run(&run->report, &sim, err);
     cli_progress_end(&run->progress);
     NP_TRY(status);

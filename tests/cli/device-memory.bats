@@ -135,6 +135,50 @@ in_budget() {
     lacks '>copies</text>' plain.svg
 }
 
+@test "a prediction of hits, stalls and memory agrees with itself, and with a run" {
+    least_of 2
+    memory=$((least + 20000))
+    np-partition r.yaml -n 2 --profile-from model --device-memory $memory -o plan.yaml
+    mkdir self
+    np-predict-trace r.yaml --plan plan.yaml --stash-bandwidth 100MiB --steps 40 --format chrome \
+        -o self/trace.json
+    run np-predict-trace r.yaml --plan plan.yaml --against self
+    [ "$status" -eq 0 ]
+    between -0.01 "$(value error_percent)" 0.01
+    [ "$(value matched_tasks) $(value order_agreement)" = '1.0000 1.0000' ]
+    [ "$(value hit_rate_error_points)" = 0.00 ]
+    [ "$(value measured_stall)" = "$(value predicted_stall)" ]
+    [ "$(value measured_peak_memory)" = "$memory" ] || [ "$(value measured_peak_memory)" -lt "$memory" ]
+    [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
+    between 104857000 "$(value stash_bandwidth)" 104858000
+    run np-predict-trace r.yaml --plan plan.yaml --against self --stash-bandwidth 1MiB
+    [ "$(value stash_bandwidth)" = 1048576 ]
+    [ "$(value predicted_stall)" != "$(value measured_stall)" ]
+
+    np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $((2 * memory)) -o plan.yaml
+    np-train r.yaml --run a --plan plan.yaml --prefetch lru --trace a.json
+    run np-predict-trace r.yaml --plan plan.yaml --prefetch lru --against a.json
+    [ "$status" -eq 0 ]
+    [ "$(value hit_rate_error_points)" = 0.00 ]
+    [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
+}
+
+@test "a prediction is compared with a run of the same stages and memory" {
+    least_of 2
+    np-partition r.yaml -n 2 --profile-from model -o plan.yaml
+    np-train r.yaml --run a --plan plan.yaml --device-memory 16777216 --trace a.json
+    run np-predict-trace r.yaml --plan plan.yaml --against a.json
+    [ "$status" -eq 2 ]
+    said "np-predict-trace: error: 'a.json' ran with 16777216 bytes of device memory: give --device-memory 16777216"
+    run np-predict-trace r.yaml -n 3 --device-memory 16777216 --against a.json
+    [ "$status" -eq 2 ]
+    said "np-predict-trace: error: 'a.json' ran on 2 stages, the plan has 3"
+    np-train r.yaml --run b --plan plan.yaml --trace b.json
+    run np-predict-trace r.yaml --plan plan.yaml --device-memory 1GiB --against b.json
+    [ "$status" -eq 2 ]
+    said "np-predict-trace: error: 'b.json' ran without --device-memory"
+}
+
 @test "bad stashes" {
     touch there
     run np-train r.yaml --run a --device-memory 10MiB --stash there

@@ -219,6 +219,58 @@ refuses() {
         --blocks 4 --candidates 2 --schedule all --subnets -
 }
 
+@test "a sweep has a line for each combination, that of a single simulation" {
+    np-predict-trace --blocks 12 --candidates 4 --steps 30 --sweep stages=1..3,window=1,2,5..6 > t
+    [ "$(head -n 1 t)" = "$(printf 'stages\tmicro_batches\twindow\tlookahead\tcapacity\tmakespan\tspeedup\tbubble\thit_rate')" ]
+    [ "$(tail -n +2 t | cut -f 1,3 | paste -sd ' ')" = \
+        "$(for n in 1 2 3; do for w in 1 2 5 6; do printf '%d\t%d\n' $n $w; done; done | paste -sd ' ')" ]
+    run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 -W 5
+    [ "$(sed -n 12p t)" = "$(printf '3\t8\t5\t16\t-\t%s\t%s\t%s\t-' "$(value makespan)" \
+        "$(value speedup)" "$(value bubble)")" ]
+    run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --capacity 2 --lookahead 7
+    np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --fetch-time 1 \
+        --sweep lookahead=3,7,capacity=1..2 > t
+    [ "$(tail -n 1 t | cut -f 4,5,6,9)" = "$(printf '7\t2\t%s\t%s' "$(value makespan)" \
+        "$(value hit_rate)")" ]
+}
+
+@test "a sweep over memory: what does not fit has no answer" {
+    np-predict-trace r.yaml -n 2 --steps 20 --sweep device-memory=4KiB,1GiB,micro-batches=1,2 > t
+    [ "$(wc -l < t)" -eq 5 ]
+    [ "$(sed -n 2p t)" = "$(printf -- '-\t1\t-\t-\t4096\t-\t-\t-\t-')" ]
+    [ "$(tail -n 1 t | cut -f 1,2,5)" = "$(printf '2\t2\t1073741824')" ]
+    np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
+    np-predict-trace r.yaml --plan plan.yaml --sweep window=1..2 --steps 20 > t
+    run np-predict-trace r.yaml --plan plan.yaml --window 2 --steps 20
+    [ "$(tail -n 1 t | cut -f 6)" = "$(value makespan)" ]
+}
+
+@test "bad sweeps" {
+    sweep() {
+        refuses "--sweep: $1" --blocks 4 --candidates 2 --sweep "$2"
+    }
+    sweep "'stages' is not KEY=VALUES, such as stages=1..8" stages
+    sweep "unknown key 'stage' (did you mean 'stages'?)" window=1,stage=2
+    sweep "unknown key ''" =2
+    sweep "'window' is there twice" window=1,window=2
+    for bad in '' 0 x 3..1 1.. ..2 1..2000 1.5; do
+        sweep "stages must be whole numbers from 1 to 1024 or ranges of them such as 1..8, not '$bad'" \
+            "stages=$bad"
+    done
+    sweep "more than 100000 combinations" stages=1..1000,window=1..1000
+    sweep "device-memory needs a recipe" device-memory=1GiB
+    refuses "--sweep: '1GB' is not a size such as 512MiB or 2GiB" r.yaml --sweep device-memory=1GB
+    refuses "--sweep: capacity is for use without a recipe" r.yaml --sweep capacity=1
+    refuses "--sweep and --window both say window" r.yaml --window 2 --sweep window=1
+    refuses "--plan decides stages and micro-batches, not --sweep" r.yaml --plan p --sweep stages=1
+    refuses "--sweep has a table only, of one schedule" r.yaml --format svg --sweep window=1
+    refuses "--sweep reads its input again and again: give files" r.yaml --plan - --sweep window=1
+    refuses "error: micro-batches 3: micro-batches must divide 8, the grains of a mini-batch (batch 8, grain 1), and 3 does not" \
+        r.yaml -n 2 --sweep micro-batches=1..8
+    refuses "error: stages 5: 5 stages are too many for 4 blocks" \
+        --blocks 4 --candidates 2 --sweep stages=3..5
+}
+
 @test "bad values of options" {
     refuses "unknown --schedule 'csq' (did you mean 'csp'?)" r.yaml --schedule csq
     refuses "unknown --format 'sgv' (did you mean 'svg'?)" r.yaml --format sgv
