@@ -90,7 +90,7 @@ static enum np_status forward(struct eval *e, int position, bool *finite, struct
     int stage;
     if (!residence)
         return np_sweep_forward(&e->sweep, position, finite, err);
-    stage = np_residence_stage(residence, position);
+    stage = np_residence_stage(residence, layer);
     NP_TRY(np_residence_enter(residence, stage, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL, err));
     status = np_sweep_forward(&e->sweep, position, finite, err);
     np_residence_leave(residence, stage, layer, false);

@@ -61,6 +61,17 @@ static void fail(struct np_residence *r, enum np_status status, const struct np_
         pthread_cond_broadcast(&r->places[k].arrived);
 }
 
+/* The copiers of a stage, and those beside it that may share layers with it, look for work. */
+static void wake_copiers(struct place *place)
+{
+    struct np_residence *r = place->residence;
+    const struct np_plan *plan = r->config.plan;
+    int beside = plan->reach ? 2 : 0;
+    for (int k = place->stage - beside; k <= place->stage + beside; k++)
+        if (k >= 0 && k < plan->stages)
+            pthread_cond_signal(&r->places[k].work);
+}
+
 /* --- copies --------------------------------------------------------------------------------- */
 
 /* A random pause of up to 2 ms: for tests of copies that come late and out of order. */
@@ -138,6 +149,7 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
     else
         fail(r, status, &err);
     pthread_cond_broadcast(&place->work);
+    wake_copiers(place);
     pthread_cond_broadcast(&place->arrived);
     if (r->busy == 0)
         pthread_cond_broadcast(&r->idle);
@@ -154,7 +166,7 @@ static void *copier_main(void *argument)
         if (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
             run_copy(place, (int)(copier - place->copiers), &copy);
         } else if (r->open && r->status == NP_OK && place->waits && place->busy == 0 &&
-                   !np_context_holds(place->context, place->wanted)) {
+                   !np_context_may_wait(place->context, place->wanted)) {
             struct np_error err;
             fail(r,
                  np_fail(&err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)",
@@ -357,7 +369,7 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
         place->waits = true;
         place->wanted = layer;
         do {
-            pthread_cond_signal(&place->work);
+            wake_copiers(place);
             if (r->status == NP_OK)
                 pthread_cond_wait(&place->arrived, &r->lock);
         } while (r->status == NP_OK && !np_context_enter(place->context, layer, step, pass));
@@ -377,15 +389,16 @@ void np_residence_leave(struct np_residence *r, int stage, uint32_t layer, bool 
     struct place *place = &r->places[stage];
     pthread_mutex_lock(&r->lock);
     np_context_leave(place->context, layer, updated);
-    pthread_cond_signal(&place->work);
+    wake_copiers(place);
     pthread_mutex_unlock(&r->lock);
 }
 
-int np_residence_stage(const struct np_residence *r, int position)
+int np_residence_stage(struct np_residence *r, uint32_t layer)
 {
-    int stage = 0;
-    while (r->config.plan->stage_first[stage + 1] <= position)
-        stage++;
+    int stage;
+    pthread_mutex_lock(&r->lock);
+    stage = np_contexts_stage(r->contexts, layer);
+    pthread_mutex_unlock(&r->lock);
     return stage;
 }
 

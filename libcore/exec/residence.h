@@ -1,4 +1,4 @@
-/* Residence: which layers are on their stage's device, and the threads that move them.
+/* Residence: which layers are on a stage's device, and the threads that move them.
  *
  * With a budget, candidates live in the stash (io/stash.h) and are on the device while the context
  * manager of their stage (sched/context.h) has them there. A stage has copy threads of its own:
@@ -59,15 +59,15 @@ enum np_status np_residence_end(struct np_residence *residence, enum np_status s
 enum np_status np_residence_push(struct np_residence *residence, const uint16_t *choices,
                                  uint64_t incomplete, bool last, struct np_error *err);
 
-/* Waits until the layer is on the device of its stage; it stays until _leave. step: the
- * scheduler's, or NP_NO_STEP. What it waited is added to *stall_s, which may be NULL. */
+/* Waits until the layer is on the device of the stage, which may run it; it stays until _leave.
+ * step: the scheduler's, or NP_NO_STEP. What it waited is added to *stall_s, which may be NULL. */
 enum np_status np_residence_enter(struct np_residence *residence, int stage, uint32_t layer,
                                   uint64_t step, enum np_context_pass pass, double *stall_s,
                                   struct np_error *err);
 void np_residence_leave(struct np_residence *residence, int stage, uint32_t layer, bool updated);
 
-/* The stage that is the position's home. */
-int np_residence_stage(const struct np_residence *residence, int position);
+/* The stage to enter a layer on outside of a step: where it is, or its home. */
+int np_residence_stage(struct np_residence *residence, uint32_t layer);
 struct np_residence_sums np_residence_sums(struct np_residence *residence, int stage);
 
 #endif

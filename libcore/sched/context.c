@@ -6,7 +6,8 @@
 #include "base/memory.h"
 #include "sched/victims.h"
 
-#define NEVER UINT64_MAX /* no visit is known */
+#define ELSEWHERE UINT64_MAX   /* another stage is next: it leaves at once */
+#define NEVER (UINT64_MAX - 1) /* no visit is known */
 #define NO_LAYER UINT32_MAX
 
 enum state { ABSENT, COMING, HERE, LEAVING };
@@ -32,6 +33,7 @@ struct layer {
 
 struct np_context {
     struct np_context_config config; /* bytes: a copy */
+    struct np_context *after;        /* of the next stage; NULL: none */
     uint64_t *bytes;
     struct layer *layers;
     struct np_victims victims;
@@ -61,6 +63,8 @@ enum np_status np_context_new(struct np_context **out, const struct np_context_c
     NP_TRY(np_zalloc(&c->victims.place, config->count, sizeof *c->victims.place, err));
     NP_TRY(np_zalloc(&c->visits, c->mask + 1, sizeof *c->visits, err));
     c->config.bytes = c->bytes;
+    if (config->before)
+        config->before->after = c;
     for (uint32_t l = 0; l < config->count; l++) {
         assert(config->bytes[l] <= config->capacity);
         c->bytes[l] = config->bytes[l];
@@ -77,6 +81,10 @@ void np_context_free(struct np_context *c)
 {
     if (!c)
         return;
+    if (c->config.before)
+        c->config.before->after = c->after;
+    if (c->after)
+        c->after->config.before = c->config.before;
     free(c->bytes);
     free(c->layers);
     free(c->victims.entry);
@@ -90,15 +98,79 @@ static struct visit *visit_at(const struct np_context *c, uint64_t index)
     return &c->visits[index & c->mask];
 }
 
+/* --- mirrors -------------------------------------------------------------------------------- */
+
+static bool knows(const struct np_context *c, uint32_t number)
+{
+    return c && number - c->config.first < c->config.count;
+}
+
+/* The contexts that know a layer, in turn: the first, and the one after x. */
+static struct np_context *first_mirror(struct np_context *c, uint32_t number)
+{
+    while (knows(c->config.before, number))
+        c = c->config.before;
+    return c;
+}
+
+static struct np_context *next_mirror(const struct np_context *x, uint32_t number)
+{
+    return knows(x->after, number) ? x->after : NULL;
+}
+
+/* What the others that know a layer say of it. */
+struct mirrored {
+    bool away;   /* it is on a device of theirs, or on its way there or off */
+    bool wanted; /* a task of theirs waits for it */
+    bool sooner; /* they want it before this one does */
+};
+
+static struct mirrored mirrored(struct np_context *c, uint32_t l)
+{
+    uint32_t number = c->config.first + l;
+    uint64_t first = c->layers[l].first;
+    struct mirrored m = {.away = false};
+    for (struct np_context *x = first_mirror(c, number); x; x = next_mirror(x, number)) {
+        const struct layer *layer = &x->layers[number - x->config.first];
+        if (x == c)
+            continue;
+        m.away |= layer->state != ABSENT;
+        m.wanted |= x->wanted == number - x->config.first;
+        if (layer->first != NEVER)
+            m.sooner |=
+                first == NEVER || visit_at(x, layer->first)->step < visit_at(c, first)->step;
+    }
+    return m;
+}
+
 /* Enters a layer that is here and not in use among those that may go, or corrects its place. */
 static void offer(struct np_context *c, uint32_t l)
 {
     const struct layer *layer = &c->layers[l];
     uint64_t next = c->config.policy == NP_CONTEXT_LRU ? NEVER : layer->first;
+    struct mirrored m;
     if (layer->state != HERE || layer->in_use || c->wanted == l)
         return;
+    m = mirrored(c, l);
+    if (m.sooner || m.wanted)
+        next = ELSEWHERE;
     np_victims_put(&c->victims, (struct np_victim){next, layer->used, l});
 }
+
+/* Something has changed for a layer: who has it may have to give it up, who passed it over when it
+ * fetched ahead may fetch it now. */
+static void reconsider(struct np_context *c, uint32_t l)
+{
+    uint32_t number = c->config.first + l;
+    for (struct np_context *x = first_mirror(c, number); x; x = next_mirror(x, number)) {
+        uint32_t own = number - x->config.first;
+        if (x != c && x->layers[own].first < x->ahead)
+            x->ahead = x->layers[own].first;
+        offer(x, own);
+    }
+}
+
+/* --- visits --------------------------------------------------------------------------------- */
 
 static bool begins_before(const struct visit *v, uint64_t step, enum np_context_pass pass)
 {
@@ -134,13 +206,13 @@ enum np_status np_context_expect(struct np_context *c, uint32_t layer, uint64_t 
     if (c->end - c->begin > c->mask)
         NP_TRY(grow(c, err));
     *visit_at(c, c->end) = visit;
-    if (known->first == NEVER) {
+    if (known->first == NEVER)
         known->first = c->end;
-        offer(c, l);
-    } else {
+    else
         visit_at(c, known->last)->next = c->end;
-    }
     known->last = c->end++;
+    if (known->first == known->last)
+        reconsider(c, l);
 out:
     return status;
 }
@@ -196,8 +268,10 @@ bool np_context_enter(struct np_context *c, uint32_t number, uint64_t step,
     if (step != NP_NO_STEP && !(layer->begun && layer->step == step && layer->pass == pass))
         begin_visit(c, l, step, pass);
     c->wanted = layer->state == HERE ? NO_LAYER : l;
-    if (layer->state != HERE)
+    if (layer->state != HERE) {
+        reconsider(c, l);
         return false;
+    }
     np_victims_remove(&c->victims, l);
     layer->in_use = true;
     return true;
@@ -216,7 +290,24 @@ void np_context_leave(struct np_context *c, uint32_t number, bool updated)
     if (is_first(c, l, layer->step, layer->pass) &&
         (updated || --visit_at(c, layer->first)->left == 0))
         end_visit(c, l);
-    offer(c, l);
+    reconsider(c, l);
+}
+
+/* --- copies --------------------------------------------------------------------------------- */
+
+/* The first of those that may go, goes. */
+static void begin_leaving(struct np_context *c, struct np_copy *copy)
+{
+    uint32_t l = c->victims.entry[0].item;
+    struct layer *layer = &c->layers[l];
+    np_victims_remove(&c->victims, l);
+    if (layer->first < c->ahead)
+        c->ahead = layer->first;
+    layer->state = LEAVING;
+    c->leaving += c->bytes[l];
+    *copy = (struct np_copy){layer->dirty ? NP_COPY_WRITE : NP_COPY_DROP, c->config.first + l};
+    if (layer->dirty)
+        c->sums.bytes_out += c->bytes[l];
 }
 
 /* Room for a layer that is needed at visit `index`, 0: now. True if it is there; else, if *started,
@@ -224,28 +315,24 @@ void np_context_leave(struct np_context *c, uint32_t number, bool updated)
 static bool has_room(struct np_context *c, uint64_t bytes, uint64_t index, bool *started,
                      struct np_copy *copy)
 {
-    struct np_victim victim;
-    struct layer *layer;
     *started = false;
     if (c->used + bytes <= c->config.capacity)
         return true;
     if (c->used - c->leaving + bytes <= c->config.capacity || c->victims.count == 0)
         return false;
-    victim = c->victims.entry[0];
-    if (c->layers[victim.item].first <= index)
+    if (c->layers[c->victims.entry[0].item].first <= index)
         return false;
-    layer = &c->layers[victim.item];
-    np_victims_remove(&c->victims, victim.item);
-    if (layer->first < c->ahead)
-        c->ahead = layer->first;
-    layer->state = LEAVING;
-    c->leaving += c->bytes[victim.item];
-    *copy = (struct np_copy){layer->dirty ? NP_COPY_WRITE : NP_COPY_DROP,
-                             c->config.first + victim.item};
-    if (layer->dirty)
-        c->sums.bytes_out += c->bytes[victim.item];
+    begin_leaving(c, copy);
     *started = true;
     return false;
+}
+
+/* A layer that is not here is passed over when others are fetched ahead: reconsider comes back to
+ * it. */
+static bool is_others(struct np_context *c, uint32_t l)
+{
+    struct mirrored m = mirrored(c, l);
+    return m.away || m.wanted || m.sooner;
 }
 
 /* The layer to bring next, and the visit it is for; NO_LAYER: none, or it is still leaving. */
@@ -253,14 +340,17 @@ static uint32_t next_target(struct np_context *c, uint64_t *index)
 {
     *index = 0;
     if (c->wanted != NO_LAYER && c->layers[c->wanted].state != COMING)
-        return c->layers[c->wanted].state == ABSENT ? c->wanted : NO_LAYER;
+        return c->layers[c->wanted].state == ABSENT && !mirrored(c, c->wanted).away ? c->wanted
+                                                                                    : NO_LAYER;
     if (c->config.policy != NP_CONTEXT_AHEAD)
         return NO_LAYER;
     for (; c->ahead < c->end && c->ahead < c->frontier + c->config.reach; c->ahead++) {
         const struct visit *visit = visit_at(c, c->ahead);
         enum state state = c->layers[visit->layer].state;
         *index = c->ahead;
-        if (visit->left > 0 && (state == ABSENT || state == LEAVING))
+        if (visit->left == 0 || state == HERE || state == COMING)
+            continue;
+        if (!is_others(c, visit->layer))
             return state == ABSENT ? visit->layer : NO_LAYER;
     }
     return NO_LAYER;
@@ -269,9 +359,14 @@ static uint32_t next_target(struct np_context *c, uint64_t *index)
 bool np_context_next(struct np_context *c, struct np_copy *copy)
 {
     uint64_t index;
-    uint32_t l = next_target(c, &index);
+    uint32_t l;
     bool started;
     struct layer *layer;
+    if (c->victims.count > 0 && c->victims.entry[0].next == ELSEWHERE) {
+        begin_leaving(c, copy);
+        return true;
+    }
+    l = next_target(c, &index);
     if (l == NO_LAYER)
         return false;
     if (!has_room(c, c->bytes[l], index, &started, copy))
@@ -301,22 +396,31 @@ void np_context_copied(struct np_context *c, const struct np_copy *copy)
     }
     assert(layer->state == LEAVING);
     layer->state = ABSENT;
-    layer->stored |= copy->kind == NP_COPY_WRITE;
     layer->dirty = false;
     c->leaving -= c->bytes[l];
     c->used -= c->bytes[l];
+    if (copy->kind == NP_COPY_WRITE)
+        np_context_stored(c, copy->layer);
+    reconsider(c, l);
 }
 
 void np_context_stored(struct np_context *c, uint32_t layer)
 {
     assert(c->layers[layer - c->config.first].state == ABSENT);
-    c->layers[layer - c->config.first].stored = true;
+    for (struct np_context *x = first_mirror(c, layer); x; x = next_mirror(x, layer))
+        x->layers[layer - x->config.first].stored = true;
 }
 
-bool np_context_holds(const struct np_context *c, uint32_t layer)
+bool np_context_has(const struct np_context *c, uint32_t layer)
 {
-    enum state state = c->layers[layer - c->config.first].state;
-    return state == HERE || state == LEAVING;
+    return knows(c, layer) && c->layers[layer - c->config.first].state != ABSENT;
+}
+
+bool np_context_may_wait(struct np_context *c, uint32_t layer)
+{
+    uint32_t l = layer - c->config.first;
+    enum state state = c->layers[l].state;
+    return state == HERE || state == LEAVING || mirrored(c, l).away;
 }
 
 struct np_context_sums np_context_sums(const struct np_context *c)

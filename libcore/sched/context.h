@@ -12,10 +12,15 @@
  *           visit is the furthest, one of which none is known before all others, the one longest
  *           unused among those; but nothing is fetched ahead that would put out something needed
  *           sooner. A layer in use stays.
+ * Mirrors   Contexts of neighbouring stages may know the same layers, which either stage may run
+ *           (sched/balance.h); such a layer is on one device at a time. One whose next visit is on
+ *           another stage, or that a task there waits for, leaves at once, and is brought there
+ *           only when it has left and all visits before are over. What one context is told may let
+ *           those two stages before and after begin a copy.
  * Units     bytes on the device, as the arena counts them.
  * Errors    NP_EMEM from np_context_new and np_context_expect. A wrong sequence of calls is a bug
  *           (assert).
- * Threads   the caller serialises all calls on one context.
+ * Threads   the caller serialises all calls on contexts that are connected.
  * Source    Cao et al., A study of integrated prefetching and caching strategies (SIGMETRICS 1995);
  *           Belady, A study of replacement algorithms (1966); Zhao et al., NASPipe (ASPLOS 2022),
  *           section 4.3.
@@ -40,6 +45,8 @@ struct np_context_config {
     uint32_t first, count; /* the stage's layers: first .. first+count-1 */
     const uint64_t *bytes; /* [count]; 0: the layer has nothing to hold and never waits */
     uint64_t capacity;     /* at least the largest of them */
+    /* Of the stage before, borrowed; NULL: none. Stages that know a layer follow one another. */
+    struct np_context *before;
     enum np_context_policy policy;
     /* Visits beyond the last one that began whose layers may be fetched ahead. A larger reach
      * hides slower copies; but what is fetched early takes the place of something whose next use
@@ -93,8 +100,11 @@ void np_context_copied(struct np_context *context, const struct np_copy *copy);
 
 /* The stash has the layer's values already (a checkpoint was read): it is fetched, not made. */
 void np_context_stored(struct np_context *context, uint32_t layer);
-/* The layer is on the device (or on its way off it: then wait for the copy). */
-bool np_context_holds(const struct np_context *context, uint32_t layer);
+/* The layer is on the device, or on its way there or off. */
+bool np_context_has(const struct np_context *context, uint32_t layer);
+/* A task may wait for the layer although no copy is under way here: it is on the device, or on its
+ * way off it or another. */
+bool np_context_may_wait(struct np_context *context, uint32_t layer);
 
 struct np_context_sums np_context_sums(const struct np_context *context);
 /* What the layer takes on the device. */

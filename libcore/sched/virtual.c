@@ -135,6 +135,15 @@ out:
     return status;
 }
 
+/* What a stage's context manager was told may let those beside it begin a copy. */
+static void wake_beside(struct np_virtual *v, int stage)
+{
+    int stages = v->config.sched.stages;
+    for (int k = stage - 2; v->queue && v->config.sched.reach && k <= stage + 2; k++)
+        if (k >= 0 && k < stages && k != stage)
+            wake(v, k);
+}
+
 void np_virtual_foretold(struct np_virtual *v)
 {
     for (int k = 0; k < v->config.sched.stages; k++)
@@ -156,6 +165,7 @@ static bool start_copies(struct np_virtual *v, int stage)
                           first_copy(v) + (uint32_t)(stage * NP_COPIERS + copier));
         } else {
             np_copy_queue_end(queue, copier);
+            wake_beside(v, stage);
             over = true;
         }
     }
@@ -179,7 +189,10 @@ static bool enter(struct np_virtual *v, int stage, const struct np_task *next)
     enum np_context_pass pass = next->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
     while (!np_context_enter(v->queue[stage].context, layer, next->step, pass))
         if (!start_copies(v, stage)) {
-            run->since = run->waits ? run->since : v->now;
+            if (!run->waits) {
+                run->since = v->now;
+                wake_beside(v, stage);
+            }
             run->waits = true;
             return false;
         }
@@ -288,6 +301,7 @@ static enum np_status end_piece(struct np_virtual *v, int stage, struct np_error
         struct np_task last = piece(run, run->at - 1);
         uint32_t layer = np_sched_layer(v->sched, &last, last.first);
         np_context_leave(v->queue[stage].context, layer, last.updates);
+        wake_beside(v, stage);
     }
     return run->at == run->task.count ? end_task(v, stage, err) : NP_OK;
 }
@@ -305,6 +319,7 @@ static enum np_status handle(struct np_virtual *v, uint32_t what, struct np_erro
     copier = (int)(what - first_copy(v));
     np_copy_queue_end(&v->queue[copier / NP_COPIERS], copier % NP_COPIERS);
     wake(v, copier / NP_COPIERS);
+    wake_beside(v, copier / NP_COPIERS);
     return NP_OK;
 }
 

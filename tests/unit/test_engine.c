@@ -3,13 +3,13 @@
  * NP_TEST_FULL=1 runs the whole hash matrix; without it, a covering subset. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exec/train.h"
 #include "io/digest.h"
 #include "plan/stage_memory.h"
+#include "sched/trace.h"
 #include "suite.h"
 #include "team_run.h"
 #include "tiny.h"
@@ -267,11 +267,11 @@ START_TEST(another_engine)
 END_TEST
 
 /* Tasks that ran off home. */
-static int strayed(const struct np_span_log *log, const struct np_plan *plan)
+static int strayed(const struct np_trace *trace, const struct np_plan *plan)
 {
     int count = 0;
-    for (size_t i = 0; i < log->count; i++) {
-        const struct np_task *task = &log->spans[i].task;
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct np_task *task = &trace->spans[i].task;
         count += task->first < plan->stage_first[task->stage] ||
                  task->first >= plan->stage_first[task->stage + 1];
     }
@@ -286,23 +286,23 @@ START_TEST(balanced_cuts_move_layers)
     for (int reach = 0; reach < 3; reach++) {
         const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach};
         struct tiny_outcome o = {.steps = 0};
-        struct np_span_log log = {NULL};
+        struct np_trace trace = {.count = 0};
         struct np_plan plan;
         struct np_train_config config = config_of(&f, &o, &plan, &shape);
         struct np_stream *stream = tiny_stream(&f, 0);
         struct np_engine *engine;
         uint64_t next;
-        config.spans = &log;
+        config.trace = &trace;
         tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
         tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
         tiny_must(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err), &f.err);
-        ck_assert_int_eq(strayed(&log, &plan) > 0, reach > 0);
+        ck_assert_int_eq(strayed(&trace, &plan) > 0, reach > 0);
         assert_memory(&f, &plan, engine);
         np_engine_free(engine);
         np_stream_close(stream);
         np_state_free(o.state);
         np_plan_clear(&plan);
-        free(log.spans);
+        np_trace_clear(&trace);
     }
     tiny_close(&f);
 }
