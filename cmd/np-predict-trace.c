@@ -33,7 +33,8 @@ static const struct argp_option table[] = {
     {"seed", OPTION_SEED, "N", 0, "of the drawn stream", 3},
     {"steps", OPTION_STEPS, "N", 0, "steps to simulate (default: a file's all, drawn 200)", 3},
     {"schedule", OPTION_SCHEDULE, "NAME", 0, "csp, sequential, gpipe, 1f1b, naspipe or all", 3},
-    {"costs", OPTION_COSTS, "unit|plan", 0, "F = B = W = 1 a block, or the plan's costs", 3},
+    {"costs", OPTION_COSTS, "plan|unit|lognormal", 0,
+     "the plan's costs, F = B = W = 1 a block, or a drawn time a layer", 3},
     {"format", OPTION_FORMAT, "NAME", 0, "summary, tsv, chrome or svg", 4},
     {"first", OPTION_FIRST, "N", 0, "draw from step N", 4},
     {"show", OPTION_SHOW, "N", 0, "draw N steps (default: all; svg 12)", 4},
@@ -182,7 +183,7 @@ static void check(struct predict_options *options, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const costs[] = {"plan", "unit"};
+    static const char *const costs[] = {"plan", "unit", "lognormal"};
     struct predict_options *options = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -198,7 +199,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             cli_word(state, "schedule", arg, predict_schedules, PREDICT_SCHEDULES + 1);
         return 0;
     case OPTION_COSTS:
-        options->costs = 1 + cli_word(state, "costs", arg, costs, 2);
+        options->costs = 1 + cli_word(state, "costs", arg, costs, 3);
         return 0;
     case ARGP_KEY_END:
         check(options, state);

@@ -14,6 +14,8 @@ enum {
     OPTION_THREADS = 0x2000,
     OPTION_DEVICES,
     OPTION_UNIT,
+    OPTION_CUT,
+    OPTION_REACH,
     OPTION_MEMORY,
     OPTION_PROFILE,
     OPTION_ISA
@@ -25,6 +27,8 @@ static const struct argp_option options[] = {
     {"micro-batches", 'M', "N", 0, "slices of a mini-batch, at grain boundaries", 1},
     {"window", 'W', "N", 0, "steps in flight", 1},
     {"unit", OPTION_UNIT, "N", 0, "positions that one task covers", 1},
+    {"cut", OPTION_CUT, "auto|static|balanced", 0, "cut all steps alike, or each as it costs", 1},
+    {"reach", OPTION_REACH, "N", 0, "positions that balanced cuts may lie off home", 1},
     {"threads", OPTION_THREADS, "N", 0, "threads of each stage", 1},
     {"device-memory", OPTION_MEMORY, "SIZE", 0, "memory of each stage, such as 512MiB", 1},
     {"profile-from", OPTION_PROFILE, "measure|model", 0,
@@ -48,6 +52,7 @@ static void parse_isa(struct np_partition_request *request, char *arg, struct ar
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     static const char *const sources[] = {"measure", "model"};
+    static const char *const cuts[] = {"auto", "static", "balanced"};
     struct plan_options *plan = state->input;
     struct np_partition_request *request = &plan->request;
     switch (key) {
@@ -65,6 +70,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_UNIT:
         request->unit = (int)cli_int(state, "unit", arg, 1, NP_MAX_BLOCKS);
+        return 0;
+    case OPTION_CUT:
+        request->cut = (enum np_cut_choice)cli_word(state, "cut", arg, cuts, 3);
+        return 0;
+    case OPTION_REACH:
+        request->reach = (int)cli_int(state, "reach", arg, 1, NP_MAX_BLOCKS);
+        return 0;
+    case ARGP_KEY_END:
+        if (request->reach && request->cut == NP_CUT_STATIC)
+            argp_error(state, "--reach is for balanced cuts");
         return 0;
     case OPTION_THREADS:
         request->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);

@@ -6,15 +6,15 @@
 
 void plan_show_alternatives(const struct np_alternatives *tried)
 {
-    fprintf(stderr, "  %6s %7s %13s %6s %4s %10s %6s %10s %7s\n", "stages", "threads",
-            "micro-batches", "window", "unit", "memory", "layers", "a step", "bubble");
+    fprintf(stderr, "  %6s %7s %13s %6s %4s %5s %10s %6s %10s %7s\n", "stages", "threads",
+            "micro-batches", "window", "unit", "reach", "memory", "layers", "a step", "bubble");
     for (size_t i = 0; i < tried->count; i++) {
         const struct np_alternative *a = &tried->list[i];
         fprintf(stderr, "%s %6d %7d %13d ", a->chosen ? "*" : " ", a->pipeline.stages,
                 a->pipeline.threads, a->pipeline.micro_batches);
         if (a->fits)
-            fprintf(stderr, "%6d %4d %10s %6s %7.2f ms %5.1f %%\n", a->window, a->unit,
-                    np_text_size(a->largest_bytes).s, a->resident ? "all" : "part",
+            fprintf(stderr, "%6d %4d %5d %10s %6s %7.2f ms %5.1f %%\n", a->window, a->unit,
+                    a->reach, np_text_size(a->largest_bytes).s, a->resident ? "all" : "part",
                     a->step_ns / 1e6, a->bubble * 100);
         else
             fprintf(stderr, "does not fit: needs %s\n", np_text_size(a->least_bytes).s);
@@ -37,9 +37,9 @@ void plan_show(const struct np_plan *plan, const struct np_supernet *net)
                 plan->stage_first[k + 1] - 1, stage_ms(plan, net, k),
                 np_text_size(plan->stage_bytes[k]).s);
     fprintf(stderr,
-            "%d micro-batches, window %d, unit %d, %d thread%s a stage: %.2f ms a step, %.1f %% "
-            "bubble (%s costs)\n",
-            plan->micro_batches, plan->window, plan->unit, plan->threads,
-            plan->threads == 1 ? "" : "s", plan->step_ns / 1e6, plan->bubble * 100,
+            "%d micro-batches, window %d, unit %d, %s cuts, %d thread%s a stage: %.2f ms a step, "
+            "%.1f %% bubble (%s costs)\n",
+            plan->micro_batches, plan->window, plan->unit, plan->reach ? "balanced" : "static",
+            plan->threads, plan->threads == 1 ? "" : "s", plan->step_ns / 1e6, plan->bubble * 100,
             plan->measured ? "measured" : "modelled");
 }

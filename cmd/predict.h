@@ -10,11 +10,11 @@
 #include "sched/sim.h"
 #include "sched/timeline.h"
 #include "space_options.h"
-#include "sweep.h"
+#include "sweep_list.h"
 
 enum { PREDICT_SUMMARY, PREDICT_TSV, PREDICT_CHROME, PREDICT_SVG };
 
-enum { PREDICT_DEFAULT_COSTS, PREDICT_PLAN_COSTS, PREDICT_UNIT_COSTS };
+enum { PREDICT_DEFAULT_COSTS, PREDICT_PLAN_COSTS, PREDICT_UNIT_COSTS, PREDICT_DRAWN_COSTS };
 
 #define PREDICT_SCHEDULES 5
 #define PREDICT_ALL PREDICT_SCHEDULES /* every schedule */
@@ -71,6 +71,8 @@ enum np_status predict_memory_of_plan(struct predict_model *model,
                                       const struct predict_options *given,
                                       const struct np_supernet *net, const struct np_plan *plan,
                                       struct np_error *err);
+/* Of the cuts asked for: the plan's reach, 0, or what is asked, by default two units. */
+int predict_reach(const struct np_partition_request *asked, int reach, int unit, int positions);
 void predict_model_clear(struct predict_model *model);
 
 /* One simulated run. */

@@ -1,7 +1,9 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "num/philox.h"
 #include "plan/cut.h"
 #include "predict.h"
 
@@ -44,15 +46,36 @@ static void unit_costs(struct predict_model *model, int first_block)
     model->nanoseconds = false;
 }
 
-/* An even cut, by blocks. */
+/* Times of layers whose logarithms are normally distributed, as measured ones roughly are; the mean
+ * over layers is about 1.13. */
+#define COST_SIGMA 0.5
+
+static void drawn_costs(struct predict_model *model, int first_block)
+{
+    const double two_pi = 6.283185307179586;
+    unit_costs(model, first_block);
+    for (uint32_t l = 0; l < model->layer_first[model->sched.positions]; l++) {
+        struct np_philox drawn = np_draw(np_draw_key(0, NP_DRAW_DELAY, 0, l, 0), 0, 0);
+        double u = 1 - (double)np_philox_unit(drawn.w[0]), v = (double)np_philox_unit(drawn.w[1]);
+        float times = (float)exp(COST_SIGMA * sqrt(-2 * log(u)) * cos(two_pi * v));
+        struct np_layer_cost *cost = &model->cost[l];
+        *cost = (struct np_layer_cost){cost->f * times, cost->b * times, cost->w * times};
+    }
+}
+
+/* An even cut, by the blocks' mean costs. */
 static enum np_status even_cut(struct predict_model *model, struct np_error *err)
 {
     enum np_status status;
     double *load = NULL;
     bool fits;
     NP_TRY(np_zalloc(&load, (size_t)model->sched.positions, sizeof *load, err));
-    for (int p = 0; p < model->sched.positions; p++)
-        load[p] = (double)model->cost[model->layer_first[p]].f;
+    for (int p = 0; p < model->sched.positions; p++) {
+        uint32_t first = model->layer_first[p], end = model->layer_first[p + 1];
+        for (uint32_t l = first; l < end; l++)
+            load[p] += (double)model->cost[l].f;
+        load[p] /= end - first;
+    }
     struct np_cut cut = {
         .positions = model->sched.positions, .stages = model->sched.stages, .load = load};
     NP_TRY(np_cut_find(model->stage_first, &fits, &cut, err));
@@ -64,6 +87,15 @@ out:
 static int or_default(int value, int fallback)
 {
     return value ? value : fallback;
+}
+
+int predict_reach(const struct np_partition_request *asked, int reach, int unit, int positions)
+{
+    if (asked->cut == NP_CUT_STATIC)
+        return 0;
+    if (asked->cut == NP_CUT_BALANCED && (asked->reach || !reach))
+        reach = or_default(asked->reach, 2 * unit);
+    return reach < positions ? reach : positions;
 }
 
 enum np_status predict_model_bare(struct predict_model *model, const struct predict_options *given,
@@ -86,12 +118,16 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
         .delay = 1,
         .stages = stages,
         .unit = or_default(asked->unit, 1),
+        .reach = predict_reach(asked, 0, or_default(asked->unit, 1), blocks),
         .members = 1,
         .micro_batches = micro_batches,
         .window = or_default(asked->window, np_sched_default_window(stages, micro_batches)),
         .lookahead = prefetch_lookahead(&given->prefetch, 16, given->capacity > 0)};
     attach(model);
-    unit_costs(model, 0);
+    if (given->costs == PREDICT_DRAWN_COSTS)
+        drawn_costs(model, 0);
+    else
+        unit_costs(model, 0);
     NP_TRY(even_cut(model, err));
     if (given->capacity)
         NP_TRY(predict_memory_bare(model, given, err));
@@ -126,8 +162,11 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     copy_config(model, &config, net->layers);
     for (int b = 0; b < recipe->block_count; b++)
         model->candidates[b] = recipe->blocks[b].count;
-    if (given->costs == PREDICT_UNIT_COSTS) {
-        unit_costs(model, 1);
+    if (given->costs > PREDICT_PLAN_COSTS) {
+        if (given->costs == PREDICT_DRAWN_COSTS)
+            drawn_costs(model, 1);
+        else
+            unit_costs(model, 1);
         if (!given->plan_path)
             NP_TRY(even_cut(model, err));
     }

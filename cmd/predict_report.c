@@ -139,10 +139,12 @@ out:
 }
 
 /* What the command line says beside the plan. */
-static void adjust(struct np_plan *plan, const struct predict_options *given)
+static void adjust(struct np_plan *plan, const struct predict_options *given,
+                   const struct np_supernet *net)
 {
     const struct np_partition_request *asked = &given->plan.request;
     plan->unit = asked->unit ? asked->unit : plan->unit;
+    plan->reach = predict_reach(asked, plan->reach, plan->unit, net->positions);
     plan->window = asked->window ? asked->window : plan->window;
     plan->device_bytes = asked->memory_bytes ? asked->memory_bytes : plan->device_bytes;
     plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, plan->device_bytes > 0);
@@ -158,7 +160,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     else
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
-    adjust(&job->plan, given);
+    adjust(&job->plan, given, &job->space.net);
     if (given->stash_bandwidth && !job->plan.device_bytes) {
         status = np_fail(err, NP_EINPUT,
                          "--stash-bandwidth needs --device-memory, or a plan that has it");

@@ -42,6 +42,7 @@ static void note(struct np_alternative *tried, const struct np_plan *plan, uint6
         return;
     tried->window = plan->window;
     tried->unit = plan->unit;
+    tried->reach = plan->reach;
     tried->step_ns = plan->step_ns;
     tried->bubble = plan->bubble;
     for (int k = 0; k < plan->stages; k++)

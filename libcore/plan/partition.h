@@ -23,7 +23,7 @@ struct np_alternative {
     struct np_pipeline pipeline;
     bool fits, chosen;
     uint64_t least_bytes; /* does not fit: what would do; the rest is 0 */
-    int window, unit;
+    int window, unit, reach;
     uint64_t largest_bytes; /* of the largest stage, with all its layers there */
     bool resident;          /* they are; else some are in the stash */
     double step_ns, bubble; /* predicted */

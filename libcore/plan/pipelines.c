@@ -57,6 +57,9 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
     if (request->stages > most)
         return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
                        request->stages, np_text_safe(net->recipe->path).s, net->positions);
+    if (request->reach > net->positions)
+        return np_fail(err, NP_EINPUT, "a reach of %d is too far: '%s' has %d positions",
+                       request->reach, np_text_safe(net->recipe->path).s, net->positions);
     if (!request->stages) {
         last = smaller(devices(request) / fewest, most);
         last = last < 1 ? 1 : last;

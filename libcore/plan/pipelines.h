@@ -1,6 +1,6 @@
 /* What may be asked of a plan, and the pipelines that it leaves to choose from.
  *
- * Errors    NP_EINPUT: more stages than positions; NP_EMEM.
+ * Errors    NP_EINPUT: more stages, or a larger reach, than positions; NP_EMEM.
  */
 #ifndef NP_PLAN_PIPELINES_H
 #define NP_PLAN_PIPELINES_H
@@ -15,8 +15,16 @@ struct np_pipeline {
 
 struct np_alternatives;
 
+enum np_cut_choice {
+    NP_CUT_CHOOSE, /* balanced where that is worth it */
+    NP_CUT_STATIC,
+    NP_CUT_BALANCED
+};
+
 struct np_partition_request {
     int stages, micro_batches, window, unit, threads; /* 0: choose */
+    enum np_cut_choice cut;
+    int reach;             /* of balanced cuts; 0: choose */
     int devices;           /* threads of all stages together, if chosen; 0: the processors */
     bool model;            /* costs from FLOPs instead of measuring */
     uint64_t memory_bytes; /* cap per stage; 0: none */

@@ -90,6 +90,8 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
     NP_TRY(np_buf_printf(
         out, err, "micro_batches: %d\nwindow: %d\nlookahead: %d\nunit: %d\nthreads: %d\n",
         plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
+    if (plan->reach)
+        NP_TRY(np_buf_printf(out, err, "cut: balanced\nreach: %d\n", plan->reach));
     if (plan->device_bytes)
         NP_TRY(np_buf_printf(out, err, "device_memory: %" PRIu64 "\n", plan->device_bytes));
     NP_TRY(write_stages(plan, net, out, err));
@@ -271,6 +273,23 @@ out:
     return status;
 }
 
+/* `reach` goes with balanced cuts, and they need it. */
+static enum np_status read_cut(struct np_plan *plan, struct np_yaml_map *map,
+                               const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    static const char *const cuts[] = {"static", "balanced"};
+    const struct np_yaml_node *reach = np_yaml_find(map, "reach");
+    int cut = 0;
+    NP_TRY(np_yaml_get_word(np_yaml_find(map, "cut"), &cut, cuts, 2, err));
+    if (cut == 1)
+        NP_TRY(read_int(map, "reach", &plan->reach, net->positions, err));
+    else if (reach->kind != NP_YAML_ABSENT)
+        status = np_yaml_fail(reach, err, "'reach' belongs to 'cut: balanced'");
+out:
+    return status;
+}
+
 static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map,
                                    const struct np_supernet *net, struct np_error *err)
 {
@@ -281,6 +300,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_int(map, "lookahead", &plan->lookahead, WINDOW_MAX, err));
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
+    NP_TRY(read_cut(plan, map, net, err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(map, "device_memory"), &plan->device_bytes, 0, INT64_MAX,
                             err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)

@@ -1,8 +1,10 @@
 /* The search is small because its parts hardly interact: the cut follows from the costs, then the
- * window grows while it pays, then the unit, then flights go as far as that costs next to nothing.
- * Every judgement is a simulation of the engine's own scheduler. */
+ * window grows while it pays, then the unit, then flights go as far as that costs next to nothing,
+ * and in the end each step may be cut for itself. Every judgement is a simulation of the engine's
+ * own scheduler. */
 #include "plan/search.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "plan/fit.h"
@@ -16,6 +18,8 @@
 #define LOOKAHEAD 16       /* schedule.md: 8 to 16 steps are enough for priorities */
 #define WORTH 0.99         /* more memory or coarser tasks must save this much time */
 #define FLIGHTS_WORTH 0.98 /* fewer flights may cost this much time */
+#define BALANCE_WORTH 0.98 /* balanced cuts must save this much time */
+#define REACH_MAX 4        /* units that boundaries may move, tried */
 #define WINDOW_MAX 128     /* steps in flight tried */
 #define UNIT_MAX 4
 
@@ -155,6 +159,65 @@ out:
     return status;
 }
 
+/* Whether balanced cuts have room, in a plan whose stage_bytes this fills in. */
+static enum np_status fits(const struct search *s, struct np_plan *plan, bool *yes,
+                           struct np_error *err)
+{
+    enum np_status status;
+    uint64_t least, cap = plan->device_bytes ? plan->device_bytes : UINT64_MAX;
+    NP_TRY(np_memory_fill(plan, s->net, err));
+    NP_TRY(np_memory_least(&least, plan, s->net, err));
+    *yes = least <= cap;
+    for (int k = 0; k < plan->stages; k++)
+        if (s->request->cut != NP_CUT_BALANCED && plan->stage_bytes[k] > cap)
+            *yes = false;
+out:
+    return status;
+}
+
+/* Balanced cuts that were asked for and have no room: in as little memory as they take. */
+static enum np_status squeeze(struct search *s, struct np_plan *best, struct np_plan *plan,
+                              struct np_error *err)
+{
+    enum np_status status;
+    bool better;
+    plan->unit = s->request->unit ? s->request->unit : 1;
+    plan->reach = s->request->reach ? s->request->reach : plan->unit;
+    NP_TRY(np_fit_least(&s->least_bytes, plan, s->net, err));
+    if (s->least_bytes <= plan->device_bytes)
+        NP_TRY(judge(s, best, plan, INFINITY, &better, err));
+    else
+        np_plan_clear(best);
+out:
+    return status;
+}
+
+/* Balanced cuts, one unit further while that pays; if they are asked for, at least by one. */
+static enum np_status search_cut(struct search *s, struct np_plan *best, struct np_plan *plan,
+                                 struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    int asked = s->request->reach, first, most;
+    bool must = s->request->cut == NP_CUT_BALANCED, better = true, fit = best->stages > 0;
+    double worth = must ? INFINITY : BALANCE_WORTH;
+    if (fit)
+        NP_TRY(copy_plan(plan, best, s->net, err));
+    first = asked ? asked : plan->unit;
+    most = asked ? asked : REACH_MAX * plan->unit;
+    for (int reach = first; better && reach <= most && reach <= s->net->positions && fit;
+         reach += plan->unit) {
+        plan->reach = reach;
+        NP_TRY(fits(s, plan, &fit, err));
+        if (fit)
+            NP_TRY(judge(s, best, plan, worth, &better, err));
+        worth = WORTH;
+    }
+    if (must && !best->reach)
+        NP_TRY(squeeze(s, best, plan, err));
+out:
+    return status;
+}
+
 enum np_status np_search_pipeline(struct np_plan *best, uint64_t *least_bytes,
                                   const struct np_pipeline *pipeline, const struct np_supernet *net,
                                   const struct np_partition_request *request, struct np_error *err)
@@ -172,11 +235,14 @@ enum np_status np_search_pipeline(struct np_plan *best, uint64_t *least_bytes,
     plan.measured = !request->model;
     NP_TRY(np_profile_plan(&plan, net, request, err));
     NP_TRY(search_window(&s, best, &plan, err));
-    *least_bytes = s.least_bytes;
     if (best->stages && !request->unit)
         NP_TRY(search_unit(&s, best, &plan, err));
     if (best->stages)
         NP_TRY(search_flights(&s, best, err));
+    if (pipeline->stages > 1 && request->cut != NP_CUT_STATIC &&
+        (best->stages || request->cut == NP_CUT_BALANCED))
+        NP_TRY(search_cut(&s, best, &plan, err));
+    *least_bytes = s.least_bytes;
 out:
     np_plan_clear(&plan);
     if (status != NP_OK)

@@ -1,5 +1,8 @@
-/* The best plan of one pipeline: stages, threads and micro-batches are given; the cut, window, unit
- * and flights in flight are searched, unless the request says what they are.
+/* The best plan of one pipeline: stages, threads and micro-batches are given; the cut, window,
+ * unit, flights in flight and reach are searched, unless the request says what they are.
+ *
+ * Balanced  cuts (sched/balance.h) hold more activations and move layers: where they are not asked
+ *           for they must save 2 % of the time, and where memory is bounded leave all layers room.
  *
  * Units     bytes of a stage.
  * Errors    NP_EMEM; those of np_profile_plan.

@@ -206,6 +206,71 @@ START_TEST(takes_the_fastest_alternative)
 }
 END_TEST
 
+static void assert_reads_back(const struct np_plan *plan)
+{
+    struct np_plan again;
+    struct np_buf text = {0};
+    ck_assert_int_eq(np_plan_write(plan, &net, &text, NULL), NP_OK);
+    write_file("plan.yaml", text.text);
+    ck_assert_int_eq(np_plan_read(&again, "plan.yaml", &net, NULL), NP_OK);
+    ck_assert_int_eq(again.reach, plan->reach);
+    ck_assert_mem_eq(again.stage_bytes, plan->stage_bytes,
+                     (size_t)plan->stages * sizeof *plan->stage_bytes);
+    np_buf_clear(&text);
+    np_plan_clear(&again);
+}
+
+/* Balanced cuts where they are asked for, and by themselves where they save 2 %. */
+START_TEST(balances_where_it_pays)
+{
+    struct np_plan fixed, free, balanced;
+    struct np_partition_request r = request(2 + _i % 3);
+    r.micro_batches = 1 << _i / 3;
+    r.cut = NP_CUT_STATIC;
+    ck_assert_int_eq(partition(&fixed, &r, NULL), NP_OK);
+    r.cut = NP_CUT_CHOOSE;
+    ck_assert_int_eq(partition(&free, &r, NULL), NP_OK);
+    r.cut = NP_CUT_BALANCED;
+    ck_assert_int_eq(partition(&balanced, &r, NULL), NP_OK);
+    ck_assert_int_eq(fixed.reach, 0);
+    ck_assert_int_ge(balanced.reach, balanced.unit);
+    ck_assert_int_eq(free.reach > 0, balanced.step_ns < 0.98 * fixed.step_ns);
+    ck_assert(free.step_ns <= fixed.step_ns);
+    assert_memory_filled(&balanced);
+    assert_reads_back(&fixed);
+    assert_reads_back(&balanced);
+    np_plan_clear(&fixed);
+    np_plan_clear(&free);
+    np_plan_clear(&balanced);
+}
+END_TEST
+
+/* Stages take more for them; what is said to be the least that does, does. */
+START_TEST(balanced_cuts_say_their_least)
+{
+    struct np_plan plan;
+    struct np_alternatives tried;
+    struct np_partition_request r = request(3);
+    uint64_t least[2], wanted;
+    r.micro_batches = 2;
+    for (int balanced = 0; balanced < 2; balanced++) {
+        r.cut = balanced ? NP_CUT_BALANCED : NP_CUT_STATIC;
+        r.memory_bytes = 4096;
+        ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_ENO);
+        r.memory_bytes = least[balanced] = tried.list[0].least_bytes;
+        np_alternatives_clear(&tried);
+        ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+        ck_assert_int_eq(plan.reach > 0, balanced);
+        ck_assert_int_eq(np_memory_least(&wanted, &plan, &net, NULL), NP_OK);
+        ck_assert_uint_le(wanted, r.memory_bytes);
+        np_plan_clear(&plan);
+        r.memory_bytes--;
+        ck_assert_int_eq(partition(&plan, &r, NULL), NP_ENO);
+    }
+    ck_assert_uint_gt(least[1], least[0]);
+}
+END_TEST
+
 /* The least of all alternatives is what would do, and one byte less would not. */
 START_TEST(says_the_least_of_all_alternatives)
 {
@@ -271,6 +336,10 @@ START_TEST(refuses_impossible_requests)
     struct np_partition_request r = request(9);
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "9 stages are too many: 'recipe.yaml' has 8 positions");
+    r = request(2);
+    r.reach = 9;
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "a reach of 9 is too far: 'recipe.yaml' has 8 positions");
     r = request(2);
     r.micro_batches = 3;
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
@@ -370,6 +439,14 @@ static const struct {
      "plan.yaml:10:26: stage 1 ends before it begins"},
     {"stages:\n- {first: stem, last: block01}\n", "",
      "plan.yaml:9:23: the last stage must end with head"},
+    {"stages:\n- {first: stem, last: head}\n", "reach: 2\n",
+     "plan.yaml:10:8: 'reach' belongs to 'cut: balanced'"},
+    {"stages:\n- {first: stem, last: head}\n", "cut: balanced\n",
+     "plan.yaml:1:1: missing key 'reach'"},
+    {"stages:\n- {first: stem, last: head}\n", "cut: balanced\nreach: 9\n",
+     "plan.yaml:11:8: 'reach' must be a whole number from 1 to 8, not '9'"},
+    {"stages:\n- {first: stem, last: head}\n", "cut: even\n",
+     "plan.yaml:10:6: unknown cut 'even' (known: static, balanced)"},
     {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",
      "plan.yaml:10:11: no position is left for stage 1"},
     {"stages:\n- {first: stem, last: head, memory: 3}\n", "",
@@ -436,6 +513,8 @@ int main(void)
     tcase_add_test(tests, tries_the_pipelines_that_fill_the_devices);
     tcase_add_loop_test(tests, splits_what_is_left_open, 0, (int)(sizeof splits / sizeof *splits));
     tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
+    tcase_add_loop_test(tests, balances_where_it_pays, 0, 9);
+    tcase_add_test(tests, balanced_cuts_say_their_least);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
     tcase_add_test(tests, refuses_impossible_requests);

@@ -142,6 +142,7 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
                                            .window = shape->window,
                                            .unit = shape->unit,
                                            .threads = shape->threads,
+                                           .cut = NP_CUT_STATIC,
                                            .model = true,
                                            .kernels = np_kernels_get(shape->isa),
                                            .processors = 2};

@@ -5,8 +5,8 @@
  *
  * Errors    NP_EINPUT says what is wrong with the text; NP_EMEM.
  */
-#ifndef NP_CMD_SWEEP_H
-#define NP_CMD_SWEEP_H
+#ifndef NP_CMD_SWEEP_LIST_H
+#define NP_CMD_SWEEP_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "sweep.h"
+#include "sweep_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
