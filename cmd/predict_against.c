@@ -121,13 +121,13 @@ static enum np_status check_same(const struct np_trace *measured, const struct p
     return NP_OK;
 }
 
-/* What a byte took, on average over the run's copies; 0: there were none, or they moved nothing. */
-static double measured_per_byte(const struct np_trace *measured)
+/* What a byte took, on average over the run's copies of a kind; 0: none, or they moved nothing. */
+static double measured_per_byte(const struct np_trace *measured, enum np_copy_kind kind)
 {
     double time = 0, bytes = 0;
     for (size_t i = 0; i < measured->copy_count; i++) {
         const struct np_copy_span *span = &measured->copies[i];
-        if (span->copy.kind != NP_COPY_FETCH && span->copy.kind != NP_COPY_WRITE)
+        if (span->copy.kind != kind)
             continue;
         time += span->end - span->start - NP_PLAN_COPY_NS;
         bytes += (double)span->bytes;
@@ -158,7 +158,7 @@ static double hit_rate(const struct np_trace *trace)
 
 static enum np_status report_memory(struct np_buf *out, const struct np_trace *measured,
                                     const struct np_trace *predicted, int stages,
-                                    double bytes_per_s, struct np_error *err)
+                                    const struct np_copy_speed *speed, struct np_error *err)
 {
     enum np_status status;
     struct np_trace_sums m = np_trace_sum(measured, stages), p = np_trace_sum(predicted, stages);
@@ -173,8 +173,10 @@ static enum np_status report_memory(struct np_buf *out, const struct np_trace *m
     NP_TRY(np_buf_printf(out, err,
                          "measured_peak_memory\t%" PRIu64 "\npredicted_peak_memory\t%" PRIu64 "\n",
                          largest_peak(measured), largest_peak(predicted)));
-    if (bytes_per_s > 0)
-        NP_TRY(np_buf_printf(out, err, "stash_bandwidth\t%.0f\n", bytes_per_s));
+    if (speed->fetch_per_byte > 0)
+        NP_TRY(np_buf_printf(out, err, "fetch_bandwidth\t%.0f\n", 1e9 / speed->fetch_per_byte));
+    if (speed->write_per_byte > 0)
+        NP_TRY(np_buf_printf(out, err, "write_bandwidth\t%.0f\n", 1e9 / speed->write_per_byte));
 out:
     return status;
 }
@@ -191,8 +193,10 @@ enum np_status predict_against(struct np_buf *out, const struct predict_model *g
     int stages = model.sched.stages;
     NP_TRY(read_trace(&measured, given->against, err));
     NP_TRY(check_same(&measured, &model, given->against, err));
-    if (!given->stash_bandwidth)
-        model.memory.speed.per_byte = measured_per_byte(&measured);
+    if (!given->stash_bandwidth) {
+        model.memory.speed.fetch_per_byte = measured_per_byte(&measured, NP_COPY_FETCH);
+        model.memory.speed.write_per_byte = measured_per_byte(&measured, NP_COPY_WRITE);
+    }
     struct np_trace_sums sums = np_trace_sum(&measured, stages);
     if (sums.steps > measured.count) { /* every step has tasks */
         status = np_fail(
@@ -208,9 +212,7 @@ enum np_status predict_against(struct np_buf *out, const struct predict_model *g
     struct agreement a = agree(&measured, &run.trace, last, stages, ratio);
     NP_TRY(report(out, &run, &sums, &a, measured.count, err));
     if (measured.stage)
-        NP_TRY(report_memory(
-            out, &measured, &run.trace, stages,
-            model.memory.speed.per_byte > 0 ? 1e9 / model.memory.speed.per_byte : 0, err));
+        NP_TRY(report_memory(out, &measured, &run.trace, stages, &model.memory.speed, err));
 out:
     predict_run_clear(&run);
     np_trace_clear(&measured);

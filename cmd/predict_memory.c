@@ -28,7 +28,7 @@ enum np_status predict_memory_bare(struct predict_model *model, const struct pre
         model->bytes[l] = 1;
     for (int k = 0; k < model->sched.stages; k++)
         model->room[k] = (uint64_t)given->capacity * (uint64_t)(first[k + 1] - first[k]);
-    model->memory.speed = (struct np_copy_speed){given->fetch_time, 0};
+    model->memory.speed = (struct np_copy_speed){given->fetch_time, 0, 0};
 out:
     return status;
 }
@@ -43,8 +43,10 @@ enum np_status predict_memory_of_plan(struct predict_model *model,
     NP_TRY(np_memory_room(model->room, model->bytes, plan, net, err));
     model->device_bytes = plan->device_bytes;
     model->memory.speed.latency = NP_PLAN_COPY_NS;
-    if (given->stash_bandwidth)
-        model->memory.speed.per_byte = 1e9 / (double)given->stash_bandwidth;
+    if (given->stash_bandwidth) {
+        model->memory.speed.fetch_per_byte = 1e9 / (double)given->stash_bandwidth;
+        model->memory.speed.write_per_byte = 1e9 / (double)given->stash_bandwidth;
+    }
 out:
     return status;
 }

@@ -11,8 +11,10 @@ int np_copy_queue_start(struct np_copy_queue *queue, double now)
     if (i == NP_COPIERS || !np_context_next(queue->context, &copy))
         return -1;
     bytes = np_context_bytes(queue->context, copy.layer);
-    if (copy.kind == NP_COPY_FETCH || copy.kind == NP_COPY_WRITE)
-        length = queue->speed.latency + queue->speed.per_byte * (double)bytes;
+    if (copy.kind == NP_COPY_FETCH)
+        length = queue->speed.latency + queue->speed.fetch_per_byte * (double)bytes;
+    if (copy.kind == NP_COPY_WRITE)
+        length = queue->speed.latency + queue->speed.write_per_byte * (double)bytes;
     queue->copier[i] = (struct np_copy_span){copy, queue->stage, i, bytes, now, now + length};
     return i;
 }

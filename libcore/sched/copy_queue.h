@@ -13,7 +13,8 @@
 #include "sched/span.h"
 
 struct np_copy_speed {
-    double latency, per_byte;
+    double latency; /* of any copy */
+    double fetch_per_byte, write_per_byte;
 };
 
 struct np_copy_queue {

@@ -150,9 +150,10 @@ in_budget() {
     [ "$(value measured_stall)" = "$(value predicted_stall)" ]
     [ "$(value measured_peak_memory)" = "$memory" ] || [ "$(value measured_peak_memory)" -lt "$memory" ]
     [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
-    between 104857000 "$(value stash_bandwidth)" 104858000
+    between 104857000 "$(value fetch_bandwidth)" 104858000
+    between 104857000 "$(value write_bandwidth)" 104858000
     run np-predict-trace r.yaml --plan plan.yaml --against self --stash-bandwidth 1MiB
-    [ "$(value stash_bandwidth)" = 1048576 ]
+    [ "$(value fetch_bandwidth) $(value write_bandwidth)" = "1048576 1048576" ]
     [ "$(value predicted_stall)" != "$(value measured_stall)" ]
 
     np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $((2 * memory)) -o plan.yaml

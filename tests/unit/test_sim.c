@@ -343,7 +343,7 @@ static void give_memory(struct bench *b, int subnets, double copy_time)
         b->bytes[l] = 1;
     for (int k = 0; k < c->stages; k++)
         b->room[k] = (uint64_t)(subnets * (c->stage_first[k + 1] - c->stage_first[k]));
-    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {copy_time, 0}};
+    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {copy_time, 0, 0}};
     b->config.memory = &b->memory;
     b->config.stages = b->sums;
 }
@@ -397,14 +397,15 @@ START_TEST(copies_take_their_time)
     fputs("0 1 0 1 0", b.stream);
     rewind(b.stream);
     give_memory(&b, 1, 10);
-    b.memory.speed.per_byte = 2;
+    b.memory.speed.fetch_per_byte = 2;
+    b.memory.speed.write_per_byte = 3;
     report = run(&b, NP_SIM_CSP);
     fclose(b.stream);
-    /* 0 and 1 are made, then three times one is written (12) and the other fetched (12); the first
+    /* 0 and 1 are made, then three times one is written (13) and the other fetched (12); the first
      * change only writes. */
-    ck_near(report.makespan, 5 * 3 + 12 + 3 * 24);
-    ck_near(b.sums[0].copy, 4 * 12 + 3 * 12);
-    ck_near(b.sums[0].stall, 12 + 3 * 24);
+    ck_near(report.makespan, 5 * 3 + 13 + 3 * 25);
+    ck_near(b.sums[0].copy, 4 * 13 + 3 * 12);
+    ck_near(b.sums[0].stall, 13 + 3 * 25);
     ck_near(report.sequential, 15);
     ck_assert_uint_eq(b.sums[0].sums.made, 2);
     ck_assert_uint_eq(b.sums[0].sums.bytes_in, 3);
