@@ -224,7 +224,7 @@ START_TEST(resume_across_budgets)
 {
     const struct way ways[] = {
         {{1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
-        {{2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
+        {{3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 2}, 2, NP_CONTEXT_AHEAD, 16, true},
         {{3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
     struct tiny t;
     struct run reference, before, after;
@@ -250,7 +250,9 @@ END_TEST
 /* An evaluation brings the layers it wants and changes nothing. */
 START_TEST(evaluation)
 {
-    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
+    const int reach = _i; /* else than at home, layers are where they were wanted last */
+    const struct way way = {
+        {3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, reach}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     uint16_t choices[3][8];
@@ -337,7 +339,8 @@ END_TEST
 
 START_TEST(one_byte_less_is_refused)
 {
-    const struct way way = {{2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
+    const struct way way = {
+        {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, _i}, 0, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run r;
     struct np_engine *engine = NULL;
@@ -365,8 +368,8 @@ int main(void)
     tcase_add_loop_test(tests, budgets, 0, TINY_KINDS);
     tcase_add_test(tests, late_copies);
     tcase_add_test(tests, resume_across_budgets);
-    tcase_add_test(tests, evaluation);
+    tcase_add_loop_test(tests, evaluation, 0, 3);
     tcase_add_loop_test(tests, simulation_counts_what_the_engine_counts, 0, TINY_KINDS);
-    tcase_add_test(tests, one_byte_less_is_refused);
+    tcase_add_loop_test(tests, one_byte_less_is_refused, 0, 3);
     return suite_run(suite);
 }
