@@ -39,7 +39,7 @@ enum np_status estimate_write(struct np_buf *out, const struct np_supernet *net,
     plan.threads = request->threads ? request->threads : 1;
     plan.measured = !request->model;
     NP_TRY(np_plan_check_cuts(plan.micro_batches, net, err));
-    NP_TRY(np_profile_plan(&plan, net, request, err));
+    NP_TRY(np_profile_plans(&plan, 1, net, request, err));
     NP_TRY(np_buf_printf(out, err,
                          "block\tcandidate\tkind\tparameters\tmoment_bytes\tactivation_bytes\t"
                          "forward_flops\tbackward_flops\tweight_flops\t"

@@ -138,13 +138,12 @@ void plan_options_clear(struct plan_options *plan)
     plan->cache = NULL;
 }
 
-static void show_progress(void *context, const struct np_alternatives *tried, size_t next)
+static void show_progress(void *context, const struct np_plan *plan, size_t next, size_t count)
 {
     struct cli_progress *progress = context;
-    const struct np_pipeline *p = &tried->list[next].pipeline;
     progress->shown_s = 0; /* each is worth a line */
-    cli_progress_show(progress, "measuring and judging %d x %d threads, %d micro-batches (%zu/%zu)",
-                      p->stages, p->threads, p->micro_batches, next + 1, tried->count);
+    cli_progress_show(progress, "measuring %d x %d threads, %d micro-batches (%zu/%zu)",
+                      plan->stages, plan->threads, plan->micro_batches, next + 1, count);
 }
 
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,

@@ -25,6 +25,9 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     plan.micro_batches = probe->pipeline.micro_batches;
     plan.threads = probe->pipeline.threads;
     plan.window = 1;
+    plan.unit = probe->request->unit ? probe->request->unit : 1;
+    if (probe->request->cut == NP_CUT_BALANCED && plan.stages > 1)
+        plan.reach = probe->request->reach ? probe->request->reach : plan.unit;
     NP_TRY(np_fit_least(&probe->least_bytes, &plan, &net, err));
 out:
     np_plan_clear(&plan);

@@ -4,8 +4,8 @@
  *           the devices, micro-batches among the legal cuts (at grain boundaries), window, unit and
  *           flights in flight (plan/search.h). The alternative with the least predicted step time
  *           wins, as simulated by the engine's own scheduler (sched/sim.h) on the recipe's own
- *           stream; more stages have to save 3 % of it, and micro-batches that take more memory
- *           1 %. A supernet with batch norm has one micro-batch.
+ *           stream; more micro-batches have to save 2 % of it. A supernet with batch norm has one
+ *           micro-batch.
  * Cut       contiguous, minimising the largest expected stage cost (mean over a block's candidates,
  *           F + B + W), by dynamic programming over positions.
  * Memory    exact (plan/stage_memory.h), with all layers there; a cap bounds each stage

@@ -13,7 +13,7 @@ struct np_pipeline {
     int stages, threads, micro_batches;
 };
 
-struct np_alternatives;
+struct np_plan;
 
 enum np_cut_choice {
     NP_CUT_CHOOSE, /* balanced where that is worth it */
@@ -31,9 +31,8 @@ struct np_partition_request {
     const char *cache;     /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine: no more threads are measured than it has */
-    /* Called before each alternative is measured and judged, when those before it in the list are;
-     * may be NULL. */
-    void (*progress)(void *context, const struct np_alternatives *tried, size_t next);
+    /* Called before a plan's costs are measured, the next of `count` times; may be NULL. */
+    void (*progress)(void *context, const struct np_plan *plan, size_t next, size_t count);
     void *context;
 };
 

@@ -12,7 +12,7 @@
 #include "plan/profile_bench.h"
 #include "plan/profile_stage.h"
 
-#define PASSES_MIN 5
+#define PASSES_MIN 4
 #define PASSES_MAX 40
 
 /* One team's work and what it measured. */

@@ -130,51 +130,107 @@ static void cache_store(const struct cache *cache, const struct np_supernet *net
     np_buf_clear(&out);
 }
 
-static enum np_status measure(struct np_plan *plan, const struct np_supernet *net,
-                              const struct np_partition_request *request,
-                              const struct np_profile_config *config, struct np_error *err)
+static int devices(const struct np_partition_request *request)
+{
+    int processors = request->processors > 0 ? request->processors : 1;
+    return request->devices ? request->devices : processors;
+}
+
+/* No more teams than the processors have threads for are measured at once: they would time the
+ * system's own scheduler. */
+static struct np_profile_config config_of(const struct np_plan *plan, const struct np_supernet *net,
+                                          const struct np_partition_request *request)
+{
+    int teams = (request->processors > 0 ? request->processors : 1) / plan->threads;
+    teams = teams < plan->stages ? teams : plan->stages;
+    return (struct np_profile_config){.kernels = request->kernels,
+                                      .samples = (size_t)(net->recipe->batch / plan->micro_batches),
+                                      .micro_batches = plan->micro_batches,
+                                      .threads = plan->threads,
+                                      .concurrent = teams > 1 ? teams : 1};
+}
+
+/* The whole profile that takes less time is the one that less was beside. */
+static void keep_lesser(struct np_layer_cost *cost, const struct np_layer_cost *other, int kinds)
+{
+    double sum = 0, other_sum = 0;
+    for (int k = 0; k < kinds; k++) {
+        sum += (double)cost[k].f + (double)cost[k].b + (double)cost[k].w;
+        other_sum += (double)other[k].f + (double)other[k].b + (double)other[k].w;
+    }
+    if (other_sum < sum)
+        memcpy(cost, other, (size_t)kinds * sizeof *cost);
+}
+
+/* In the first round, costs come from the cache (*known) if it has them; in the second, what the
+ * first one measured is measured again. */
+static enum np_status measure(struct np_plan *plan, bool *known, bool again,
+                              const struct np_supernet *net,
+                              const struct np_partition_request *request, struct np_error *err)
 {
     enum np_status status;
+    struct np_profile_config config = config_of(plan, net, request);
+    struct np_layer_cost *cost = NULL;
     struct cache cache;
-    NP_TRY(cache_open(&cache, request->cache, net, config, err));
-    if (cache_holds_all(&cache, net, plan->kind_cost))
+    NP_TRY(cache_open(&cache, request->cache, net, &config, err));
+    NP_TRY(np_zalloc(&cost, (size_t)net->kind_count, sizeof *cost, err));
+    *known = *known || (!again && cache_holds_all(&cache, net, plan->kind_cost));
+    if (*known)
         goto out;
-    NP_TRY(np_profile_measure(plan->kind_cost, net, config, err));
+    NP_TRY(np_profile_measure(cost, net, &config, err));
+    if (again)
+        keep_lesser(plan->kind_cost, cost, net->kind_count);
+    else
+        memcpy(plan->kind_cost, cost, (size_t)net->kind_count * sizeof *cost);
     cache_store(&cache, net, plan->kind_cost);
 out:
     cache_close(&cache);
+    free(cost);
     return status;
 }
 
-enum np_status np_profile_plan(struct np_plan *plan, const struct np_supernet *net,
-                               const struct np_partition_request *request, struct np_error *err)
+/* More stages than devices share them evenly: tasks take longer. */
+static void stretch(struct np_plan *plan, const struct np_supernet *net,
+                    const struct np_partition_request *request)
 {
-    enum np_status status = NP_OK;
-    struct np_profile_config config = {.kernels = request->kernels,
-                                       .samples =
-                                           (size_t)(net->recipe->batch / plan->micro_batches),
-                                       .micro_batches = plan->micro_batches,
-                                       .threads = plan->threads};
-    int processors = request->processors > 0 ? request->processors : 1;
-    int devices = request->devices ? request->devices : processors;
-    int teams = processors / plan->threads;
-    if (!plan->measured) {
-        np_profile_model(plan->kind_cost, net, config.samples, config.micro_batches,
-                         config.threads);
-        return NP_OK;
+    int measured = config_of(plan, net, request).concurrent * plan->threads;
+    float shared = (float)(measured > devices(request) ? measured : devices(request));
+    float factor = (float)(plan->stages * plan->threads) / shared;
+    for (int k = 0; k < net->kind_count && factor > 1; k++) {
+        plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * factor);
+        plan->kind_cost[k].b = roundf(plan->kind_cost[k].b * factor);
+        plan->kind_cost[k].w = roundf(plan->kind_cost[k].w * factor);
     }
-    /* No more teams than the processors have threads for are measured at once: they would time the
-     * system's own scheduler. More stages than devices share them evenly: tasks take longer. */
-    config.concurrent = teams < 1 ? 1 : teams < plan->stages ? teams : plan->stages;
-    NP_TRY(measure(plan, net, request, &config, err));
-    int measured = config.concurrent * plan->threads;
-    float shared = (float)(measured > devices ? measured : devices);
-    float stretch = (float)(plan->stages * plan->threads) / shared;
-    for (int k = 0; k < net->kind_count && stretch > 1; k++) {
-        plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * stretch);
-        plan->kind_cost[k].b = roundf(plan->kind_cost[k].b * stretch);
-        plan->kind_cost[k].w = roundf(plan->kind_cost[k].w * stretch);
+}
+
+static enum np_status measure_all(struct np_plan *plans, size_t count,
+                                  const struct np_supernet *net,
+                                  const struct np_partition_request *request, struct np_error *err)
+{
+    enum np_status status;
+    bool *known = NULL;
+    NP_TRY(np_zalloc(&known, count, sizeof *known, err));
+    for (size_t i = 0; i < 2 * count; i++) {
+        if (request->progress)
+            request->progress(request->context, &plans[i % count], i, 2 * count);
+        NP_TRY(measure(&plans[i % count], &known[i % count], i >= count, net, request, err));
     }
+    for (size_t i = 0; i < count; i++)
+        stretch(&plans[i], net, request);
 out:
+    free(known);
     return status;
+}
+
+enum np_status np_profile_plans(struct np_plan *plans, size_t count, const struct np_supernet *net,
+                                const struct np_partition_request *request, struct np_error *err)
+{
+    if (!request->model)
+        return measure_all(plans, count, net, request, err);
+    for (size_t i = 0; i < count; i++) {
+        struct np_profile_config config = config_of(&plans[i], net, request);
+        np_profile_model(plans[i].kind_cost, net, config.samples, config.micro_batches,
+                         config.threads);
+    }
+    return NP_OK;
 }

@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "plan/profile_bench.h"
 
-#define BUDGET_NS 400e6
+#define BUDGET_NS 200e6
 #define GROUP_FLOATS ((size_t)1 << 26) /* of one team's slab, unless one layer needs more */
 /* By the model, which is some times slower than a fast core: of one pass over all kinds, and of a
  * kind, for shorter work is not worth cutting. */
@@ -93,31 +93,67 @@ out:
     return status;
 }
 
+/* How many layers of each distinct kind are measured: a subnet's layers in all, about, so that they
+ * take as much cache from each other as they do in training. */
+static int copies_of(const struct np_supernet *net, int count)
+{
+    int copies = (net->positions + count / 2) / count;
+    return copies > 1 ? copies : 1;
+}
+
+/* distinct->kinds: the distinct kinds, then these again and again; which[kinds]: where one is. */
+static enum np_status tell_apart(struct np_supernet *distinct, int *count, int *which,
+                                 const struct np_supernet *net, struct np_error *err)
+{
+    int room = net->kind_count + net->positions;
+    enum np_status status = np_zalloc(&distinct->kinds, (size_t)room, sizeof(struct np_kind), err);
+    if (status != NP_OK)
+        return status;
+    *count = 0;
+    for (int k = 0; k < net->kind_count; k++) {
+        while (which[k] < *count && !same_cost(&distinct->kinds[which[k]], &net->kinds[k]))
+            which[k]++;
+        if (which[k] == *count)
+            distinct->kinds[(*count)++] = net->kinds[k];
+    }
+    distinct->kind_count = *count * copies_of(net, *count);
+    for (int i = *count; i < distinct->kind_count; i++)
+        distinct->kinds[i] = distinct->kinds[i - *count];
+    return NP_OK;
+}
+
+/* The mean over a kind's copies, measured[kind + i * count]. */
+static struct np_layer_cost mean(const struct np_layer_cost *measured, int kind, int count,
+                                 int copies)
+{
+    double f = 0, b = 0, w = 0;
+    for (int i = kind; i < count * copies; i += count) {
+        f += (double)measured[i].f;
+        b += (double)measured[i].b;
+        w += (double)measured[i].w;
+    }
+    return (struct np_layer_cost){(float)round(f / copies), (float)round(b / copies),
+                                  (float)round(w / copies)};
+}
+
 enum np_status np_profile_measure(struct np_layer_cost *cost, const struct np_supernet *net,
                                   const struct np_profile_config *config, struct np_error *err)
 {
     enum np_status status;
     struct np_supernet distinct = *net;
     struct np_layer_cost *measured = NULL;
-    size_t kinds = (size_t)net->kind_count, *samples = NULL;
-    int *which = NULL, count = 0;
+    size_t *samples = NULL;
+    int *which = NULL, count;
     distinct.kinds = NULL;
     NP_TRY(np_float_check(err));
-    NP_TRY(np_zalloc(&distinct.kinds, kinds, sizeof *distinct.kinds, err));
-    NP_TRY(np_zalloc(&measured, kinds, sizeof *measured, err));
-    NP_TRY(np_zalloc(&samples, kinds, sizeof *samples, err));
-    NP_TRY(np_zalloc(&which, kinds, sizeof *which, err));
-    for (int k = 0; k < net->kind_count; k++) {
-        while (which[k] < count && !same_cost(&distinct.kinds[which[k]], &net->kinds[k]))
-            which[k]++;
-        if (which[k] == count)
-            distinct.kinds[count++] = net->kinds[k];
-    }
-    distinct.kind_count = count;
+    NP_TRY(np_zalloc(&which, (size_t)net->kind_count, sizeof *which, err));
+    NP_TRY(tell_apart(&distinct, &count, which, net, err));
+    NP_TRY(np_zalloc(&measured, (size_t)distinct.kind_count, sizeof *measured, err));
+    NP_TRY(np_zalloc(&samples, (size_t)distinct.kind_count, sizeof *samples, err));
     NP_TRY(choose_samples(samples, &distinct, config, err));
     NP_TRY(measure_groups(measured, &distinct, config, samples, err));
     for (int k = 0; k < net->kind_count; k++)
-        cost[k] = measured[which[k]];
+        cost[k] = mean(measured, which[k], count, distinct.kind_count / count);
 out:
     free(distinct.kinds);
     free(measured);

@@ -134,7 +134,8 @@ enum np_status np_bench_stage_init(struct np_bench_stage *stage, const struct np
 {
     enum np_status status;
     size_t kinds = (size_t)net->kind_count, floats;
-    *stage = (struct np_bench_stage){.net = net};
+    *stage = (struct np_bench_stage){.net = net,
+                                     .sums = net->recipe->members * config->micro_batches > 1};
     NP_TRY(np_zalloc(&stage->call, kinds, sizeof *stage->call, err));
     NP_TRY(np_zalloc(&stage->weights, kinds, sizeof *stage->weights, err));
     NP_TRY(np_zalloc(&stage->gradient, kinds, sizeof *stage->gradient, err));
@@ -208,7 +209,7 @@ void np_bench_stage_run(const struct np_bench_stage *stage, struct np_team *team
     else if (op == NP_BENCH_B)
         np_op_backward(&call, &backward);
     else if (op == NP_BENCH_W)
-        np_op_weight(&call, stage->gradient[kind], &backward, false);
+        np_op_weight(&call, stage->gradient[kind], &backward, stage->sums);
     else
         update(stage, &call, kind);
 }

@@ -20,6 +20,7 @@ struct np_bench_stage {
     float **moments;         /* [kinds][2] */
     struct np_batch batch;
     float *x, *memory, *sum, *y, *dx, *dmemory, *dy, *work, *loss; /* of the largest kind */
+    bool sums; /* gradients are added to what is there, as by all but the first of a step's W */
     float *agreed;
     float *slab;
 };

@@ -218,34 +218,44 @@ out:
     return status;
 }
 
-enum np_status np_search_pipeline(struct np_plan *best, uint64_t *least_bytes,
-                                  const struct np_pipeline *pipeline, const struct np_supernet *net,
-                                  const struct np_partition_request *request, struct np_error *err)
+enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *pipeline,
+                               const struct np_supernet *net,
+                               const struct np_partition_request *request, struct np_error *err)
+{
+    enum np_status status = np_plan_init(plan, net, pipeline->stages, err);
+    if (status != NP_OK)
+        return status;
+    plan->micro_batches = pipeline->micro_batches;
+    plan->threads = pipeline->threads;
+    plan->unit = request->unit ? request->unit : 1;
+    plan->device_bytes = request->memory_bytes;
+    plan->lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
+    plan->measured = !request->model;
+    return NP_OK;
+}
+
+enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
+                              const struct np_supernet *net,
+                              const struct np_partition_request *request, struct np_error *err)
 {
     enum np_status status;
     struct search s = {.net = net, .request = request};
-    struct np_plan plan;
-    *best = (struct np_plan){0};
-    NP_TRY(np_plan_init(&plan, net, pipeline->stages, err));
-    plan.micro_batches = pipeline->micro_batches;
-    plan.threads = pipeline->threads;
-    plan.unit = request->unit ? request->unit : 1;
-    plan.device_bytes = request->memory_bytes;
-    plan.lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
-    plan.measured = !request->model;
-    NP_TRY(np_profile_plan(&plan, net, request, err));
-    NP_TRY(search_window(&s, best, &plan, err));
-    if (best->stages && !request->unit)
-        NP_TRY(search_unit(&s, best, &plan, err));
-    if (best->stages)
-        NP_TRY(search_flights(&s, best, err));
-    if (pipeline->stages > 1 && request->cut != NP_CUT_STATIC &&
-        (best->stages || request->cut == NP_CUT_BALANCED))
-        NP_TRY(search_cut(&s, best, &plan, err));
-    *least_bytes = s.least_bytes;
+    struct np_plan best = {0};
+    NP_TRY(search_window(&s, &best, plan, err));
+    if (best.stages && !request->unit)
+        NP_TRY(search_unit(&s, &best, plan, err));
+    if (best.stages)
+        NP_TRY(search_flights(&s, &best, err));
+    if (plan->stages > 1 && request->cut != NP_CUT_STATIC &&
+        (best.stages || request->cut == NP_CUT_BALANCED))
+        NP_TRY(search_cut(&s, &best, plan, err));
+    *least_bytes = best.stages ? 0 : s.least_bytes;
+    if (!best.stages)
+        goto out;
+    np_plan_clear(plan);
+    *plan = best;
+    best = (struct np_plan){0};
 out:
-    np_plan_clear(&plan);
-    if (status != NP_OK)
-        np_plan_clear(best);
+    np_plan_clear(&best);
     return status;
 }

@@ -5,7 +5,7 @@
  *           for they must save 2 % of the time, and where memory is bounded leave all layers room.
  *
  * Units     bytes of a stage.
- * Errors    NP_EMEM; those of np_profile_plan.
+ * Errors    NP_EMEM; NP_EINPUT from the simulator.
  */
 #ifndef NP_PLAN_SEARCH_H
 #define NP_PLAN_SEARCH_H
@@ -13,11 +13,16 @@
 #include "plan/pipelines.h"
 #include "plan/plan.h"
 
-/* best is initialised, and the caller's to clear: stages 0, *least_bytes what would do, if nothing
- * fits in the request's memory. The pipeline is legal: as many positions as stages, micro-batches
- * on grain boundaries. */
-enum np_status np_search_pipeline(struct np_plan *best, uint64_t *least_bytes,
-                                  const struct np_pipeline *pipeline, const struct np_supernet *net,
-                                  const struct np_partition_request *request, struct np_error *err);
+/* A plan for the pipeline, the caller's to clear, that lacks what is searched, and costs
+ * (plan/profile_cache.h). The pipeline is legal: as many positions as stages, micro-batches on
+ * grain boundaries. */
+enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *pipeline,
+                               const struct np_supernet *net,
+                               const struct np_partition_request *request, struct np_error *err);
+
+/* Makes the best of it, *least_bytes 0; or says what memory would do, if it fits with nothing. */
+enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
+                              const struct np_supernet *net,
+                              const struct np_partition_request *request, struct np_error *err);
 
 #endif

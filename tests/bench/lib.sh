@@ -28,6 +28,11 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
+# The least of numbers on standard input.
+least() {
+    sort -g | head -n 1
+}
+
 # step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in
 # which layers come into being.
 step_ms() {
@@ -48,4 +53,21 @@ write_corpus() {
     else
         cat libcore/*/*.c libcore/*/*.h
     fi > "$1"
+}
+
+# The data of the recipes in examples/, under the names that they give, in $work; images=yes if
+# there are images.
+write_inputs() {
+    images=
+    data=$(cd "$data" 2> /dev/null && pwd) || data=/nowhere
+    write_corpus "$work/corpus.txt"
+    seq 100000 | awk '{ for (i = length($0); i > 0; i--) printf "%s", substr($0, i, 1)
+                        print "\t" $0 }' > "$work/pairs.tsv"
+    [ -r "$data/cifar10/data_batch_1.bin" ] && [ -r "$data/mnist/train-images-idx3-ubyte" ] ||
+        return 0
+    images=yes
+    for i in 1 2 3 4 5; do
+        ln -s "$data/cifar10/data_batch_1.bin" "$work/data_batch_$i.bin"
+    done
+    ln -s "$data/cifar10/test_batch.bin" "$data"/mnist/*-ubyte "$work"
 }
