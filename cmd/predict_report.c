@@ -41,9 +41,9 @@ static enum np_status summary(struct np_buf *out, const struct predict_run *run,
     const struct np_sim_report *r = &run->report;
     NP_TRY(np_buf_printf(out, err,
                          "schedule\t%s\nsteps\t%" PRIu64 "\nmembers\t%d\nstages\t%d\n"
-                         "micro_batches\t%d\nwindow\t%d\nlookahead\t%d\nunit\t%d\n",
+                         "micro_batches\t%d\nwindow\t%d\nlookahead\t%d\nunit\t%d\nreach\t%d\n",
                          predict_schedules[schedule], r->steps, c->members, c->stages,
-                         c->micro_batches, c->window, c->lookahead, c->unit));
+                         c->micro_batches, c->window, c->lookahead, c->unit, c->reach));
     NP_TRY(np_buf_printf(out, err,
                          "time_unit\t%s\nmakespan\t%.0f\nsequential\t%.0f\nspeedup\t%.4f\n"
                          "bubble\t%.4f\nconflict_rate\t%.4f\ntasks\t%" PRIu64 "\n",

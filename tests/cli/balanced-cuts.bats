@@ -27,6 +27,11 @@ same() {
     run np-predict-trace r.yaml --plan b.yaml
     [ "$status" -eq 0 ]
     [ "$(value stages)" = 3 ]
+    [ "$(value reach)" = 2 ]
+    run np-predict-trace r.yaml --plan b.yaml --cut static
+    [ "$(value reach)" = 0 ]
+    run np-predict-trace r.yaml --plan s.yaml --cut balanced --reach 1
+    [ "$(value reach)" = 1 ]
 }
 
 @test "balanced cuts give the bits of static ones, with and without a budget" {
