@@ -5,8 +5,10 @@
 #include "plan/search.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "plan/fit.h"
 #include "plan/profile_cache.h"
 #include "plan/stage_memory.h"
@@ -38,19 +40,44 @@ static uint64_t judged_steps(const struct np_plan *plan, const struct np_superne
     return steps < 2 ? 2 : steps < STEPS ? steps : STEPS;
 }
 
-/* Fills in step_ns and bubble: the first steps of the recipe's stream, simulated. */
+/* The memory of a simulation; room and bytes are the caller's to free. */
+static enum np_status make_memory(struct np_sim_memory *memory, uint64_t **room, uint64_t **bytes,
+                                  const struct np_plan *plan, const struct np_supernet *net,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_zalloc(room, (size_t)plan->stages, sizeof **room, err));
+    NP_TRY(np_zalloc(bytes, net->layers, sizeof **bytes, err));
+    NP_TRY(np_memory_room(*room, *bytes, plan, net, err));
+    *memory = (struct np_sim_memory){.bytes = *bytes,
+                                     .room = *room,
+                                     .policy = NP_CONTEXT_AHEAD,
+                                     .speed = {.latency = NP_PLAN_COPY_NS}};
+out:
+    return status;
+}
+
+/* Fills in step_ns and bubble: the first steps of the recipe's stream, simulated; with layers that
+ * come and go where there is a cap and the plan fits under it, from a stash in memory. */
 static enum np_status predict(struct np_plan *plan, const struct np_supernet *net,
                               struct np_error *err)
 {
     enum np_status status;
     struct np_steps steps = {0};
     struct np_sim_report report;
+    struct np_sim_memory memory;
     struct np_sim_config sim = {.schedule = NP_SIM_CSP,
                                 .overhead = NP_PLAN_TASK_NS,
                                 .transfer = NP_PLAN_TRANSFER_NS,
                                 .next_step = np_steps_next,
                                 .context = &steps};
+    uint64_t least, *room = NULL, *bytes = NULL;
     NP_TRY(np_plan_sched_config(&sim.sched, plan, net, err));
+    NP_TRY(np_memory_least(&least, plan, net, err));
+    if (least <= plan->device_bytes) {
+        NP_TRY(make_memory(&memory, &room, &bytes, plan, net, err));
+        sim.memory = &memory;
+    }
     NP_TRY(np_steps_of_recipe(&steps, net, judged_steps(plan, net), err));
     NP_TRY(np_sim_run(&report, &sim, err));
     if (steps.status != NP_OK) {
@@ -62,6 +89,8 @@ static enum np_status predict(struct np_plan *plan, const struct np_supernet *ne
 out:
     np_steps_clear(&steps);
     np_plan_sched_clear(&sim.sched);
+    free(room);
+    free(bytes);
     return status;
 }
 

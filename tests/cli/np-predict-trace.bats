@@ -54,6 +54,10 @@ published() {
     least=$(np-partition r.yaml -n 2 --profile-from model --device-memory 4KiB 2>&1 |
         sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p')
     np-partition r.yaml -n 2 --profile-from model --device-memory "$least" -o plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml --steps 48
+    [ "$(value bytes_in)" -gt 0 ]
+    between -0.0001 "$(sed -n 's/.*step_ms: \([0-9.]*\).*/\1/p' plan.yaml |
+        awk -v ms="$(value step_ms)" '{ print $1 - ms }')" 0.0001
     run np-predict-trace r.yaml --plan plan.yaml --device-memory 1GiB
     [ "$(value hits)" -gt 0 ]
     [ "$(value bytes_in) $(value bytes_out)" = '0 0' ]
