@@ -34,7 +34,7 @@ least() {
 }
 
 # step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in
-# which layers come into being.
+# which layers come into being, and its last steps, when the pipeline runs empty.
 step_ms() {
     rm -rf "$work/run"
     recipe=$1
@@ -42,7 +42,8 @@ step_ms() {
     np-train "$recipe" --run "$work/run" -q "$@" > "$work/out" 2> "$work/err" ||
         { cat "$work/err" >&2; return 1; }
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk '{ t[NR] = $1 } END { n = int(NR / 4); print 1000 * (t[NR] - t[n]) / (NR - n) }'
+        awk '{ t[NR] = $1 } END { n = int(NR / 4); m = NR - 4
+                              print 1000 * (t[m] - t[n]) / (m - n) }'
     rm -rf "$work/run"
 }
 
