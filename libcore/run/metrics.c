@@ -12,6 +12,7 @@ struct np_metrics {
     char *path;
     FILE *stream;
     struct timespec begun;
+    double flushed_s; /* since begun: lines reach the file within about a second */
 };
 
 enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err)
@@ -42,8 +43,13 @@ static double seconds(const struct np_metrics *m)
     return (double)(now.tv_sec - m->begun.tv_sec) + (double)(now.tv_nsec - m->begun.tv_nsec) * 1e-9;
 }
 
-static enum np_status check(const struct np_metrics *m, struct np_error *err)
+static enum np_status check(struct np_metrics *m, struct np_error *err)
 {
+    double now_s = seconds(m);
+    if (now_s - m->flushed_s >= 1) {
+        fflush(m->stream);
+        m->flushed_s = now_s;
+    }
     return ferror(m->stream) ? np_fail_errno(err, "cannot write '%s'", m->path) : NP_OK;
 }
 
