@@ -14,11 +14,12 @@ struct np_contexts {
     uint32_t *home_end;          /* [stages]: after its last layer at home */
 };
 
-/* What is fetched ahead: a third of a pass of the stage, but never less than a few layers. */
+/* What is fetched ahead: a pass of the stage, and a few layers. While gradients flow back, layers
+ * whose update is over make room for those that the next step begins with. */
 static uint64_t reach(const struct np_sched_config *sched, int stage)
 {
     int positions = sched->stage_first[stage + 1] - sched->stage_first[stage];
-    return 2 + (uint64_t)(positions * sched->members) / 3;
+    return 2 + (uint64_t)(positions * sched->members);
 }
 
 static enum np_status context_new(struct np_contexts *c, const struct np_contexts_config *config,
