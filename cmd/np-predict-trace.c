@@ -10,7 +10,6 @@ enum {
     OPTION_CANDIDATES,
     OPTION_CAPACITY,
     OPTION_FETCH_TIME,
-    OPTION_BANDWIDTH,
     OPTION_SEED,
     OPTION_STEPS,
     OPTION_SCHEDULE,
@@ -29,7 +28,6 @@ static const struct argp_option table[] = {
     {"candidates", OPTION_CANDIDATES, "N", 0, "without a recipe: candidates of a block", 3},
     {"capacity", OPTION_CAPACITY, "N", 0, "without a recipe: subnets that a stage has room for", 3},
     {"fetch-time", OPTION_FETCH_TIME, "TIME", 0, "without a recipe: of copying a layer (1)", 3},
-    {"stash-bandwidth", OPTION_BANDWIDTH, "SIZE", 0, "bytes copied a second (default: memory)", 3},
     {"seed", OPTION_SEED, "N", 0, "of the drawn stream", 3},
     {"steps", OPTION_STEPS, "N", 0, "steps to simulate (default: a file's all, drawn 200)", 3},
     {"schedule", OPTION_SCHEDULE, "NAME", 0, "csp, sequential, gpipe, 1f1b, naspipe or all", 3},
@@ -62,9 +60,6 @@ static error_t parse_space(int key, char *arg, struct argp_state *state)
     case OPTION_FETCH_TIME:
         options->fetch_time = cli_number(state, "fetch-time", arg, 0, 1e6);
         options->has_fetch_time = true;
-        return 0;
-    case OPTION_BANDWIDTH:
-        options->stash_bandwidth = cli_bytes(state, "stash-bandwidth", arg);
         return 0;
     case OPTION_SEED:
         options->seed = (uint64_t)cli_int(state, "seed", arg, 0, INT64_MAX);
@@ -118,7 +113,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 static void check_memory(const struct predict_options *options, struct argp_state *state)
 {
     bool bare = !options->space.path;
-    if (bare && (options->plan.request.memory_bytes || options->stash_bandwidth))
+    if (bare && (options->plan.request.memory_bytes || options->plan.request.stash_bandwidth))
         argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
     if (!bare && (options->capacity || options->has_fetch_time))
         argp_error(state, "--capacity and --fetch-time are for use without a recipe");

@@ -17,6 +17,7 @@ enum {
     OPTION_CUT,
     OPTION_REACH,
     OPTION_MEMORY,
+    OPTION_BANDWIDTH,
     OPTION_PROFILE,
     OPTION_ISA
 };
@@ -31,6 +32,8 @@ static const struct argp_option options[] = {
     {"reach", OPTION_REACH, "N", 0, "positions that balanced cuts may lie off home", 1},
     {"threads", OPTION_THREADS, "N", 0, "threads of each stage", 1},
     {"device-memory", OPTION_MEMORY, "SIZE", 0, "memory of each stage, such as 512MiB", 1},
+    {"stash-bandwidth", OPTION_BANDWIDTH, "SIZE", 0,
+     "bytes a second to and from the stash (default: memory's)", 1},
     {"profile-from", OPTION_PROFILE, "measure|model", 0,
      "take costs from this machine's clock or from FLOPs", 1},
     {"isa", OPTION_ISA, "NAME", 0, "instruction set: auto (the best here), scalar, avx2 or avx512",
@@ -86,6 +89,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_MEMORY:
         request->memory_bytes = cli_bytes(state, "device-memory", arg);
+        return 0;
+    case OPTION_BANDWIDTH:
+        request->stash_bandwidth = cli_bytes(state, "stash-bandwidth", arg);
         return 0;
     case OPTION_PROFILE:
         request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;

@@ -30,7 +30,6 @@ struct predict_options {
     int capacity; /* of a bare supernet's stage, in subnets; 0: everything */
     bool has_fetch_time;
     double fetch_time;
-    uint64_t stash_bandwidth; /* 0: the stash is memory */
     bool seeded;
     uint64_t seed, steps, first, show; /* steps 0: as many as there are, or a default */
     int schedule, costs, format;

@@ -193,7 +193,7 @@ enum np_status predict_against(struct np_buf *out, const struct predict_model *g
     int stages = model.sched.stages;
     NP_TRY(read_trace(&measured, given->against, err));
     NP_TRY(check_same(&measured, &model, given->against, err));
-    if (!given->stash_bandwidth) {
+    if (!given->plan.request.stash_bandwidth) {
         model.memory.speed.fetch_per_byte = measured_per_byte(&measured, NP_COPY_FETCH);
         model.memory.speed.write_per_byte = measured_per_byte(&measured, NP_COPY_WRITE);
     }

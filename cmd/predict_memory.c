@@ -42,11 +42,7 @@ enum np_status predict_memory_of_plan(struct predict_model *model,
     NP_TRY(attach(model, given, err));
     NP_TRY(np_memory_room(model->room, model->bytes, plan, net, err));
     model->device_bytes = plan->device_bytes;
-    model->memory.speed.latency = NP_PLAN_COPY_NS;
-    if (given->stash_bandwidth) {
-        model->memory.speed.fetch_per_byte = 1e9 / (double)given->stash_bandwidth;
-        model->memory.speed.write_per_byte = 1e9 / (double)given->stash_bandwidth;
-    }
+    model->memory.speed = np_memory_copy_speed(given->plan.request.stash_bandwidth);
 out:
     return status;
 }

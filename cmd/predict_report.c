@@ -161,7 +161,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
     adjust(&job->plan, given, &job->space.net);
-    if (given->stash_bandwidth && !job->plan.device_bytes) {
+    if (given->plan.request.stash_bandwidth && !job->plan.device_bytes) {
         status = np_fail(err, NP_EINPUT,
                          "--stash-bandwidth needs --device-memory, or a plan that has it");
         goto out;

@@ -41,26 +41,25 @@ static uint64_t judged_steps(const struct np_plan *plan, const struct np_superne
 }
 
 /* The memory of a simulation; room and bytes are the caller's to free. */
-static enum np_status make_memory(struct np_sim_memory *memory, uint64_t **room, uint64_t **bytes,
-                                  const struct np_plan *plan, const struct np_supernet *net,
+static enum np_status make_memory(const struct search *s, struct np_sim_memory *memory,
+                                  uint64_t **room, uint64_t **bytes, const struct np_plan *plan,
                                   struct np_error *err)
 {
     enum np_status status;
     NP_TRY(np_zalloc(room, (size_t)plan->stages, sizeof **room, err));
-    NP_TRY(np_zalloc(bytes, net->layers, sizeof **bytes, err));
-    NP_TRY(np_memory_room(*room, *bytes, plan, net, err));
+    NP_TRY(np_zalloc(bytes, s->net->layers, sizeof **bytes, err));
+    NP_TRY(np_memory_room(*room, *bytes, plan, s->net, err));
     *memory = (struct np_sim_memory){.bytes = *bytes,
                                      .room = *room,
                                      .policy = NP_CONTEXT_AHEAD,
-                                     .speed = {.latency = NP_PLAN_COPY_NS}};
+                                     .speed = np_memory_copy_speed(s->request->stash_bandwidth)};
 out:
     return status;
 }
 
 /* Fills in step_ns and bubble: the first steps of the recipe's stream, simulated; with layers that
- * come and go where there is a cap and the plan fits under it, from a stash in memory. */
-static enum np_status predict(struct np_plan *plan, const struct np_supernet *net,
-                              struct np_error *err)
+ * come and go where there is a cap and the plan fits under it. */
+static enum np_status predict(const struct search *s, struct np_plan *plan, struct np_error *err)
 {
     enum np_status status;
     struct np_steps steps = {0};
@@ -72,13 +71,13 @@ static enum np_status predict(struct np_plan *plan, const struct np_supernet *ne
                                 .next_step = np_steps_next,
                                 .context = &steps};
     uint64_t least, *room = NULL, *bytes = NULL;
-    NP_TRY(np_plan_sched_config(&sim.sched, plan, net, err));
-    NP_TRY(np_memory_least(&least, plan, net, err));
+    NP_TRY(np_plan_sched_config(&sim.sched, plan, s->net, err));
+    NP_TRY(np_memory_least(&least, plan, s->net, err));
     if (least <= plan->device_bytes) {
-        NP_TRY(make_memory(&memory, &room, &bytes, plan, net, err));
+        NP_TRY(make_memory(s, &memory, &room, &bytes, plan, err));
         sim.memory = &memory;
     }
-    NP_TRY(np_steps_of_recipe(&steps, net, judged_steps(plan, net), err));
+    NP_TRY(np_steps_of_recipe(&steps, s->net, judged_steps(plan, s->net), err));
     NP_TRY(np_sim_run(&report, &sim, err));
     if (steps.status != NP_OK) {
         status = np_fail(err, steps.status, "%s", steps.err.msg);
@@ -120,7 +119,7 @@ static enum np_status judge(struct search *s, struct np_plan *best, struct np_pl
                             double worth, bool *better, struct np_error *err)
 {
     enum np_status status;
-    NP_TRY(predict(candidate, s->net, err));
+    NP_TRY(predict(s, candidate, err));
     *better = best->stages == 0 || candidate->step_ns < best->step_ns * worth;
     if (*better)
         NP_TRY(copy_plan(best, candidate, s->net, err));
@@ -177,12 +176,12 @@ static enum np_status search_flights(struct search *s, struct np_plan *plan, str
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         np_fit_flights(plan, s->net, middle);
-        NP_TRY(predict(plan, s->net, err));
+        NP_TRY(predict(s, plan, err));
         *(plan->step_ns <= enough ? &high : &low) = middle;
     }
     high += plan->stages > 1;
     np_fit_flights(plan, s->net, high < given ? high : given);
-    NP_TRY(predict(plan, s->net, err));
+    NP_TRY(predict(s, plan, err));
     NP_TRY(np_memory_fill(plan, s->net, err));
 out:
     return status;

@@ -124,6 +124,12 @@ static uint64_t resident_layers(const struct np_supernet *net, int position, int
     return is_shared(net, position) || all < some ? all : some;
 }
 
+struct np_copy_speed np_memory_copy_speed(uint64_t bandwidth)
+{
+    double per_byte = bandwidth ? 1e9 / (double)bandwidth : 0;
+    return (struct np_copy_speed){NP_PLAN_COPY_NS, per_byte, per_byte};
+}
+
 /* Every position as a stage of its own. */
 enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const struct np_plan *plan,
                                    int in_flight, int resident, const struct np_supernet *net,

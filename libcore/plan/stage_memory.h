@@ -10,6 +10,7 @@
 #define NP_PLAN_STAGE_MEMORY_H
 
 #include "plan/plan.h"
+#include "sched/copy_queue.h"
 
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
@@ -36,6 +37,10 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
  * them takes there; 0: it is stem or head, or has no weights. NP_EINPUT: the plan needs more. */
 enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
                               const struct np_supernet *net, struct np_error *err);
+
+/* What a copy takes, in nanoseconds, if so many bytes a second go to and from the stash; 0: it is
+ * memory, where blocks change hands. */
+struct np_copy_speed np_memory_copy_speed(uint64_t bandwidth);
 
 /* bytes[positions]: what each position adds to a stage with so many flights in flight and room for
  * `resident` of its candidates, as large as the largest. What does not add up (scratch, which takes

@@ -230,6 +230,17 @@ column() {
     [ "$status" -eq 2 ]
 }
 
+@test "a slow stash makes another plan" {
+    plan() { np-partition r.yaml -n 1 --threads 1 --profile-from model --device-memory 4600KiB "$@"; }
+    plan | grep -q '^micro_batches: 2$'
+    plan --stash-bandwidth 20MiB -o slow.yaml
+    grep -q '^micro_batches: 8$' slow.yaml
+    plan --stash-bandwidth 20MiB -M 2 -o waits.yaml
+    fast=$(sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' slow.yaml)
+    waits=$(sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' waits.yaml)
+    between 5 "$(awk "BEGIN { print $waits / $fast }")" 1000
+}
+
 @test "more stages than positions" {
     run np-partition r.yaml -n 9 --profile-from model
     [ "$status" -eq 2 ]
@@ -256,6 +267,9 @@ column() {
     run np-partition r.yaml --device-memory lots
     [ "$status" -eq 2 ]
     said "np-partition: --device-memory must be a size such as 512MiB or 2GiB, not 'lots'"
+    run np-partition r.yaml --stash-bandwidth quick
+    [ "$status" -eq 2 ]
+    said "np-partition: --stash-bandwidth must be a size such as 512MiB or 2GiB, not 'quick'"
     run np-partition r.yaml --profile-from modl
     [ "$status" -eq 2 ]
     said "np-partition: unknown --profile-from 'modl' (did you mean 'model'?)"
