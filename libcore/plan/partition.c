@@ -11,7 +11,7 @@
 
 /* More micro-batches must save this much time: smaller tasks find less of what they read in the
  * caches than is simulated (8 took 2 to 9 % longer than predicted, 1 or 2 took 0 to 4 %). */
-#define CUTS_WORTH 0.98
+#define CUTS_WORTH 0.97
 
 /* Every pipeline with every number of micro-batches that is legal and worth it. */
 static enum np_status list(struct np_alternatives *tried, const struct np_supernet *net,

@@ -4,7 +4,7 @@
  *           the devices, micro-batches among the legal cuts (at grain boundaries), window, unit and
  *           flights in flight (plan/search.h). The alternative with the least predicted step time
  *           wins, as simulated by the engine's own scheduler (sched/sim.h) on the recipe's own
- *           stream; more micro-batches have to save 2 % of it. A supernet with batch norm has one
+ *           stream; more micro-batches have to save 3 % of it. A supernet with batch norm has one
  *           micro-batch.
  * Cut       contiguous, minimising the largest expected stage cost (mean over a block's candidates,
  *           F + B + W), by dynamic programming over positions.
