@@ -1,24 +1,57 @@
-/* Evaluation: the forward pass alone, one subnet after another. */
+/* Evaluation: the forward pass alone. Subnets, their batches and these batches' micro-batches form
+ * one row of flights. Every stage takes them in this order, each stage another one at a time, so
+ * that whatever is summed up on a stage is summed up in order. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/residence.h"
+#include "exec/engine.h"
 #include "exec/solo.h"
-#include "exec/step.h"
+
+struct eval_stage {
+    struct eval *eval;
+    int index;
+    struct np_crew *crew;
+    pthread_t thread;
+    uint64_t done;     /* flights */
+    uint16_t *choices; /* [positions]: of the subnet that it works on */
+};
 
 struct eval {
     const struct np_train_config *config;
+    const struct np_evaluation *evaluation;
     const struct np_supernet *net;
-    struct np_solo solo;
-    struct np_sweep sweep;
-    struct np_batch batch;
-    float *batch_slab;
-    uint16_t *choices;    /* [positions] */
-    float **stats;        /* [positions], where a candidate has a batch norm */
-    size_t *stats_floats; /* [positions] */
-    float *grain_loss;
+    struct np_state *state;
+    struct np_solo solo; /* without an engine */
+    const struct np_flight_layout *layout;
+    const struct np_flights *flights;
+    const int *stage_first; /* [stages + 1] */
+    int stages;
+    uint64_t micro_batches;
+    size_t samples, targets; /* of a micro-batch */
+    struct eval_stage *stage;
+    uint16_t *homes;       /* [positions]: their stages */
+    struct np_cell *cells; /* [slots of stage 0][positions]: no more flights are under way */
+    uint16_t *choices;     /* [stages][positions] */
+    float **stats;         /* [positions], where a candidate has a batch norm */
+    size_t *stats_floats;  /* [positions] */
+    float *grain_loss;     /* of a batch */
     int32_t *hits;
+    struct np_score *scores;
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool quit;
+    enum np_status status; /* the first failure */
+    struct np_error err;
+};
+
+/* Where a stage is in the row. */
+struct place {
+    uint64_t flight, index; /* of all; of the subnet's */
+    size_t subnet;
+    uint64_t calibrations, count; /* the subnet's flights: of batch norm's statistics first, all */
 };
 
 /* Room for the statistics of each position's largest candidate. */
@@ -37,33 +70,69 @@ static enum np_status stats_new(struct eval *e, struct np_error *err)
         if (e->stats_floats[p])
             NP_TRY(np_alloc(&e->stats[p], e->stats_floats[p], sizeof(float), err));
     }
-    e->sweep.norm_stats = e->stats;
 out:
     return status;
 }
 
-static enum np_status eval_init(struct eval *e, const struct np_train_config *config,
-                                struct np_state *state, int threads, struct np_error *err)
+static enum np_status stages_new(struct eval *e, const struct np_engine *engine,
+                                 struct np_error *err)
 {
-    const struct np_supernet *net = config->net;
-    const struct np_recipe *recipe = net->recipe;
-    size_t samples = (size_t)recipe->batch;
+    size_t positions = (size_t)e->net->positions;
     enum np_status status;
-    *e = (struct eval){.config = config, .net = net};
-    NP_TRY(np_solo_init(&e->solo, net, threads < NP_MAX_TEAM ? threads : NP_MAX_TEAM, true, err));
-    e->sweep = np_solo_sweep(&e->solo, config, state);
-    e->sweep.evaluates = true;
-    NP_TRY(np_alloc(&e->batch_slab, np_batch_lay(&e->batch, recipe, samples, true, true, NULL),
-                    sizeof(float), err));
-    NP_TRY(np_zalloc(&e->choices, (size_t)net->positions, sizeof *e->choices, err));
-    NP_TRY(np_alloc(&e->grain_loss, samples / (size_t)recipe->grain, sizeof(float), err));
-    NP_TRY(np_alloc(&e->hits, samples * np_batch_targets(recipe), sizeof *e->hits, err));
+    NP_TRY(np_zalloc(&e->stage, (size_t)e->stages, sizeof *e->stage, err));
+    NP_TRY(np_zalloc(&e->choices, (size_t)e->stages * positions, sizeof *e->choices, err));
+    NP_TRY(np_zalloc(&e->homes, positions, sizeof *e->homes, err));
+    for (int k = 0; k < e->stages; k++) {
+        struct np_crew *crew = engine ? engine->stages[k].crew : e->solo.crew;
+        e->stage[k] = (struct eval_stage){.eval = e, .index = k, .crew = crew};
+        e->stage[k].choices = e->choices + (size_t)k * positions;
+        for (int p = e->stage_first[k]; p < e->stage_first[k + 1]; p++)
+            e->homes[p] = (uint16_t)k;
+    }
+    NP_TRY(
+        np_zalloc(&e->cells, (size_t)e->layout->stage[0].slots * positions, sizeof *e->cells, err));
+out:
+    return status;
+}
+
+/* The stages of an engine, or one of its own. */
+static enum np_status settle(struct eval *e, const struct np_engine *engine, const int *alone,
+                             struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    if (engine) {
+        e->layout = &engine->layout;
+        e->flights = engine->flights;
+        e->stage_first = engine->config.plan->stage_first;
+        e->stages = engine->config.plan->stages;
+        e->micro_batches = (uint64_t)engine->config.plan->micro_batches;
+    } else {
+        NP_TRY(np_solo_init(&e->solo, e->net, e->config->plan->threads, true, err));
+        e->layout = &e->solo.layout;
+        e->flights = &e->solo.flights;
+        e->stage_first = alone;
+        e->stages = 1;
+        e->micro_batches = 1;
+    }
+    NP_TRY(stages_new(e, engine, err));
+out:
+    return status;
+}
+
+static enum np_status eval_init(struct eval *e, const struct np_engine *engine, const int *alone,
+                                struct np_error *err)
+{
+    const struct np_recipe *recipe = e->net->recipe;
+    size_t batch = (size_t)recipe->batch;
+    enum np_status status;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->moved, NULL);
+    NP_TRY(settle(e, engine, alone, err));
+    e->samples = batch / (size_t)e->micro_batches;
+    e->targets = np_batch_targets(recipe);
+    NP_TRY(np_alloc(&e->grain_loss, batch / (size_t)recipe->grain, sizeof(float), err));
+    NP_TRY(np_alloc(&e->hits, batch * e->targets, sizeof *e->hits, err));
     NP_TRY(stats_new(e, err));
-    np_batch_lay(&e->batch, recipe, samples, true, true, e->batch_slab);
-    e->sweep.batch = &e->batch;
-    e->sweep.choices = e->choices;
-    e->sweep.grain_loss = e->grain_loss;
-    e->sweep.hits = e->hits;
 out:
     return status;
 }
@@ -71,122 +140,206 @@ out:
 static void eval_clear(struct eval *e)
 {
     np_solo_clear(&e->solo);
-    free(e->batch_slab);
-    free(e->choices);
     for (int p = 0; e->stats && p < e->net->positions; p++)
         free(e->stats[p]);
     free(e->stats);
     free(e->stats_floats);
     free(e->grain_loss);
     free(e->hits);
+    free(e->cells);
+    free(e->choices);
+    free(e->homes);
+    free(e->stage);
+    pthread_cond_destroy(&e->moved);
+    pthread_mutex_destroy(&e->lock);
 }
 
-/* The pass over a position, with its layer on the device. */
-static enum np_status forward(struct eval *e, int position, bool *finite, struct np_error *err)
-{
-    struct np_residence *residence = e->sweep.state->residence;
-    uint32_t layer = np_step_layer(e->net, e->choices, position);
-    enum np_status status;
-    int stage;
-    if (!residence)
-        return np_sweep_forward(&e->sweep, position, finite, err);
-    stage = np_residence_stage(residence, layer);
-    NP_TRY(np_residence_enter(residence, stage, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL, err));
-    status = np_sweep_forward(&e->sweep, position, finite, err);
-    np_residence_leave(residence, stage, layer, false);
-out:
-    return status;
-}
-
-/* The subnet on batch `index` of `total`; what it gives is in grain_loss and hits. */
-static enum np_status run_batch(struct eval *e, const struct np_data *data, uint64_t index,
-                                uint64_t total, struct np_error *err)
-{
-    const struct np_train_hooks *hooks = &e->config->hooks;
-    enum np_status status = NP_OK;
-    bool finite = true; /* a loss that is not says it itself */
-    if (hooks->stop && hooks->stop(hooks->context))
-        return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
-    np_data_eval_batch(data, &e->batch, index, e->sweep.samples, total * e->sweep.samples);
-    for (int p = 0; p < e->net->positions; p++)
-        NP_TRY(forward(e, p, &finite, err));
-out:
-    return status;
-}
-
-/* Batch norm's statistics of the subnet. */
-static enum np_status calibrate(struct eval *e, struct np_error *err)
-{
-    uint64_t batches = (uint64_t)e->net->recipe->calibration;
-    enum np_status status = NP_OK;
-    for (int p = 0; p < e->net->positions; p++)
-        if (e->stats[p])
-            memset(e->stats[p], 0, e->stats_floats[p] * sizeof(float));
-    e->sweep.norm = NP_NORM_SUM;
-    for (uint64_t b = 0; b < batches; b++)
-        NP_TRY(run_batch(e, e->config->data, b, batches, err));
-    for (int p = 0; p < e->net->positions; p++)
-        for (size_t i = 0; i < e->stats_floats[p]; i++)
-            e->stats[p][i] = e->stats[p][i] / (float)batches;
-    e->sweep.norm = NP_NORM_FIXED;
-out:
-    return status;
-}
-
-static bool has_batch_norm(const struct eval *e)
+static bool has_batch_norm(const struct eval *e, const uint16_t *choices)
 {
     for (int p = 0; p < e->net->positions; p++)
-        if (np_supernet_kind(e->net, np_step_layer(e->net, e->choices, p))->norm_floats)
+        if (np_supernet_kind(e->net, np_step_layer(e->net, choices, p))->norm_floats)
             return true;
     return false;
 }
 
-static enum np_status evaluate_subnet(struct np_score *score, struct eval *e,
-                                      const struct np_data *data, uint64_t batches,
-                                      struct np_error *err)
+static void begin_subnet(struct eval_stage *stage, struct place *at)
 {
-    size_t targets = e->sweep.samples * np_batch_targets(e->net->recipe);
-    uint64_t hits = 0;
-    double loss = 0;
-    enum np_status status = NP_OK;
-    if (has_batch_norm(e))
-        NP_TRY(calibrate(e, err));
-    for (uint64_t b = 0; b < batches; b++) {
-        NP_TRY(run_batch(e, data, b, batches, err));
-        loss += (double)np_step_loss(e->net->recipe, e->grain_loss) / (double)batches;
-        for (size_t i = 0; i < targets; i++)
-            hits += (uint64_t)e->hits[i];
-    }
-    *score = (struct np_score){loss, (double)hits / (double)(targets * batches)};
+    const struct eval *e = stage->eval;
+    const struct np_evaluation *v = e->evaluation;
+    size_t blocks = (size_t)e->net->positions - 2;
+    memcpy(stage->choices + 1, v->choices + at->subnet * blocks, blocks * sizeof *v->choices);
+    at->index = at->calibrations = 0;
+    if (has_batch_norm(e, stage->choices))
+        at->calibrations = (uint64_t)e->net->recipe->calibration * e->micro_batches;
+    at->count = at->calibrations + v->batches * e->micro_batches;
+}
+
+static struct np_sweep sweep_of(const struct eval_stage *stage, const struct place *at)
+{
+    const struct eval *e = stage->eval;
+    const struct np_recipe *recipe = e->net->recipe;
+    bool calibrates = at->index < at->calibrations;
+    uint64_t index = calibrates ? at->index : at->index - at->calibrations;
+    uint64_t batches = calibrates ? (uint64_t)recipe->calibration : e->evaluation->batches;
+    size_t alive = (size_t)e->layout->stage[0].slots;
+    size_t first = (size_t)(index % e->micro_batches) * e->samples;
+    return (struct np_sweep){.config = e->config,
+                             .state = e->state,
+                             .crew = stage->crew,
+                             .layout = e->layout,
+                             .flights = e->flights,
+                             .flight = at->flight,
+                             .first = first,
+                             .samples = e->samples,
+                             .choices = stage->choices,
+                             .stages = e->homes,
+                             .cells = e->cells +
+                                      (size_t)(at->flight % alive) * (size_t)e->net->positions,
+                             .grain_loss = e->grain_loss + first / (size_t)recipe->grain,
+                             .evaluated = calibrates ? e->config->data : e->evaluation->data,
+                             .index = index,
+                             .total = batches * (uint64_t)recipe->batch,
+                             .norm = calibrates ? NP_NORM_SUM : NP_NORM_FIXED,
+                             .norm_stats = e->stats,
+                             .hits = e->hits + first * e->targets};
+}
+
+/* The pass over a position, with its layer on the device. */
+static enum np_status forward(const struct eval_stage *stage, const struct np_sweep *sweep,
+                              int position, struct np_error *err)
+{
+    struct np_residence *residence = sweep->state->residence;
+    uint32_t layer = np_step_layer(sweep->config->net, sweep->choices, position);
+    bool finite = true; /* a loss that is not says it itself */
+    enum np_status status;
+    if (!residence)
+        return np_sweep_forward(sweep, position, &finite, err);
+    NP_TRY(
+        np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL, err));
+    status = np_sweep_forward(sweep, position, &finite, err);
+    np_residence_leave(residence, stage->index, layer, false);
 out:
     return status;
 }
 
-static enum np_status evaluate_all(struct np_score *scores, struct eval *e,
-                                   const struct np_data *data, const uint16_t *choices,
-                                   size_t count, uint64_t batches, struct np_error *err)
+/* Batch norm's statistics of the stage's positions: sums of the subnet's first batches. */
+static void calibrate(const struct eval_stage *stage, const struct place *at, int position)
 {
-    size_t blocks = (size_t)e->net->positions - 2;
+    const struct eval *e = stage->eval;
+    float *stats = e->stats[position], count = (float)e->net->recipe->calibration;
+    if (stats && at->index == 0)
+        memset(stats, 0, e->stats_floats[position] * sizeof(float));
+    if (stats && at->index == at->calibrations)
+        for (size_t i = 0; i < e->stats_floats[position]; i++)
+            stats[i] = stats[i] / count;
+}
+
+/* After the last micro-batch of a batch. */
+static void add_batch(const struct eval *e, const struct place *at)
+{
+    struct np_score *score = &e->scores[at->subnet];
+    size_t targets = (size_t)e->net->recipe->batch * e->targets;
+    uint64_t batches = e->evaluation->batches, hits = 0;
+    for (size_t i = 0; i < targets; i++)
+        hits += (uint64_t)e->hits[i];
+    score->loss += (double)np_step_loss(e->net->recipe, e->grain_loss) / (double)batches;
+    score->accuracy += (double)hits;
+    if (at->index + 1 == at->count)
+        score->accuracy = score->accuracy / (double)(targets * batches);
+}
+
+static enum np_status fly(struct eval_stage *stage, const struct place *at, struct np_error *err)
+{
+    const struct eval *e = stage->eval;
+    const struct np_train_hooks *hooks = &e->config->hooks;
+    struct np_sweep sweep = sweep_of(stage, at);
     enum np_status status = NP_OK;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(e->choices + 1, choices + i * blocks, blocks * sizeof *choices);
-        NP_TRY(evaluate_subnet(&scores[i], e, data, batches, err));
+    if (stage->index == 0 && hooks->stop && hooks->stop(hooks->context))
+        return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
+    for (int p = e->stage_first[stage->index]; p < e->stage_first[stage->index + 1]; p++) {
+        calibrate(stage, at, p);
+        NP_TRY(forward(stage, &sweep, p, err));
     }
+    if (stage->index == e->stages - 1 && at->index >= at->calibrations &&
+        (at->index - at->calibrations) % e->micro_batches == e->micro_batches - 1)
+        add_batch(e, at);
 out:
     return status;
+}
+
+/* Its input is there, and no stage needs any more what its slot holds. */
+static bool may_fly(const struct eval_stage *stage, uint64_t flight)
+{
+    const struct eval *e = stage->eval;
+    uint64_t slots = e->layout->stage[stage->index].slots, gone = e->stage[e->stages - 1].done;
+    return (stage->index == 0 || stage[-1].done > flight) && gone + slots > flight;
+}
+
+static void *stage_main(void *argument)
+{
+    struct eval_stage *stage = argument;
+    struct eval *e = stage->eval;
+    enum np_status status = NP_OK;
+    struct np_error err;
+    struct place at = {.flight = 0};
+    for (; at.subnet < e->evaluation->count; at.subnet++)
+        for (begin_subnet(stage, &at); at.index < at.count; at.index++, at.flight++) {
+            pthread_mutex_lock(&e->lock);
+            while (!e->quit && !may_fly(stage, at.flight))
+                pthread_cond_wait(&e->moved, &e->lock);
+            bool quit = e->quit;
+            pthread_mutex_unlock(&e->lock);
+            if (quit)
+                return NULL;
+            status = fly(stage, &at, &err);
+            pthread_mutex_lock(&e->lock);
+            stage->done++;
+            if (status != NP_OK && !e->quit) {
+                e->quit = true;
+                e->status = status;
+                e->err = err;
+            }
+            pthread_cond_broadcast(&e->moved);
+            pthread_mutex_unlock(&e->lock);
+        }
+    return NULL;
+}
+
+static enum np_status run(struct eval *e, struct np_error *err)
+{
+    int started = 1;
+    for (; started < e->stages; started++) {
+        struct eval_stage *stage = &e->stage[started];
+        errno = pthread_create(&stage->thread, NULL, stage_main, stage);
+        if (errno) {
+            pthread_mutex_lock(&e->lock);
+            e->quit = true;
+            e->status = np_fail_errno(&e->err, "cannot start the thread of stage %d", started);
+            pthread_cond_broadcast(&e->moved);
+            pthread_mutex_unlock(&e->lock);
+            break;
+        }
+    }
+    stage_main(&e->stage[0]);
+    for (int k = 1; k < started; k++)
+        pthread_join(e->stage[k].thread, NULL);
+    return e->status == NP_OK ? NP_OK : np_fail(err, e->status, "%s", e->err.msg);
 }
 
 enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
-                           struct np_state *state, const struct np_data *data, int threads,
-                           const uint16_t *choices, size_t count, uint64_t batches,
-                           struct np_error *err)
+                           struct np_state *state, struct np_engine *engine,
+                           const struct np_evaluation *evaluation, struct np_error *err)
 {
-    struct eval e;
+    const int alone[] = {0, config->net->positions};
+    struct eval e = {.config = config, .evaluation = evaluation, .net = config->net};
     enum np_status status;
-    NP_TRY(eval_init(&e, config, state, threads, err));
+    e.state = state;
+    e.scores = scores;
+    NP_TRY(eval_init(&e, engine, alone, err));
+    memset(scores, 0, evaluation->count * sizeof *scores);
     if (state->residence)
         np_residence_begin(state->residence);
-    status = evaluate_all(scores, &e, data, choices, count, batches, err);
+    status = run(&e, err);
     if (state->residence)
         status = np_residence_end(state->residence, status, err);
 out:

@@ -78,8 +78,6 @@ static const float *read_of(const struct spot *s, int value)
 static struct np_batch batch_of(const struct spot *s)
 {
     struct np_batch batch = {.images = NULL};
-    if (s->sweep->batch)
-        return *s->sweep->batch;
     if (s->place->batch != NP_NO_STORAGE)
         np_batch_lay(&batch, s->net->recipe, s->sweep->samples,
                      np_program_reads_inputs(&s->kind->program),
@@ -92,7 +90,11 @@ static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
     struct np_batch batch = batch_of(s);
-    if (!sweep->batch && s->place->batch != NP_NO_STORAGE)
+    if (s->place->batch == NP_NO_STORAGE)
+        return;
+    if (sweep->evaluated)
+        np_data_eval_batch(sweep->evaluated, &batch, sweep->index, sweep->samples, sweep->total);
+    else
         np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
                       (uint32_t)sweep->member, sweep->first, sweep->samples);
 }
@@ -107,7 +109,7 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
     return (struct np_work){
         .kind = kind,
         .state = sweep->state,
-        .version = sweep->evaluates
+        .version = sweep->evaluated
                        ? sweep->state->layers[s->layer].updates
                        : np_step_version(sweep->state, s->position, s->layer, sweep->step),
         .lr = np_recipe_lr(recipe, sweep->step),
@@ -119,7 +121,7 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .step = sweep->step,
                  .member = (uint32_t)sweep->member,
                  .layer = s->layer,
-                 .train = !sweep->evaluates,
+                 .train = !sweep->evaluated,
                  .norm = sweep->norm,
                  .norm_stats = sweep->norm_stats ? sweep->norm_stats[s->position] : NULL,
                  .images = batch.images,

@@ -38,14 +38,15 @@ struct np_sweep {
     uint64_t flight;
     uint64_t step;
     int member;
-    size_t first, samples;        /* the micro-batch, of the mini-batch */
-    const uint16_t *choices;      /* [positions]: the subnet */
-    const uint16_t *stages;       /* [positions]: where the step runs them */
-    struct np_cell *cells;        /* [positions] */
-    float *grain_loss;            /* [grains of the micro-batch] */
-    const struct np_batch *batch; /* NULL: each position loads what its layer reads */
-    /* An evaluation: the latest weights, no dropout, nothing kept for B and W. */
-    bool evaluates;
+    size_t first, samples;   /* the micro-batch, of the mini-batch */
+    const uint16_t *choices; /* [positions]: the subnet */
+    const uint16_t *stages;  /* [positions]: where the step runs them */
+    struct np_cell *cells;   /* [positions] */
+    float *grain_loss;       /* [grains of the micro-batch] */
+    /* An evaluation: the latest weights, no dropout, nothing kept for B and W; not the samples of a
+     * step but micro-batch `index` of this data, of `total` samples. NULL: training. */
+    const struct np_data *evaluated;
+    uint64_t index, total;
     enum np_norm_mode norm;
     float *const *norm_stats; /* [positions] */
     int32_t *hits;            /* a row; or NULL */

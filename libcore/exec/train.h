@@ -86,14 +86,22 @@ struct np_score {
     double loss, accuracy;
 };
 
-/* The scores of `count` subnets (choices[count][blocks]) over the same `batches` evaluation batches
- * of `data`, without dropout; on a crew of `threads`, or as many as a team may have. Batch norm's
- * statistics are each subnet's own: the mean over those of recipe->calibration evaluation batches
- * of config->data. NP_ESTOP when hooks.stop said so. The state is not changed, but layers that no
- * step has used yet are made. */
+/* What is evaluated: `count` subnets, choices[count][blocks], over the same `batches` evaluation
+ * batches of `data`. */
+struct np_evaluation {
+    const struct np_data *data;
+    const uint16_t *choices;
+    size_t count;
+    uint64_t batches;
+};
+
+/* Their scores, scores[count], without dropout. Batch norm's statistics are each subnet's own: the
+ * mean over those of recipe->calibration evaluation batches of config->data. On the stages of the
+ * engine, which does not train meanwhile, and in their memory; or, engine NULL, on a crew of
+ * config->plan->threads in memory of its own. NP_ESTOP when hooks.stop said so. The state is not
+ * changed, but layers that no step has used yet are made. */
 enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
-                           struct np_state *state, const struct np_data *data, int threads,
-                           const uint16_t *choices, size_t count, uint64_t batches,
-                           struct np_error *err);
+                           struct np_state *state, struct np_engine *engine,
+                           const struct np_evaluation *evaluation, struct np_error *err);
 
 #endif

@@ -142,15 +142,14 @@ static void lay_position(const struct maker *m, struct sums *used, int position,
 {
     struct np_flight_place *place = &stage->place[position - stage->first];
     struct needs needs = most_needs(m, position);
-    *place = (struct np_flight_place){
-        .dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE, .batch = NP_NO_STORAGE};
+    *place = (struct np_flight_place){.dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE};
     place->y = add_part(&used->slot, needs.y);
+    place->batch = add_part(&used->slot, needs.batch);
     used->work = larger(used->work, needs.work);
     if (m->shape->forward_only) { /* what is saved is of no use after the call */
         used->saved = larger(used->saved, needs.saved);
         return;
     }
-    place->batch = add_part(&used->slot, needs.batch);
     place->saved = add_part(&used->slot, needs.saved);
     place->dy = add_part(&used->slot, needs.dy);
     place->delta = add_part(&used->slot, needs.delta);

@@ -48,7 +48,7 @@ struct np_flight_shape {
     int window, micro_batches;
     int threads;       /* of each stage */
     bool late_updates; /* sums of all positions stay open until the step's last task */
-    bool forward_only; /* an evaluation: nothing is kept for B and W, the batch lies elsewhere */
+    bool forward_only; /* an evaluation: nothing is kept for B and W */
 };
 
 /* A position's parts on a stage: from the beginning of a slot, or of the stage's sums. */

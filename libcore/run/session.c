@@ -152,13 +152,15 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
     uint16_t *choices = NULL;
     struct np_score *scores = NULL, mean = {0, 0};
+    struct np_evaluation evaluation = {
+        .data = c->valid_data, .count = count, .batches = c->eval_batches};
     enum np_status status;
     NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
     NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
     for (size_t i = 0; i < count; i++)
         np_stream_eval_subnet(&shape, recipe->seed, i, choices + i * blocks);
-    NP_TRY(np_evaluate(scores, &s->train, s->state, c->valid_data, c->eval_threads, choices, count,
-                       c->eval_batches, err));
+    evaluation.choices = choices;
+    NP_TRY(np_evaluate(scores, &s->train, s->state, s->engine, &evaluation, err));
     for (size_t i = 0; i < count; i++) {
         mean.loss += scores[i].loss / (double)count;
         mean.accuracy += scores[i].accuracy / (double)count;

@@ -41,8 +41,7 @@ struct np_session_config {
     bool resume, ledger_layers;
     uint64_t stop_after;                             /* steps; 0: train.steps */
     uint64_t eval_every, eval_subnets, eval_batches; /* every 0: never */
-    int eval_threads;
-    enum np_context_policy policy; /* as np_train_config has them */
+    enum np_context_policy policy;                   /* as np_train_config has them */
     const char *stash;
     uint64_t delay_seed;
     struct np_trace *trace; /* NULL: none */

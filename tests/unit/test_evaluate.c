@@ -24,13 +24,13 @@ static void draw_subnets(const struct tiny *t, uint16_t *choices)
 static void evaluate(struct tiny *t, struct np_state *state, struct np_score *scores,
                      enum np_isa isa, int threads, uint64_t batches)
 {
+    const struct np_plan plan = {.threads = threads};
     struct np_train_config config = {
-        .net = &t->net, .data = t->data, .kernels = np_kernels_get(isa)};
+        .net = &t->net, .data = t->data, .kernels = np_kernels_get(isa), .plan = &plan};
     uint16_t choices[SUBNETS * BLOCKS_MAX];
+    const struct np_evaluation evaluation = {t->data, choices, SUBNETS, batches};
     draw_subnets(t, choices);
-    tiny_must(
-        np_evaluate(scores, &config, state, t->data, threads, choices, SUBNETS, batches, &t->err),
-        &t->err);
+    tiny_must(np_evaluate(scores, &config, state, NULL, &evaluation, &t->err), &t->err);
 }
 
 /* Neither threads nor instruction sets change a score. */
@@ -51,6 +51,42 @@ START_TEST(scores_are_the_same_everywhere)
             evaluate(&t, state, again, (enum np_isa)isa, threads, 2);
             ck_assert_mem_eq(scores, again, sizeof scores);
         }
+    np_state_free(state);
+    tiny_close(&t);
+}
+END_TEST
+
+/* Nor do the stages of an engine, micro-batches, flights in flight or balanced cuts. */
+START_TEST(scores_are_the_same_on_stages)
+{
+    static const struct tiny_shape shapes[] = {{1, 2, 1, 2, 1, NP_ISA_SCALAR, 0, 0, 0},
+                                               {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 1, 0},
+                                               {3, 2, 2, 1, 2, NP_ISA_SCALAR, 0, -1, 0},
+                                               {3, 4, 1, 2, 1, NP_ISA_SCALAR, 0, 2, 2}};
+    struct tiny t;
+    struct np_state *state;
+    struct np_score scores[SUBNETS], again[SUBNETS];
+    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 3);
+    draw_subnets(&t, choices);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct tiny_shape shape = shapes[i];
+        const struct np_evaluation evaluation = {t.data, choices, SUBNETS, 3};
+        struct np_engine *engine;
+        struct np_plan plan;
+        if (t.net.whole_batch)
+            shape.micro_batches = 1;
+        tiny_plan(&t, &plan, &shape);
+        struct np_train_config config = {
+            .net = &t.net, .data = t.data, .kernels = np_kernels_get(shape.isa), .plan = &plan};
+        tiny_must(np_engine_new(&engine, &config, state, &t.err), &t.err);
+        tiny_must(np_evaluate(again, &config, state, engine, &evaluation, &t.err), &t.err);
+        ck_assert_mem_eq(scores, again, sizeof scores);
+        np_engine_free(engine);
+        np_plan_clear(&plan);
+    }
     np_state_free(state);
     tiny_close(&t);
 }
@@ -84,23 +120,18 @@ static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_
     const struct np_recipe *recipe = &t->recipe;
     struct np_train_config config = {
         .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR)};
-    size_t samples = (size_t)recipe->batch;
     struct np_solo solo;
     struct np_sweep sweep;
     uint16_t choices[BLOCKS_MAX + 2] = {0};
-    float grain_loss[64], slab[8 * 9 * 6 + 64];
-    struct np_batch batch;
+    float grain_loss[64];
     bool finite = true;
-    ck_assert_uint_le(np_batch_lay(&batch, recipe, samples, true, true, slab),
-                      sizeof slab / sizeof *slab);
-    np_data_eval_batch(t->data, &batch, 0, samples, samples);
     memcpy(choices + 1, blocks, (size_t)recipe->block_count * sizeof *blocks);
     tiny_must(np_solo_init(&solo, &t->net, 1, true, &t->err), &t->err);
     sweep = np_solo_sweep(&solo, &config, state);
     sweep.choices = choices;
     sweep.grain_loss = grain_loss;
-    sweep.batch = &batch;
-    sweep.evaluates = true;
+    sweep.evaluated = t->data;
+    sweep.total = (uint64_t)recipe->batch;
     for (int p = 0; p < t->net.positions; p++)
         tiny_must(np_sweep_forward(&sweep, p, &finite, &t->err), &t->err);
     ck_assert(finite);
@@ -139,6 +170,7 @@ int main(void)
     TCase *tests = suite_case(suite, "evaluate");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, scores_are_the_same_everywhere, 0, TINY_KINDS);
+    tcase_add_loop_test(tests, scores_are_the_same_on_stages, 0, TINY_KINDS);
     tcase_add_test(tests, accuracy_of_a_head_that_knows_nothing);
     tcase_add_test(tests, calibration_takes_the_batch_statistics);
     return suite_run(suite);

@@ -24,6 +24,8 @@ struct way {
     bool in_file;
 };
 
+enum { EVALUATED = 3 }; /* subnets */
+
 struct run {
     struct tiny *t;
     struct np_plan plan;
@@ -247,6 +249,14 @@ START_TEST(resume_across_budgets)
 }
 END_TEST
 
+static void evaluate(struct run *r, const struct way *way, struct np_engine *engine,
+                     const uint16_t *choices, struct np_score *scores)
+{
+    const struct np_evaluation evaluation = {r->t->data, choices, EVALUATED, 2};
+    struct np_train_config config = config_of(r, way, NULL);
+    tiny_must(np_evaluate(scores, &config, r->state, engine, &evaluation, &r->t->err), &r->t->err);
+}
+
 /* An evaluation brings the layers it wants and changes nothing. */
 START_TEST(evaluation)
 {
@@ -255,31 +265,28 @@ START_TEST(evaluation)
         {3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, reach}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
-    uint16_t choices[3][8];
-    struct np_score expected[3], got[3];
+    uint16_t choices[8 * EVALUATED];
+    struct np_score expected[EVALUATED], got[EVALUATED];
     struct np_stream *stream;
     bool more;
     tiny_open(&t, TINY_TEXT, NULL, 0);
     reference_run(&t, &reference);
-    stream = tiny_stream(&t, 3);
-    for (int i = 0; i < 3; i++)
-        tiny_must(np_stream_next(stream, choices[i], &more, &t.err), &t.err);
-    np_stream_close(stream);
-    struct np_train_config config = config_of(&reference, &way, NULL);
-    for (int i = 0; i < 3; i++)
-        tiny_must(np_evaluate(&expected[i], &config, reference.state, t.data, 1, choices[i], 1, 2,
-                              &t.err),
+    stream = tiny_stream(&t, EVALUATED);
+    for (int i = 0; i < EVALUATED; i++)
+        tiny_must(np_stream_next(stream, choices + i * t.recipe.block_count, &more, &t.err),
                   &t.err);
+    np_stream_close(stream);
+    evaluate(&reference, &way, NULL, choices, expected);
+    evaluate(&reference, &way, reference.engine, choices, got);
+    ck_assert_mem_eq(got, expected, sizeof got);
     run_open(&r, &t, &way);
     train(&r, 5);
-    for (int i = 0; i < 3; i++)
-        tiny_must(np_evaluate(&got[i], &config, r.state, t.data, 2, choices[i], 1, 2, &t.err),
-                  &t.err);
+    evaluate(&r, &way, r.engine, choices, got);
     train(&r, TINY_STEPS);
-    for (int i = 0; i < 3; i++)
-        tiny_must(np_evaluate(&got[i], &config, r.state, t.data, 2, choices[i], 1, 2, &t.err),
-                  &t.err);
+    evaluate(&r, &way, r.engine, choices, got);
     ck_assert_mem_eq(got, expected, sizeof got);
+    for (int k = 0; k < 3; k++)
+        ck_assert_uint_le(np_engine_memory(r.engine, k).peak, r.plan.device_bytes);
     assert_same(&r, &reference, &way);
     run_close(&r);
     run_close(&reference);
