@@ -162,7 +162,8 @@ START_TEST(chrome_reads_back)
                   put->bytes == got->bytes && put->start == got->start && put->end == got->end);
     }
     ck_assert_int_eq(read.stages, trace.stages);
-    ck_assert_mem_eq(read.stage, trace.stage, (size_t)trace.stages * sizeof *trace.stage);
+    if (trace.stages > 0)
+        ck_assert_mem_eq(read.stage, trace.stage, (size_t)trace.stages * sizeof *trace.stage);
     np_trace_clear(&read);
     np_buf_clear(&buf);
 }
