@@ -393,15 +393,6 @@ void np_residence_leave(struct np_residence *r, int stage, uint32_t layer, bool 
     pthread_mutex_unlock(&r->lock);
 }
 
-int np_residence_stage(struct np_residence *r, uint32_t layer)
-{
-    int stage;
-    pthread_mutex_lock(&r->lock);
-    stage = np_contexts_stage(r->contexts, layer);
-    pthread_mutex_unlock(&r->lock);
-    return stage;
-}
-
 struct np_residence_sums np_residence_sums(struct np_residence *r, int stage)
 {
     struct place *place = &r->places[stage];

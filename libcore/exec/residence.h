@@ -66,8 +66,6 @@ enum np_status np_residence_enter(struct np_residence *residence, int stage, uin
                                   struct np_error *err);
 void np_residence_leave(struct np_residence *residence, int stage, uint32_t layer, bool updated);
 
-/* The stage to enter a layer on outside of a step: where it is, or its home. */
-int np_residence_stage(struct np_residence *residence, uint32_t layer);
 struct np_residence_sums np_residence_sums(struct np_residence *residence, int stage);
 
 #endif

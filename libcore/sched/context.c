@@ -411,11 +411,6 @@ void np_context_stored(struct np_context *c, uint32_t layer)
         x->layers[layer - x->config.first].stored = true;
 }
 
-bool np_context_has(const struct np_context *c, uint32_t layer)
-{
-    return knows(c, layer) && c->layers[layer - c->config.first].state != ABSENT;
-}
-
 bool np_context_may_wait(struct np_context *c, uint32_t layer)
 {
     uint32_t l = layer - c->config.first;

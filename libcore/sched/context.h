@@ -100,8 +100,6 @@ void np_context_copied(struct np_context *context, const struct np_copy *copy);
 
 /* The stash has the layer's values already (a checkpoint was read): it is fetched, not made. */
 void np_context_stored(struct np_context *context, uint32_t layer);
-/* The layer is on the device, or on its way there or off. */
-bool np_context_has(const struct np_context *context, uint32_t layer);
 /* A task may wait for the layer although no copy is under way here: it is on the device, or on its
  * way off it or another. */
 bool np_context_may_wait(struct np_context *context, uint32_t layer);

@@ -11,7 +11,6 @@ struct np_contexts {
     uint64_t window, lookahead;
     struct np_ahead *ahead;
     struct np_context **context; /* [stages] */
-    uint32_t *home_end;          /* [stages]: after its last layer at home */
 };
 
 /* What is fetched ahead: a pass of the stage, and a few layers. While gradients flow back, layers
@@ -38,7 +37,6 @@ static enum np_status context_new(struct np_contexts *c, const struct np_context
                                         .before = stage > 0 ? c->context[stage - 1] : NULL,
                                         .policy = config->policy,
                                         .reach = reach(sched, stage)};
-    c->home_end[stage] = sched->layer_first[sched->stage_first[stage + 1]];
     return np_context_new(&c->context[stage], &context, err);
 }
 
@@ -63,7 +61,6 @@ enum np_status np_contexts_new(struct np_contexts **out, const struct np_context
     c->window = (uint64_t)config->sched.window;
     c->lookahead = (uint64_t)config->sched.lookahead;
     NP_TRY(np_zalloc(&c->context, (size_t)c->stages, sizeof(struct np_context *), err));
-    NP_TRY(np_zalloc(&c->home_end, (size_t)c->stages, sizeof *c->home_end, err));
     for (int k = 0; k < c->stages; k++)
         NP_TRY(context_new(c, config, k, err));
     ahead.context = c;
@@ -83,24 +80,12 @@ void np_contexts_free(struct np_contexts *c)
         np_context_free(c->context[k]);
     np_ahead_free(c->ahead);
     free(c->context);
-    free(c->home_end);
     free(c);
 }
 
 struct np_context *const *np_contexts_all(const struct np_contexts *c)
 {
     return c->context;
-}
-
-int np_contexts_stage(const struct np_contexts *c, uint32_t layer)
-{
-    int home = 0;
-    for (int k = 0; k < c->stages; k++)
-        if (np_context_has(c->context[k], layer))
-            return k;
-    while (c->home_end[home] <= layer)
-        home++;
-    return home;
 }
 
 enum np_status np_contexts_push(struct np_contexts *c, const uint16_t *choices, uint64_t incomplete,

@@ -31,8 +31,6 @@ void np_contexts_free(struct np_contexts *contexts);
 
 /* [stages] */
 struct np_context *const *np_contexts_all(const struct np_contexts *contexts);
-/* The stage that has the layer on its device, or on its way there or off; else its home. */
-int np_contexts_stage(const struct np_contexts *contexts, uint32_t layer);
 
 /* The scheduler's next step, as np_sched_push has it, before it is pushed there; `incomplete` steps
  * are known to it and not complete. Foretells what is certain of the step's place in the order: all

@@ -260,7 +260,7 @@ static void evaluate(struct run *r, const struct way *way, struct np_engine *eng
 /* An evaluation brings the layers it wants and changes nothing. */
 START_TEST(evaluation)
 {
-    const int reach = _i; /* else than at home, layers are where they were wanted last */
+    const int reach = _i; /* balanced cuts leave layers off home; an evaluation wants them there */
     const struct way way = {
         {3, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, reach}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
