@@ -342,6 +342,15 @@ damaged() {
     cmp said1 said3
 }
 
+@test "a plan has no options of plans beside it" {
+    for option in "--stages 2" "--threads 2" "--cut balanced" "--reach 2" "--stash-bandwidth 1MiB"; do
+        # shellcheck disable=SC2086
+        run np-train recipe.yaml --run r --plan p $option
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "np-train: --plan already says"* ]]
+    done
+}
+
 @test "usage errors: exit 2, nothing made" {
     for args in "recipe.yaml" "--run r" "recipe.yaml --run r --wat" "recipe.yaml --run r --isa avx3" \
         "recipe.yaml --run r --schedule gpipe" "recipe.yaml --run r --stages 0" \
