@@ -14,7 +14,7 @@
 #include "num/elementary.h"
 
 /* act(u) */
-static inline __attribute__((always_inline)) float np_act(enum np_act act, float u)
+NP_FN __attribute__((always_inline)) float np_act(enum np_act act, float u)
 {
     switch (act) {
     case NP_ACT_RELU:
@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) float np_act(enum np_act act, float
 }
 
 /* act'(u); 1 for NP_ACT_NONE */
-static inline __attribute__((always_inline)) float np_act_grad(enum np_act act, float u)
+NP_FN __attribute__((always_inline)) float np_act_grad(enum np_act act, float u)
 {
     switch (act) {
     case NP_ACT_RELU:

@@ -22,12 +22,12 @@ struct np_head {
 };
 
 /* The number of heads of all samples. */
-static inline size_t np_head_count(const struct np_attention *at)
+NP_FN size_t np_head_count(const struct np_attention *at)
 {
     return at->samples * at->heads;
 }
 
-static inline struct np_head np_head_at(const struct np_attention *at, size_t item)
+NP_FN struct np_head np_head_at(const struct np_attention *at, size_t item)
 {
     size_t sample = item / at->heads, width = at->width / at->heads;
     size_t column = item % at->heads * width;
@@ -50,19 +50,19 @@ static inline struct np_head np_head_at(const struct np_attention *at, size_t it
 }
 
 /* Query i sees the keys before this one. */
-static inline size_t np_seen(const struct np_head *h, size_t i)
+NP_FN size_t np_seen(const struct np_head *h, size_t i)
 {
     return h->causal ? i + 1 : h->keys;
 }
 
 /* Sums over keys of query i run to here. */
-static inline size_t np_keys_end(const struct np_head *h, size_t i)
+NP_FN size_t np_keys_end(const struct np_head *h, size_t i)
 {
     return h->causal ? np_min(i / NP_ATTN_TILE * NP_ATTN_TILE + NP_ATTN_TILE, h->keys) : h->keys;
 }
 
 /* Sums over queries of key j begin here. */
-static inline size_t np_queries_begin(const struct np_head *h, size_t j)
+NP_FN size_t np_queries_begin(const struct np_head *h, size_t j)
 {
     return h->causal ? j / NP_ATTN_TILE * NP_ATTN_TILE : 0;
 }

@@ -11,34 +11,36 @@
 
 #include "num/kernels.h"
 
-static inline size_t np_min(size_t a, size_t b)
+NP_FN size_t np_min(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* The chunk that begins at `begin` ends here; `count` indices in all. */
-static inline size_t np_chunk_end(size_t begin, size_t count, size_t grain)
+NP_FN size_t np_chunk_end(size_t begin, size_t count, size_t grain)
 {
     size_t end = np_min(begin + NP_KC, count);
     return grain == 0 ? end : np_min(end, begin - begin % grain + grain);
 }
 
 /* Chunks of `count` indices, and where one of them is. */
-static inline size_t np_chunk_count(size_t count, size_t grain)
+NP_FN size_t np_chunk_count(size_t count, size_t grain)
 {
     return grain == 0 ? np_chunks(count)
                       : count / grain * np_chunks(grain) + np_chunks(count % grain);
 }
 
-static inline struct np_share np_chunk_at(size_t number, size_t count, size_t grain)
+NP_FN struct np_share np_chunk_at(size_t number, size_t count, size_t grain)
 {
     size_t each = grain == 0 ? SIZE_MAX : np_chunks(grain);
-    size_t begin = number / each * grain + number % each * NP_KC;
-    return (struct np_share){begin, np_chunk_end(begin, count, grain)};
+    struct np_share chunk;
+    chunk.begin = number / each * grain + number % each * NP_KC;
+    chunk.end = np_chunk_end(chunk.begin, count, grain);
+    return chunk;
 }
 
 /* The panel that begins at `begin` ends here; *step is the length of its chunks. */
-static inline size_t np_panel_end(size_t begin, size_t count, size_t grain, size_t *step)
+NP_FN size_t np_panel_end(size_t begin, size_t count, size_t grain, size_t *step)
 {
     size_t end = np_chunk_end(begin, count, grain);
     *step = end - begin;

@@ -23,21 +23,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __FAST_MATH__
-#error "num/elementary.h: -ffast-math changes bits; compile without it"
-#endif
-
-#ifdef __CUDACC__
-#define NP_FN static inline __host__ __device__
-#else
-#define NP_FN static inline
-#endif
-
-#ifdef __CUDA_ARCH__
-#define np_fmaf(a, b, c) __fmaf_rn(a, b, c)
-#else
-#define np_fmaf(a, b, c) __builtin_fmaf(a, b, c)
-#endif
+#include "num/function.h"
 
 NP_FN uint32_t np_float_bits(float x)
 {

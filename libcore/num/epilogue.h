@@ -7,8 +7,8 @@
 
 /* c, the complete sum of element (i, j), to what is stored. *finite becomes false if that, or what
  * went into the activation, is not finite. */
-static inline float np_epilogue_element(const struct np_epilogue *e, size_t i, size_t j, float c,
-                                        bool *finite)
+NP_FN float np_epilogue_element(const struct np_epilogue *e, size_t i, size_t j, float c,
+                                bool *finite)
 {
     size_t at = i * e->ld + j;
     if (e->bias)

@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "num/arguments.h"
+#include "num/function.h"
 #include "num/philox.h"
 #include "num/team.h"
 
@@ -43,7 +44,7 @@
 enum np_isa { NP_ISA_SCALAR, NP_ISA_AVX2, NP_ISA_AVX512, NP_ISA_NEON, NP_ISA_COUNT };
 
 /* Chunks of an inner index that has no grains. */
-static inline size_t np_chunks(size_t count)
+NP_FN size_t np_chunks(size_t count)
 {
     return (count + NP_KC - 1) / NP_KC;
 }
@@ -251,7 +252,7 @@ struct np_kernels {
 #define NP_FINGERPRINT_MUL0 0x9E3779B97F4A7C15u
 #define NP_FINGERPRINT_MUL1 0xD6E8FEB86659FD93u
 
-static inline uint64_t np_fingerprint_mix(uint64_t address, uint32_t bits)
+NP_FN uint64_t np_fingerprint_mix(uint64_t address, uint32_t bits)
 {
     uint64_t x = address ^ (uint64_t)bits * NP_FINGERPRINT_MUL0;
     x ^= x >> 32;

@@ -15,7 +15,7 @@ struct tally {
     bool finite;
 };
 
-static inline void write_element(float *x, size_t i, float value, uint64_t address, struct tally *t)
+NP_FN void write_element(float *x, size_t i, float value, uint64_t address, struct tally *t)
 {
     x[i] = np_flushf(value);
     t->sum += np_fingerprint_mix(address + i, np_float_bits(x[i]));
@@ -24,7 +24,7 @@ static inline void write_element(float *x, size_t i, float value, uint64_t addre
 }
 
 /* The gradient as the update sees it. */
-static inline float clip_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN float clip_element(const struct np_update *u, size_t i, struct tally *t)
 {
     float g = u->g[i] * u->scale;
     if (!np_is_finite(u->g[i]))
@@ -34,7 +34,7 @@ static inline float clip_element(const struct np_update *u, size_t i, struct tal
     return np_flushf(g);
 }
 
-static inline void adamw_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN void adamw_element(const struct np_update *u, size_t i, struct tally *t)
 {
     float g = clip_element(u, i, t), w = u->w[i], direction;
     float m = fmaf(u->beta1, u->m[i], (1.0f - u->beta1) * g);
@@ -46,7 +46,7 @@ static inline void adamw_element(const struct np_update *u, size_t i, struct tal
     write_element(u->w, i, w, u->address, t);
 }
 
-static inline void sgd_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN void sgd_element(const struct np_update *u, size_t i, struct tally *t)
 {
     float g = fmaf(u->decay, u->w[i], clip_element(u, i, t));
     if (u->m) {

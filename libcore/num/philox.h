@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "num/function.h"
+
 /* What a number is for; part of its address, so the values are fixed for ever. */
 enum np_purpose {
     NP_DRAW_INIT = 1,   /* initial weights */
@@ -38,7 +40,7 @@ struct np_draw_key {
 #define NP_PHILOX_KEY0 0x9E3779B9u
 #define NP_PHILOX_KEY1 0xBB67AE85u
 
-static inline struct np_philox np_philox(struct np_philox counter, struct np_draw_key key)
+NP_FN struct np_philox np_philox(struct np_philox counter, struct np_draw_key key)
 {
     for (int round = 0; round < NP_PHILOX_ROUNDS; round++) {
         uint64_t a = (uint64_t)NP_PHILOX_MUL0 * counter.w[0];
@@ -53,8 +55,8 @@ static inline struct np_philox np_philox(struct np_philox counter, struct np_dra
 }
 
 /* The key of everything drawn for (seed, purpose, member, layer, tensor). */
-static inline struct np_draw_key np_draw_key(uint64_t seed, enum np_purpose purpose,
-                                             uint32_t member, uint32_t layer, uint32_t tensor)
+NP_FN struct np_draw_key np_draw_key(uint64_t seed, enum np_purpose purpose, uint32_t member,
+                                     uint32_t layer, uint32_t tensor)
 {
     struct np_draw_key key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     struct np_philox address = {{(uint32_t)purpose, member, layer, tensor}};
@@ -65,20 +67,20 @@ static inline struct np_draw_key np_draw_key(uint64_t seed, enum np_purpose purp
 }
 
 /* Four words for elements 4*block .. 4*block+3 of the given step. */
-static inline struct np_philox np_draw(struct np_draw_key key, uint64_t step, uint64_t block)
+NP_FN struct np_philox np_draw(struct np_draw_key key, uint64_t step, uint64_t block)
 {
     struct np_philox counter = {
         {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)step, (uint32_t)(step >> 32)}};
     return np_philox(counter, key);
 }
 
-static inline float np_philox_unit(uint32_t word)
+NP_FN float np_philox_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
 
 /* An integer in [0, bound), bound > 0, from 64 random bits (bias below bound / 2^64). */
-static inline uint64_t np_philox_below(struct np_philox drawn, uint64_t bound)
+NP_FN uint64_t np_philox_below(struct np_philox drawn, uint64_t bound)
 {
     uint64_t bits = (uint64_t)drawn.w[0] << 32 | drawn.w[1];
     return (uint64_t)(((unsigned __int128)bits * bound) >> 64);
