@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "team_run.h"
+#include "backends.h"
 
 #define MAX_TEAM 4
 
@@ -83,16 +83,16 @@ static void fill(bool special)
 
 static void compare(const struct kernel_case *one, const struct call *c, uint64_t reference)
 {
-    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
+    for (int isa = 0; isa < BACKENDS; isa++) {
         struct call mine = *c;
-        mine.kernels = np_kernels_get((enum np_isa)isa);
+        mine.kernels = backend_get(isa);
         if (!mine.kernels)
             continue;
         for (int run = 0; run < MAX_TEAM + 2; run++) {
             bool threads = run >= MAX_TEAM;
             int size = threads ? run - MAX_TEAM + 3 : run + 1;
             uint64_t sum;
-            if (!team_is_tried(run, isa))
+            if (!team_is_tried(size, isa))
                 continue;
             memcpy(arena, given, sizeof arena);
             sum = run_team(one, &mine, size, threads);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "team_run.h"
+#include "backends.h"
 
 #define FLOATS (1u << 20)
 #define GUARD 64
@@ -100,8 +100,8 @@ void arena_check(kernel_run *run, void *arg, const char *what)
     memcpy(given, arena, bytes);
     reference = run_team(np_kernels_get(NP_ISA_SCALAR), run, arg, 1);
     memcpy(expected, arena, bytes);
-    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-        const struct np_kernels *kernels = np_kernels_get((enum np_isa)isa);
+    for (int isa = 0; isa < BACKENDS; isa++) {
+        const struct np_kernels *kernels = backend_get(isa);
         for (int size = isa == NP_ISA_SCALAR ? 2 : 1; kernels && size <= MAX_TEAM; size++) {
             size_t at = 0;
             bool result;

@@ -53,8 +53,3 @@ bool tests_are_full(void)
     const char *value = getenv("NP_TEST_FULL");
     return value && strcmp(value, "1") == 0;
 }
-
-bool team_is_tried(int size, int backend)
-{
-    return tests_are_full() || (size + backend) % 3 == 0;
-}

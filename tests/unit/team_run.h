@@ -1,4 +1,4 @@
-/* Teams of threads to run a function on, and which of them a test tries. */
+/* Teams of threads to run a function on. */
 #ifndef NP_TEST_TEAM_RUN_H
 #define NP_TEST_TEAM_RUN_H
 
@@ -13,7 +13,5 @@ void team_run(int size, size_t scratch_bytes, void (*function)(struct np_team *,
 /* NP_TEST_FULL is 1: whoever runs the tests wants all that they loop over. Otherwise, as under
  * sanitizers and emulators, a covering subset will do. */
 bool tests_are_full(void);
-/* Whether a team of `size` is tried with backend number `backend`: in a subset, one in three. */
-bool team_is_tried(int size, int backend);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "base/memory.h"
 #include "num/kernels.h"
 #include "suite.h"
@@ -19,12 +20,12 @@ struct backend {
                      const float *stats, const struct np_attention *);
 };
 
-/* The instruction sets of this machine; the reference comes first. */
-static size_t backends(struct backend out[NP_ISA_COUNT])
+/* The reference comes first. */
+static size_t backends(struct backend out[BACKENDS])
 {
     size_t count = 0;
-    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-        const struct np_kernels *k = np_kernels_get((enum np_isa)isa);
+    for (int isa = 0; isa < BACKENDS; isa++) {
+        const struct np_kernels *k = backend_get(isa);
         if (k)
             out[count++] = (struct backend){k->name, k->attention, k->attention_grad};
     }
@@ -136,7 +137,7 @@ static bool same(const float *a, const float *b, size_t count)
 
 static void compare(struct np_attention at, float range)
 {
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     size_t count = backends(list);
     struct data expected = data_new(at, range, 11);
     run(&list[0], 1, &expected);
@@ -205,7 +206,7 @@ END_TEST
 START_TEST(what_is_not_seen_does_not_matter)
 {
     struct np_attention at = {.samples = 1, .queries = 64, .keys = 64, .width = 12, .heads = 1};
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     size_t count = backends(list);
     at.causal = true;
     for (size_t i = 0; i < count; i++) {
@@ -333,7 +334,7 @@ START_TEST(near_double)
         {.samples = 2, .queries = 29, .keys = 61, .width = 36, .heads = 3},
     };
     struct data d = data_new(kinds[_i], 2, 5);
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     backends(list);
     run(&list[0], 1, &d);
     for (size_t b = 0; b < d.at.samples; b++)

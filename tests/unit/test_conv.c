@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "base/memory.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
@@ -23,12 +24,12 @@ struct backend {
     conv_function *conv[KINDS];
 };
 
-/* The instruction sets of this machine; the reference comes first. */
-static size_t backends(struct backend out[NP_ISA_COUNT])
+/* The reference comes first. */
+static size_t backends(struct backend out[BACKENDS])
 {
     size_t count = 0;
-    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-        const struct np_kernels *k = np_kernels_get((enum np_isa)isa);
+    for (int isa = 0; isa < BACKENDS; isa++) {
+        const struct np_kernels *k = backend_get(isa);
         if (k)
             out[count++] = (struct backend){k->name, {k->conv, k->conv_grad, k->conv_grad_weight}};
     }
@@ -50,11 +51,12 @@ static float *numbers(size_t count, uint64_t *state)
     return x;
 }
 
-/* Tensors begin one float after an aligned address and end with their last element. */
+/* Tensors begin `first` floats after an aligned address, one unless a test wants them aligned, and
+ * end with their last element. */
 enum { X, W, DY, BIAS, BEFORE, RESIDUAL, OUT, KEPT, TENSORS };
 struct data {
     float *tensor[TENSORS], *expected[2], *got[2];
-    size_t count[TENSORS];
+    size_t count[TENSORS], first;
 };
 
 /* How a convolution ends. */
@@ -85,6 +87,7 @@ static void data_init(struct data *d, const struct np_conv *v, enum kind kind, u
     size_t y = (rows_out(v) - 1) * v->ldy + v->out_channels;
     size_t out = kind == FORWARD ? y : kind == GRAD ? x : weights(v);
     size_t count[TENSORS] = {x, weights(v), y, v->out_channels, out, out, out, out};
+    d->first = 1;
     for (int i = 0; i < TENSORS; i++) {
         d->count[i] = count[i];
         d->tensor[i] = numbers(count[i], state);
@@ -126,14 +129,15 @@ static bool run(conv_function *conv, int size, const struct np_conv *v, enum kin
     struct np_epilogue *epilogue = &call.v.epilogue;
     memcpy(out[0], d->tensor[OUT], (d->count[OUT] + 1) * sizeof(float));
     memcpy(out[1], d->tensor[KEPT], (d->count[KEPT] + 1) * sizeof(float));
-    call.v.x = kind == GRAD ? NULL : d->tensor[X] + 1;
-    call.v.w = kind == GRAD_WEIGHT ? NULL : d->tensor[W] + 1;
-    call.v.dy = kind == FORWARD ? NULL : d->tensor[DY] + 1;
-    call.v.out = out[0] + 1;
-    epilogue->bias = e->bias ? d->tensor[BIAS] + 1 : NULL;
-    epilogue->before = e->before ? d->tensor[BEFORE] + 1 : NULL;
-    epilogue->residual = e->residual ? (e->in_place ? out[0] : d->tensor[RESIDUAL]) + 1 : NULL;
-    epilogue->kept = e->kept ? out[1] + 1 : NULL;
+    call.v.x = kind == GRAD ? NULL : d->tensor[X] + d->first;
+    call.v.w = kind == GRAD_WEIGHT ? NULL : d->tensor[W] + d->first;
+    call.v.dy = kind == FORWARD ? NULL : d->tensor[DY] + d->first;
+    call.v.out = out[0] + d->first;
+    epilogue->bias = e->bias ? d->tensor[BIAS] + d->first : NULL;
+    epilogue->before = e->before ? d->tensor[BEFORE] + d->first : NULL;
+    epilogue->residual =
+        e->residual ? (e->in_place ? out[0] : d->tensor[RESIDUAL]) + d->first : NULL;
+    epilogue->kept = e->kept ? out[1] + d->first : NULL;
     epilogue->act = e->act;
     epilogue->ld = kind == FORWARD ? v->ldy : v->ldx;
     team_run(size, np_kernels_scratch_bytes(0, 0), call_conv, &call);
@@ -143,7 +147,7 @@ static bool run(conv_function *conv, int size, const struct np_conv *v, enum kin
 static void compare_data(const struct np_conv *v, enum kind kind, const struct ending *e,
                          const struct data *d)
 {
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     size_t count = backends(list), bytes = (d->count[OUT] + 1) * sizeof(float);
     const struct np_window *w = &v->window;
     bool finite = run(list[0].conv[kind], 1, v, kind, e, d, d->expected);
@@ -281,6 +285,24 @@ START_TEST(real_shapes)
 }
 END_TEST
 
+/* Rows that begin at multiples of vectors. */
+START_TEST(aligned_rows)
+{
+    struct np_conv v = conv(3, 7, 24, 40, 3, 1 + _i % 2, 1);
+    v.groups = 1 + (size_t)_i / 2;
+    v.grain = 1;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct ending plain = {0};
+        struct data d;
+        uint64_t state = 4;
+        data_init(&d, &v, (enum kind)kind, &state);
+        d.first = 0;
+        compare_data(&v, (enum kind)kind, &plain, &d);
+        data_clear(&d);
+    }
+}
+END_TEST
+
 /* Causal, of a sequence: an image of height 1, zeros before it. */
 START_TEST(sequences)
 {
@@ -329,7 +351,7 @@ START_TEST(not_finite)
     uint64_t state = (uint64_t)_i;
     struct ending plain = {0};
     for (int kind = 0; kind < KINDS; kind++) {
-        struct backend list[NP_ISA_COUNT];
+        struct backend list[BACKENDS];
         struct data d;
         data_init(&d, &v, (enum kind)kind, &state);
         int from = kind == GRAD ? DY : X;
@@ -380,7 +402,7 @@ START_TEST(near_double)
 {
     uint64_t state = 3000 + (uint64_t)_i;
     struct np_conv v = any_conv(&state);
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     struct ending plain = {0};
     backends(list);
     v.ldx = v.in_channels;
@@ -413,6 +435,7 @@ int main(void)
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, real_shapes, 0, 11);
+    tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);
     tcase_add_test(tests, signed_zeros);
     tcase_add_loop_test(tests, not_finite, 0, 4);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "base/memory.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
@@ -22,12 +23,12 @@ struct backend {
     matmul_function *matmul;
 };
 
-/* The instruction sets of this machine; the reference comes first. */
-static size_t backends(struct backend out[NP_ISA_COUNT])
+/* The reference comes first. */
+static size_t backends(struct backend out[BACKENDS])
 {
     size_t count = 0;
-    for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-        const struct np_kernels *k = np_kernels_get((enum np_isa)isa);
+    for (int isa = 0; isa < BACKENDS; isa++) {
+        const struct np_kernels *k = backend_get(isa);
         if (k)
             out[count++] = (struct backend){k->name, k->matmul};
     }
@@ -59,12 +60,12 @@ static void call_matmul(struct np_team *team, void *arg)
         call->infinite = true;
 }
 
-/* Operands that begin one float after an aligned address; matrices of C's size before and after:
- * C, what goes into the activation. */
+/* Operands, and matrices of C's size before and after: C, what goes into the activation. They begin
+ * `first` floats after an aligned address: one, unless a test wants them aligned. */
 enum { C, KEPT, OUTPUTS, BEFORE = OUTPUTS, RESIDUAL, SQUARE };
 struct data {
     float *a, *b, *bias, *square[SQUARE], *expected[OUTPUTS], *got[OUTPUTS];
-    size_t count; /* of C */
+    size_t count, first; /* count: of C */
 };
 
 /* Not one float more, so that a sanitizer sees a read past the end. */
@@ -89,6 +90,7 @@ static void data_init(struct data *d, const struct np_matmul *mm, uint64_t *stat
         numbers(mm->b_trans ? floats(mm->n, mm->k, mm->ldb) : floats(mm->k, mm->n, mm->ldb), state);
     d->bias = numbers(mm->n, state);
     d->count = floats(mm->m, mm->n, mm->ldc);
+    d->first = 1;
     for (int i = 0; i < SQUARE; i++)
         d->square[i] = numbers(d->count, state);
     for (int i = 0; i < OUTPUTS; i++) {
@@ -127,15 +129,15 @@ static bool run(matmul_function *matmul, int size, const struct np_matmul *mm,
     struct np_epilogue *epilogue = &call.mm.epilogue;
     for (int i = 0; i < OUTPUTS; i++)
         memcpy(out[i], d->square[i], (d->count + 1) * sizeof(float));
-    call.mm.a = d->a + 1;
-    call.mm.b = d->b + 1;
-    call.mm.c = out[C] + 1;
-    epilogue->bias = e->bias ? d->bias + 1 : NULL;
-    epilogue->before = e->before ? d->square[BEFORE] + 1 : NULL;
-    epilogue->kept = e->kept ? out[KEPT] + 1 : NULL;
+    call.mm.a = d->a + d->first;
+    call.mm.b = d->b + d->first;
+    call.mm.c = out[C] + d->first;
+    epilogue->bias = e->bias ? d->bias + d->first : NULL;
+    epilogue->before = e->before ? d->square[BEFORE] + d->first : NULL;
+    epilogue->kept = e->kept ? out[KEPT] + d->first : NULL;
     epilogue->residual = e->residual == NONE       ? NULL
                          : e->residual == IN_PLACE ? call.mm.c
-                                                   : d->square[RESIDUAL] + 1;
+                                                   : d->square[RESIDUAL] + d->first;
     epilogue->act = e->act;
     epilogue->ld = mm->ldc;
     team_run(size, np_kernels_scratch_bytes(0, 0), call_matmul, &call);
@@ -145,7 +147,7 @@ static bool run(matmul_function *matmul, int size, const struct np_matmul *mm,
 /* Every backend and team against the reference. */
 static void compare_data(const struct np_matmul *mm, const struct ending *e, const struct data *d)
 {
-    struct backend list[NP_ISA_COUNT];
+    struct backend list[BACKENDS];
     size_t count = backends(list), bytes = (d->count + 1) * sizeof(float);
     bool finite = run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, mm, e, d, d->expected);
     for (int size = 1; size <= 4; size++)
@@ -211,6 +213,26 @@ START_TEST(every_grain)
         mm.grain = grains[_i];
         compare(mm, plain, 7);
     }
+}
+END_TEST
+
+/* Rows that begin at multiples of vectors are loaded by them, wherever chunks begin. */
+START_TEST(aligned_rows)
+{
+    struct ending e = {.bias = true, .residual = APART, .act = NP_ACT_RELU};
+    for (size_t i = 0; i < COUNT(grains); i++)
+        for (size_t n = 29; n <= 64; n += 35) {
+            struct np_matmul mm = shape(131, n, 613, (unsigned)_i);
+            uint64_t state = 8;
+            struct data d;
+            mm.lda = (mm.lda + 3) / 4 * 4;
+            mm.ldb = (mm.ldb + 3) / 4 * 4;
+            mm.grain = grains[i];
+            data_init(&d, &mm, &state);
+            d.first = 0;
+            compare_data(&mm, mm.accumulate ? &plain : &e, &d);
+            data_clear(&d);
+        }
 }
 END_TEST
 
@@ -348,6 +370,7 @@ int main(void)
     TCase *tests = suite_case(suite, "matmul");
     tcase_add_loop_test(tests, awkward_shapes, 0, 16);
     tcase_add_loop_test(tests, every_grain, 0, COUNT(grains));
+    tcase_add_loop_test(tests, aligned_rows, 0, 8);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);

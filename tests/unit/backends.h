@@ -1,0 +1,18 @@
+/* What tests of the kernel table compare: the instruction sets of this machine, or the scalar one
+ * and CUDA's kernels where a test is linked with the shim that runs them on the CPU (tests/shim).
+ */
+#ifndef NP_TEST_BACKENDS_H
+#define NP_TEST_BACKENDS_H
+
+#include "num/kernels.h"
+
+#define BACKENDS NP_ISA_COUNT /* at most */
+
+/* Backend number `index` below BACKENDS, NULL if there is none; the reference comes first. */
+const struct np_kernels *backend_get(int index);
+
+/* Whether a team of `size` is tried with backend number `backend`: all of them where NP_TEST_FULL
+ * is 1, otherwise, as under sanitizers and emulators, one in three; of CUDA's, teams of one. */
+bool team_is_tried(int size, int backend);
+
+#endif
