@@ -70,7 +70,7 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Rebuild everything when the compiler or a flag changes.
-FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
+FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
              $(NP_NUMERIC) $(LDFLAGS)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
@@ -86,7 +86,7 @@ check-cli: $(BIN) completions
 	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C TERM=$${TERM:-dumb} \
 	    bats --formatter pretty --print-output-on-failure tests/cli
 
-check: check-unit
+check: check-unit check-cuda
 	+@$(MAKE) --no-print-directory check-cli
 
 # The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
@@ -109,6 +109,77 @@ emulated-engine: export CK_RUN_CASE = recorded
 # Formatting, scripts, manual pages, headers that compile alone, and a library that is silent.
 lint: $(LIB)
 	@.ci/lint $(LIB)
+
+# --- CUDA ----------------------------------------------------------------------------------------
+
+# The kernels compiled for the CPU (tests/shim), and the tests of the table linked with them: blocks
+# and threads take turns in one thread, so neither a GPU nor its compiler is needed.
+CXX        ?= c++
+CUDA_SRC   := $(sort $(wildcard libcore/cuda/*.cu))
+SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
+              $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/shim/[!t]*.cc))
+SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv
+SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
+NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
+              -Wno-unknown-pragmas -Wno-missing-field-initializers $(WERROR) $(CFLAGS) \
+              $(NP_SANITIZE) $(NP_NUMERIC) $(if $(shell grep -wm1 fma /proc/cpuinfo),-mavx2 -mfma)
+NP_SHIM     = $(NP_CPPFLAGS) -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
+
+$(BUILD)/shim/%.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CXX,$<)
+	$(Q)$(CXX) $(NP_SHIM) -c -o $@ -x c++ $<
+
+$(BUILD)/%.o: %.cc $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CXX,$<)
+	$(Q)$(CXX) $(NP_SHIM) -c -o $@ $<
+
+$(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/backends.o,$^) $(NP_LIBS) \
+	    $(shell $(PKG_CONFIG) --libs check)
+
+# For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes.
+NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_OBJ := $(CUDA_SRC:%.cu=$(BUILD)/%.o)
+CUDA_PTX := $(CUDA_SRC:%.cu=$(BUILD)/%.ptx)
+NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+            -gencode arch=compute_90,code=compute_90
+NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
+            $(if $(WERROR),-Werror all-warnings) $(NVCCFLAGS) \
+            --fmad=false -prec-div=true -prec-sqrt=true -ftz=false
+
+$(BUILD)/%.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,NVCC,$<)
+	$(Q)$(NVCC) $(NP_NVCC) $(NP_ARCH) -Xptxas -v -c -o $@ $< 2> $@.log || { cat $@.log; exit 1; }
+
+$(BUILD)/%.ptx: %.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,PTX,$<)
+	$(Q)$(NVCC) $(NP_NVCC) -arch=compute_80 -ptx -o $@ $<
+
+ifeq ($(NVCC),)
+check-cuda-build:
+	@echo 'check-cuda-build: skipped: there is no nvcc here' >&2
+else
+check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX)
+	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_PTX)
+endif
+
+$(BUILD)/shim/test_shim: $(BUILD)/tests/shim/test_shim.o $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/backends.o,$^) $(NP_LIBS) \
+	    $(shell $(PKG_CONFIG) --libs check)
+
+ifneq ($(findstring thread,$(SAN)),)
+check-cuda:
+	@echo 'check-cuda: skipped: it runs in one thread' >&2
+else
+check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN)
+	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $^
+endif
 
 # --- benchmarks ----------------------------------------------------------------------------------
 
@@ -189,8 +260,8 @@ clean:
 	rm -rf build build-* dist
 
 help:
-	@echo 'all check check-unit check-cli check-aarch64 lint bench demo deps completions'
-	@echo 'install uninstall dist clean'
+	@echo 'all check check-unit check-cuda check-cli check-aarch64 check-cuda-build lint bench demo'
+	@echo 'deps completions install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
 	@echo 'SAN=address,undefined|thread; V=1; WERROR='
 
@@ -200,9 +271,10 @@ $(BUILD)/flags: | deps
 endif
 
 FORCE:
-.PHONY: all check check-unit check-cli check-aarch64 check-emulated lint bench demo completions \
-        install uninstall deps dist clean help FORCE bench-programs $(BENCH:%=bench-%) \
-        $(EMULATED:%=emulated-%)
+.PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-emulated \
+        lint bench demo completions install uninstall deps dist clean help FORCE bench-programs \
+        $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
-         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d
+         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \
+         $(SHIM_OBJ:.o=.d) $(BUILD)/tests/shim/test_shim.d $(CUDA_OBJ:.o=.d) $(CUDA_PTX:.ptx=.d)

@@ -1,0 +1,333 @@
+/* Convolutions as products of a matrix that is never made: A's rows are read from the image where
+ * the windows are. Group g is a problem of its own, and so is, backward, each class of input
+ * positions whose taps are the same.
+ */
+#include "cuda/product.cuh"
+#include "cuda/windows.cuh"
+
+static inline __device__ float absent(void)
+{
+    return np_bits_float(ABSENT_BITS);
+}
+
+/* Four numbers of rows `ld` apart that begin at p, from inner index q on: channel q % depth of the
+ * row that at(q / depth) names. */
+template <class Row>
+static inline __device__ void load_taps(float v[4], const float *p, size_t ld, int depth, int q,
+                                        int end, const Row &row_at)
+{
+    int tap = q / depth, channel = q % depth, row = q < end ? row_at(tap) : -1;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        v[e] = q + e >= end ? -0.0f : row < 0 ? absent() : p[row * ld + channel];
+        if (++channel == depth && q + e + 1 < end) {
+            channel = 0;
+            row = row_at(++tap);
+        }
+    }
+}
+
+/* y: rows are output positions, inner indices (kh, kw, ci), columns co. */
+struct conv_source {
+    static constexpr bool sparse = true, a_inner = true, b_inner = false;
+    conv_sizes s;
+    int m, n, k, grain, first; /* column of the group */
+    bool w_aligned;
+
+    typedef conv_spot a_place;
+    struct b_place {
+        const float *at;
+        int count;
+    };
+
+    __device__ void enter(int group)
+    {
+        s.x += (size_t)group * s.depth;
+        first = group * n;
+    }
+
+    /* A row beyond the last is the last. */
+    __device__ a_place a_quad(int i) const
+    {
+        return spot_of(i < m ? i : m - 1, s.out_height, s.out_width);
+    }
+
+    __device__ void a_load(float v[4], const a_place &at, int p, int end) const
+    {
+        int wide = s.window.kernel_width;
+        load_taps(v, s.x, s.ldx, s.depth, p, end,
+                  [&](int tap) { return row_read(s, at, tap / wide, tap % wide); });
+    }
+
+    __device__ b_place b_quad(int j) const
+    {
+        return {s.w + first + j, n - j};
+    }
+
+    __device__ void b_load(float v[4], const b_place &at, int p, int end) const
+    {
+        load_quad(v, at.at + p * s.ldw, p < end ? at.count : 0, w_aligned, 0.0f);
+    }
+
+    __device__ size_t c_row(int i) const
+    {
+        return i;
+    }
+
+    __device__ size_t c_column(int j) const
+    {
+        return first + j;
+    }
+};
+
+static product_output output_of(const struct np_conv *v, size_t ld)
+{
+    product_output out = {};
+    out.c = v->out;
+    out.ld = ld;
+    out.accumulate = v->accumulate;
+    out.epilogue = v->epilogue;
+    return out;
+}
+
+/* Quads of columns of a group begin at multiples of 16 bytes. */
+static bool columns_aligned(const float *p, size_t ld, size_t cols)
+{
+    return (uintptr_t)p % sizeof(float4) == 0 && ld % 4 == 0 && cols % 4 == 0;
+}
+
+bool np_cuda_conv(struct np_team *team, const struct np_conv *v)
+{
+    conv_source c = {};
+    product_output out = output_of(v, v->ldy);
+    size_t taps = (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
+    c.s = sizes_of(v);
+    c.m = c.s.samples * c.s.out_height * c.s.out_width;
+    c.n = c.s.cols;
+    c.k = (int)taps * c.s.depth;
+    c.w_aligned = columns_aligned(v->w, v->out_channels, v->out_channels / v->groups);
+    out.accumulate = false;
+    return launch_product(team, c, out,
+                          {(size_t)c.m, (size_t)c.n, (size_t)c.k, 0, v->groups, true});
+}
+
+/* Along one dimension, the input positions first, first + stride, ... and the taps that join them
+ * with output positions: tap t, in descending order, is last - t * step. */
+struct conv_class {
+    int first, count, last, step, taps;
+};
+
+static __device__ conv_class class_at(int first, int size, int stride, int kernel, int dilation,
+                                      int pad)
+{
+    conv_class c = {first, first < size ? (size - first + stride - 1) / stride : 0, -1, 1, 0};
+    for (int k = kernel - 1; k >= 0; k--) {
+        if ((first + pad - k * dilation) % stride != 0)
+            continue;
+        if (c.taps == 0)
+            c.last = k;
+        else if (c.taps == 1)
+            c.step = c.last - k;
+        c.taps++;
+    }
+    return c;
+}
+
+/* dx: rows are the input positions of a class, inner indices (tap descending, co), columns ci. */
+struct conv_grad_source {
+    static constexpr bool sparse = true, a_inner = true, b_inner = true;
+    conv_sizes s;
+    int m, n, k, grain, first; /* column of the group */
+    conv_class high, wide;
+    bool w_aligned;
+
+    struct a_place {
+        int sample, h, w; /* what is divided by the stride */
+    };
+    struct b_place {
+        const float *at;
+        bool some;
+    };
+
+    __device__ void enter(int problem)
+    {
+        const struct np_window &win = s.window;
+        int classes = win.stride_height * win.stride_width, group = problem / classes;
+        high = class_at(problem % classes / win.stride_width, s.in_height, win.stride_height,
+                        win.kernel_height, win.dilation, win.pad_top);
+        wide = class_at(problem % win.stride_width, s.in_width, win.stride_width, win.kernel_width,
+                        win.dilation, win.pad_left);
+        m = s.samples * high.count * wide.count;
+        k = high.taps * wide.taps * s.cols;
+        s.dy += (size_t)group * s.cols;
+        s.w += (size_t)group * s.cols;
+        first = group * n;
+    }
+
+    __device__ conv_spot input_at(int i) const
+    {
+        conv_spot at = spot_of(i, high.count, wide.count);
+        at.h = high.first + at.h * s.window.stride_height;
+        at.w = wide.first + at.w * s.window.stride_width;
+        return at;
+    }
+
+    __device__ a_place a_quad(int i) const
+    {
+        conv_spot at = input_at(i < m ? i : m - 1);
+        return {at.sample, at.h + s.window.pad_top, at.w + s.window.pad_left};
+    }
+
+    __device__ int tap_row(int tap) const
+    {
+        return high.last - tap / wide.taps * high.step;
+    }
+
+    __device__ int tap_column(int tap) const
+    {
+        return wide.last - tap % wide.taps * wide.step;
+    }
+
+    __device__ int row_written(const a_place &at, int tap) const
+    {
+        int h = at.h - tap_row(tap) * s.window.dilation;
+        int w = at.w - tap_column(tap) * s.window.dilation;
+        int oh = h / s.window.stride_height, ow = w / s.window.stride_width;
+        bool inside = h >= 0 && w >= 0 && oh < s.out_height && ow < s.out_width;
+        return inside ? (at.sample * s.out_height + oh) * s.out_width + ow : -1;
+    }
+
+    __device__ void a_load(float v[4], const a_place &at, int p, int end) const
+    {
+        load_taps(v, s.dy, s.ldy, s.cols, p, end, [&](int tap) { return row_written(at, tap); });
+    }
+
+    __device__ b_place b_quad(int j) const
+    {
+        return {s.w + j * s.ldw, j < n};
+    }
+
+    __device__ void b_load(float v[4], const b_place &at, int p, int end) const
+    {
+        int tap = p / s.cols, channel = p % s.cols;
+        size_t row = (size_t)s.depth * s.ldw; /* from tap to tap */
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            v[e] = 0.0f;
+            if (p + e < end && at.some) {
+                int flat = tap_row(tap) * s.window.kernel_width + tap_column(tap);
+                v[e] = at.at[flat * row + channel];
+            }
+            if (++channel == s.cols) {
+                channel = 0;
+                tap++;
+            }
+        }
+    }
+
+    __device__ size_t c_row(int i) const
+    {
+        conv_spot at = input_at(i);
+        return ((size_t)at.sample * s.in_height + at.h) * s.in_width + at.w;
+    }
+
+    __device__ size_t c_column(int j) const
+    {
+        return first + j;
+    }
+};
+
+bool np_cuda_conv_grad(struct np_team *team, const struct np_conv *v)
+{
+    conv_grad_source c = {};
+    product_output out = output_of(v, v->ldx);
+    size_t high = (size_t)v->window.stride_height, wide = (size_t)v->window.stride_width;
+    size_t rows = v->samples * cuda_parts(v->in_height, high) * cuda_parts(v->in_width, wide);
+    size_t taps = cuda_parts((size_t)v->window.kernel_height, 1) * (size_t)v->window.kernel_width;
+    c.s = sizes_of(v);
+    c.n = c.s.depth;
+    out.accumulate = false;
+    return launch_product(
+        team, c, out,
+        {rows, (size_t)c.n, taps * (size_t)c.s.cols, 0, v->groups * high * wide, false});
+}
+
+/* dw: rows are (kh, kw, ci), inner indices output positions, columns co. */
+struct conv_weight_source {
+    static constexpr bool sparse = true, a_inner = false, b_inner = false;
+    conv_sizes s;
+    int m, n, k, grain, first; /* column of the group */
+    bool dy_aligned;
+
+    struct a_place {
+        int tap, channel, count;
+    };
+    struct b_place {
+        const float *at;
+        int count;
+    };
+
+    __device__ void enter(int group)
+    {
+        s.x += (size_t)group * s.depth;
+        first = group * n;
+    }
+
+    __device__ a_place a_quad(int i) const
+    {
+        return {i / s.depth, i % s.depth, m - i};
+    }
+
+    __device__ void a_load(float v[4], const a_place &at, int p, int end) const
+    {
+        int wide = s.window.kernel_width, tap = at.tap, channel = at.channel;
+        conv_spot spot = spot_of(p, s.out_height, s.out_width);
+        int row = row_read(s, spot, tap / wide, tap % wide);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            bool some = p < end && e < at.count;
+            v[e] = !some ? -0.0f : row < 0 ? absent() : s.x[row * s.ldx + channel];
+            if (++channel == s.depth) {
+                channel = 0;
+                tap++;
+                row = row_read(s, spot, tap / wide, tap % wide);
+            }
+        }
+    }
+
+    __device__ b_place b_quad(int j) const
+    {
+        return {s.dy + first + j, n - j};
+    }
+
+    __device__ void b_load(float v[4], const b_place &at, int p, int end) const
+    {
+        load_quad(v, at.at + p * s.ldy, p < end ? at.count : 0, dy_aligned, 0.0f);
+    }
+
+    __device__ size_t c_row(int i) const
+    {
+        return i;
+    }
+
+    __device__ size_t c_column(int j) const
+    {
+        return first + j;
+    }
+};
+
+bool np_cuda_conv_grad_weight(struct np_team *team, const struct np_conv *v)
+{
+    conv_weight_source c = {};
+    product_output out = output_of(v, v->out_channels);
+    size_t taps = (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
+    c.s = sizes_of(v);
+    c.m = (int)taps * c.s.depth;
+    c.n = c.s.cols;
+    c.k = c.s.samples * c.s.out_height * c.s.out_width;
+    c.grain = (int)v->grain * c.s.out_height * c.s.out_width;
+    c.dy_aligned = columns_aligned(v->dy, v->ldy, v->out_channels / v->groups);
+    out.epilogue = {};
+    return launch_product(
+        team, c, out, {(size_t)c.m, (size_t)c.n, (size_t)c.k, (size_t)c.grain, v->groups, true});
+}

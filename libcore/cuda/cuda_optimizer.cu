@@ -1,0 +1,76 @@
+/* The optimizer's update with the fingerprint of what it writes, in one pass. */
+#include "cuda/launch.cuh"
+
+extern "C" {
+#include "num/optimizer_element.h"
+}
+
+/* The warp's sums to *sum, an addition a warp. Integers: any order gives the same. */
+static __device__ void add_fingerprint(unsigned long long *sum, uint64_t part)
+{
+    for (int stride = NP_WARP / 2; stride > 0; stride /= 2) {
+        uint32_t low = __shfl_xor_sync(NP_ALL_LANES, (uint32_t)part, stride);
+        uint32_t high = __shfl_xor_sync(NP_ALL_LANES, (uint32_t)(part >> 32), stride);
+        part += (uint64_t)high << 32 | low;
+    }
+    if (threadIdx.x % NP_WARP == 0)
+        atomicAdd(sum, (unsigned long long)part);
+}
+
+enum rule { ADAMW, SGD, READ };
+
+template <enum rule rule>
+static __global__ void __launch_bounds__(NP_BLOCK, 1)
+    update(struct np_update u, unsigned long long *sum, uint32_t *verdict)
+{
+    size_t step = (size_t)gridDim.x * NP_BLOCK;
+    struct tally tally = {0, true};
+    for (size_t i = (size_t)blockIdx.x * NP_BLOCK + threadIdx.x; i < u.count; i += step) {
+        if (rule == ADAMW)
+            adamw_element(&u, i, &tally);
+        else if (rule == SGD)
+            sgd_element(&u, i, &tally);
+        else
+            tally.sum += np_fingerprint_mix(u.address + i, np_float_bits(u.w[i]));
+    }
+    add_fingerprint(sum, tally.sum);
+    cuda_judge(verdict, !tally.finite);
+}
+
+template <enum rule rule>
+static bool launch(struct np_team *team, const struct np_update *u, uint64_t *sum)
+{
+    const struct np_cuda_team *t = cuda_team(team);
+    static_assert(sizeof *sum == sizeof(unsigned long long), "what atomicAdd adds");
+    if (u->count == 0)
+        return true;
+    auto kernel = update<rule>;
+    NP_LAUNCH(kernel, cuda_blocks(cuda_parts(u->count, NP_BLOCK), NP_BLOCKS_MOST), NP_BLOCK, 0,
+              t->stream, *u, reinterpret_cast<unsigned long long *>(sum), t->verdict);
+    return true;
+}
+
+bool np_cuda_adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
+{
+    return launch<ADAMW>(team, u, sum);
+}
+
+bool np_cuda_sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
+{
+    return launch<SGD>(team, u, sum);
+}
+
+uint64_t np_cuda_fingerprint(struct np_team *team, const float *x, size_t count, uint64_t address)
+{
+    const struct np_cuda_team *t = cuda_team(team);
+    uint64_t *sum = static_cast<uint64_t *>(t->team.scratch), result = 0;
+    struct np_update u = {};
+    u.w = const_cast<float *>(x); /* only read */
+    u.count = count;
+    u.address = address;
+    cudaMemsetAsync(sum, 0, sizeof *sum, t->stream);
+    launch<READ>(team, &u, sum);
+    cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, t->stream);
+    cudaStreamSynchronize(t->stream);
+    return result;
+}

@@ -1,0 +1,259 @@
+#include "cuda_runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fiber.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+enum {
+    MOST_THREADS = 1024,
+    WARP = 32,
+    MOST_ARRAYS = 16,
+    GAP = 64,               /* bytes between shared arrays */
+    STATIC_MOST = 48 << 10, /* bytes of a kernel's own shared arrays */
+    SHARED_MOST = 163 << 10 /* and with those of the launch: compute capability 8.0 */
+};
+
+enum state { READY, AT_BLOCK, AT_WARP, DONE };
+
+struct thread {
+    struct fiber fiber;
+    enum state state;
+    int line;         /* of the barrier it waits at */
+    unsigned arrays;  /* shared ones it has declared */
+    unsigned turn;    /* of the words that it brings to its warp */
+    uint32_t word[2]; /* one is read while the other is written */
+    dim3 at;
+};
+
+/* The one launch that runs. */
+static struct {
+    const char *name;
+    void (*call)(const void *);
+    const void *body;
+    struct fiber_home home;
+    struct thread *thread; /* the one that runs */
+    unsigned count;
+    int any, last_any;
+    bool descending;
+    unsigned arrays;
+    struct {
+        char *at;
+        size_t bytes;
+    } array[MOST_ARRAYS];
+    size_t used, dynamic;
+} now;
+
+struct shim_place shim_place;
+static struct thread threads[MOST_THREADS];
+static char stacks[MOST_THREADS][FIBER_STACK] __attribute__((aligned(64)));
+static char arena[SHARED_MOST + (MOST_ARRAYS + 1) * GAP] __attribute__((aligned(128)));
+
+static void fail(const char *what, const struct thread *t)
+{
+    fprintf(stderr, "shim: %s, block %u,%u,%u, thread %u, line %d: %s\n", now.name,
+            shim_place.block.x, shim_place.block.y, shim_place.block.z, (unsigned)(t - threads),
+            t->line, what);
+    abort();
+}
+
+static void *take(size_t bytes)
+{
+    char *at = arena + now.used;
+    if (now.arrays == MOST_ARRAYS || now.used + bytes + GAP > sizeof arena)
+        fail("too much shared memory", now.thread);
+    now.array[now.arrays].at = at;
+    now.array[now.arrays++].bytes = bytes;
+    now.used += (bytes + 2 * GAP - 1) / GAP * GAP;
+    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+    memset(at, 0xff, bytes); /* NaN, as an index far out */
+    return at;
+}
+
+void *shim_shared(size_t bytes)
+{
+    struct thread *t = now.thread;
+    unsigned number = ++t->arrays;
+    size_t sum = bytes;
+    if (number < now.arrays) {
+        if (now.array[number].bytes != bytes)
+            fail("threads declare different shared arrays", t);
+        return now.array[number].at;
+    }
+    for (unsigned i = 1; i < now.arrays; i++)
+        sum += now.array[i].bytes;
+    if (sum > STATIC_MOST || sum + now.dynamic > SHARED_MOST)
+        fail("too much shared memory", t);
+    return take(bytes);
+}
+
+void *shim_shared_dynamic(void)
+{
+    return now.array[0].at;
+}
+
+static void shared_begin(void)
+{
+    ASAN_POISON_MEMORY_REGION(arena, sizeof arena);
+    now.used = GAP;
+    now.arrays = 0;
+    take(now.dynamic);
+}
+
+unsigned shim_room(void)
+{
+    static const unsigned room[] = {1, 6, 32, 128};
+    static unsigned turn;
+    return room[turn++ % (sizeof room / sizeof *room)];
+}
+
+static void wait(enum state state, int line)
+{
+    struct thread *t = now.thread;
+    t->state = state;
+    t->line = line;
+    fiber_yield(&now.home, state == DONE);
+}
+
+int shim_block(int line, int any)
+{
+    now.any |= any != 0;
+    wait(AT_BLOCK, line);
+    return now.last_any;
+}
+
+/* Waits for the warp; the number of the words to read. */
+static unsigned exchange(int line, uint32_t word)
+{
+    struct thread *t = now.thread;
+    unsigned turn = t->turn++ % 2;
+    t->word[turn] = word;
+    wait(AT_WARP, line);
+    return turn;
+}
+
+static const struct thread *warp_of(const struct thread *t)
+{
+    return t - (t - threads) % WARP;
+}
+
+uint32_t shim_warp(int line, uint32_t word, unsigned from)
+{
+    unsigned turn = exchange(line, word);
+    return warp_of(now.thread)[from].word[turn];
+}
+
+unsigned shim_ballot(int line, int vote)
+{
+    unsigned turn = exchange(line, vote != 0), votes = 0;
+    for (unsigned lane = 0; lane < WARP; lane++)
+        votes |= warp_of(now.thread)[lane].word[turn] << lane;
+    return votes;
+}
+
+static void enter(void)
+{
+    fiber_entered(&now.home);
+    now.call(now.body);
+    wait(DONE, 0);
+}
+
+static void resume(struct thread *t)
+{
+    now.thread = t;
+    shim_place.thread = t->at;
+    fiber_run(&now.home, &t->fiber);
+}
+
+/* Runs a warp until its threads wait for the block or have ended. */
+static void run_warp(struct thread *warp, unsigned left)
+{
+    unsigned lanes = left < WARP ? left : (unsigned)WARP;
+    for (;;) {
+        unsigned waiting = 0;
+        for (unsigned i = 0; i < lanes; i++) {
+            struct thread *t = &warp[now.descending ? lanes - 1 - i : i];
+            if (t->state == READY)
+                resume(t);
+            waiting += t->state == AT_WARP;
+        }
+        if (waiting == 0)
+            return;
+        for (unsigned i = 0; i < WARP; i++) {
+            if (waiting != WARP || warp[i].line != warp[0].line)
+                fail("lanes of a warp have parted", &warp[i < lanes ? i : 0]);
+            warp[i].state = READY;
+        }
+    }
+}
+
+/* All threads are at the same barrier, and go on; false: all have ended. */
+static bool next_part(void)
+{
+    for (unsigned i = 0; i < now.count; i++) {
+        struct thread *t = &threads[i];
+        if (t->state != threads[0].state || t->line != threads[0].line)
+            fail("threads of a block are at different barriers", t);
+    }
+    if (threads[0].state == DONE)
+        return false;
+    for (unsigned i = 0; i < now.count; i++)
+        threads[i].state = READY;
+    now.last_any = now.any;
+    now.any = 0;
+    return true;
+}
+
+static void run_block(void)
+{
+    dim3 size = shim_place.block_size;
+    shared_begin();
+    for (unsigned i = 0; i < now.count; i++) {
+        struct thread *t = &threads[i];
+        t->state = READY;
+        t->line = 0;
+        t->arrays = t->turn = 0;
+        t->at = dim3(i % size.x, i / size.x % size.y, i / size.x / size.y);
+        t->fiber.stack = stacks[i];
+        fiber_init(&t->fiber, enter);
+    }
+    do {
+        unsigned warps = (now.count + WARP - 1) / WARP;
+        for (unsigned i = 0; i < warps; i++) {
+            unsigned first = (now.descending ? warps - 1 - i : i) * WARP;
+            run_warp(&threads[first], now.count - first);
+        }
+    } while (next_part());
+}
+
+void shim_run(const char *name, dim3 grid, dim3 block, size_t shared, void (*call)(const void *),
+              const void *body)
+{
+    size_t blocks = (size_t)grid.x * grid.y * grid.z;
+    now.name = name;
+    now.call = call;
+    now.body = body;
+    now.dynamic = shared;
+    now.count = block.x * block.y * block.z;
+    now.descending = !now.descending;
+    now.any = 0;
+    now.thread = threads;
+    shim_place.grid_size = grid;
+    shim_place.block_size = block;
+    if (blocks == 0 || now.count == 0 || now.count > MOST_THREADS || grid.y > 65535 ||
+        grid.z > 65535 || grid.x > 0x7fffffff)
+        fail("a grid or block of this size cannot be launched", threads);
+    for (size_t i = 0; i < blocks; i++) {
+        size_t b = now.descending ? blocks - 1 - i : i;
+        shim_place.block = dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+                                (unsigned)(b / grid.x / grid.y));
+        run_block();
+    }
+}

@@ -1,0 +1,209 @@
+/* The shim runs kernels as a GPU does, and faults that are planted here are caught: a barrier that
+ * is missing or that not all reach, lanes that part, shared memory read before it is written, or
+ * beyond its end, or too much of it.
+ */
+#include <check.h>
+#include <math.h>
+#include <signal.h>
+
+#include "cuda_runtime.h"
+
+extern "C" {
+#include "suite.h"
+}
+
+enum { THREADS = 96, BLOCKS = 3, COUNT = THREADS * BLOCKS };
+
+/* y = x of the next thread of the block, through shared memory. */
+template <bool barrier> static void rotate(float *y, const float *x)
+{
+    NP_SHARED(float, part, [THREADS]);
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    part[threadIdx.x] = x[i];
+    if (barrier)
+        __syncthreads();
+    y[i] = part[(threadIdx.x + 1) % THREADS];
+}
+
+static bool rotated(void (*kernel)(float *, const float *))
+{
+    float x[COUNT], y[COUNT];
+    bool right = true;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)i;
+    NP_LAUNCH(kernel, BLOCKS, THREADS, 0, nullptr, y, x);
+    for (int i = 0; i < COUNT; i++)
+        right = right && y[i] == x[i - i % THREADS + (i + 1) % THREADS];
+    return right;
+}
+
+/* Each twice, as the order of threads changes from launch to launch. */
+START_TEST(a_missing_barrier_shows)
+{
+    for (int i = 0; i < 2; i++)
+        ck_assert(rotated(rotate<true>));
+    for (int i = 0; i < 2; i++)
+        ck_assert(!rotated(rotate<false>));
+}
+END_TEST
+
+/* A second store to what others have yet to read. */
+template <bool barrier> static void overtake(float *y, const float *x)
+{
+    NP_SHARED(float, part, [THREADS]);
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    part[threadIdx.x] = x[i];
+    __syncthreads();
+    float next = part[(threadIdx.x + 1) % THREADS];
+    if (barrier)
+        __syncthreads();
+    part[threadIdx.x] = -1.0f;
+    y[i] = next;
+}
+
+START_TEST(a_store_that_overtakes_shows)
+{
+    for (int i = 0; i < 2; i++)
+        ck_assert(rotated(overtake<true>));
+    for (int i = 0; i < 2; i++)
+        ck_assert(!rotated(overtake<false>));
+}
+END_TEST
+
+static void untouched(float *y, const float *)
+{
+    NP_SHARED(float, part, [THREADS]);
+    y[blockIdx.x * THREADS + threadIdx.x] = part[threadIdx.x];
+}
+
+START_TEST(memory_that_nobody_wrote_is_no_number)
+{
+    float y[COUNT];
+    for (int turn = 0; turn < 2; turn++) {
+        ck_assert(rotated(rotate<true>)); /* leaves numbers behind */
+        NP_LAUNCH(untouched, BLOCKS, THREADS, 0, nullptr, y, nullptr);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert(isnan(y[i]));
+    }
+}
+END_TEST
+
+static void warp_functions(uint32_t *y)
+{
+    uint32_t lane = threadIdx.x % 32, mine = 1000 * blockIdx.x + threadIdx.x;
+    uint32_t down = __shfl_down_sync(0xffffffffu, mine, 5);
+    uint32_t with = __shfl_xor_sync(0xffffffffu, mine, 3);
+    uint32_t from = __shfl_sync(0xffffffffu, mine, 7);
+    int one = __any_sync(0xffffffffu, threadIdx.x == 40);
+    int block = __syncthreads_or(blockIdx.x == 1 && threadIdx.x == 70);
+    bool right = down == (lane + 5 < 32 ? mine + 5 : mine) && with == mine - lane + (lane ^ 3) &&
+                 from == mine - lane + 7 && one == (threadIdx.x / 32 == 1) &&
+                 block == (blockIdx.x == 1) && __syncthreads_or(0) == 0;
+    atomicAdd(y, (uint32_t)right);
+}
+
+START_TEST(warps_and_blocks_exchange)
+{
+    uint32_t right = 0;
+    NP_LAUNCH(warp_functions, BLOCKS, THREADS, 0, nullptr, &right);
+    ck_assert_uint_eq(right, COUNT);
+}
+END_TEST
+
+static void part_of_block(void)
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+}
+
+START_TEST(a_barrier_that_not_all_reach_is_reported)
+{
+    NP_LAUNCH(part_of_block, BLOCKS, THREADS, 0, nullptr);
+}
+END_TEST
+
+static void two_barriers(void)
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
+
+START_TEST(different_barriers_are_reported)
+{
+    NP_LAUNCH(two_barriers, BLOCKS, THREADS, 0, nullptr);
+}
+END_TEST
+
+static void part_of_warp(void)
+{
+    if (threadIdx.x % 32 < 16)
+        __syncwarp();
+}
+
+START_TEST(lanes_that_part_are_reported)
+{
+    NP_LAUNCH(part_of_warp, BLOCKS, THREADS, 0, nullptr);
+}
+END_TEST
+
+static void half_a_warp(void)
+{
+    __syncwarp();
+}
+
+START_TEST(a_warp_that_is_not_whole_is_reported)
+{
+    NP_LAUNCH(half_a_warp, BLOCKS, THREADS + 16, 0, nullptr);
+}
+END_TEST
+
+static void large(void)
+{
+    NP_SHARED(float, part, [13 << 10]);
+    part[threadIdx.x] = 0.0f;
+}
+
+START_TEST(too_much_shared_memory_is_reported)
+{
+    NP_LAUNCH(large, BLOCKS, THREADS, 0, nullptr);
+}
+END_TEST
+
+#ifdef __SANITIZE_ADDRESS__
+static void beyond(float *y, unsigned more)
+{
+    NP_SHARED(float, part, [THREADS]);
+    float *p = part;
+    p[threadIdx.x + more] = 1.0f;
+    __syncthreads();
+    y[threadIdx.x] = part[threadIdx.x];
+}
+
+START_TEST(an_access_beyond_an_array_is_reported)
+{
+    float y[THREADS];
+    NP_LAUNCH(beyond, 1, THREADS, 0, nullptr, y, 1);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    Suite *suite = suite_create("shim");
+    TCase *tests = suite_case(suite, "shim");
+    tcase_add_test(tests, a_missing_barrier_shows);
+    tcase_add_test(tests, a_store_that_overtakes_shows);
+    tcase_add_test(tests, memory_that_nobody_wrote_is_no_number);
+    tcase_add_test(tests, warps_and_blocks_exchange);
+    tcase_add_test_raise_signal(tests, a_barrier_that_not_all_reach_is_reported, SIGABRT);
+    tcase_add_test_raise_signal(tests, different_barriers_are_reported, SIGABRT);
+    tcase_add_test_raise_signal(tests, lanes_that_part_are_reported, SIGABRT);
+    tcase_add_test_raise_signal(tests, a_warp_that_is_not_whole_is_reported, SIGABRT);
+    tcase_add_test_raise_signal(tests, too_much_shared_memory_is_reported, SIGABRT);
+#ifdef __SANITIZE_ADDRESS__
+    tcase_add_exit_test(tests, an_access_beyond_an_array_is_reported, 1);
+#endif
+    return suite_run(suite);
+}
