@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Stands in for Check's own, by the linker's --wrap: that one writes the place of every assertion
+ * that holds to a file, which takes more time than most of the tests themselves. Failed assertions
+ * say where they are; a test that crashes is not followed any closer than its name. */
+void __wrap__mark_point(const char *file, int line);
+void __wrap__mark_point(const char *file, int line)
+{
+    (void)file;
+    (void)line;
+}
+
 TCase *suite_case(Suite *suite, const char *name)
 {
     TCase *tests = tcase_create(name);

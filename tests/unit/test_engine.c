@@ -100,10 +100,10 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
     np_state_free(o.state);
 }
 
-static void reference_run(struct tiny *f, struct tiny_outcome *o)
+static void reference_run(struct tiny *f, struct tiny_outcome *o, enum np_isa isa)
 {
     struct tiny_shape shape = {
-        .stages = 0, .micro_batches = 1, .window = 1, .threads = 1, .isa = NP_ISA_SCALAR};
+        .stages = 0, .micro_batches = 1, .window = 1, .threads = 1, .isa = isa};
     memset(o, 0, sizeof *o);
     train(f, o, &shape, TINY_STEPS);
     ck_assert(o->losses[0][0] > 1 && o->losses[0][0] < 9);
@@ -156,7 +156,7 @@ START_TEST(recorded_bits)
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, NP_ISA_SCALAR);
     ck_assert_str_eq(state_digest(&f, reference.state).s, recorded[_i]);
     np_state_free(reference.state);
     tiny_close(&f);
@@ -170,7 +170,7 @@ START_TEST(hash_matrix)
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, NP_ISA_SCALAR);
     for (int s = 0; s < 5; s++)
         for (int m = 0; m < 3; m++)
             for (int w = 0; w < 3; w++)
@@ -221,7 +221,7 @@ START_TEST(variant)
     while (sets[count])
         count++;
     tiny_open(&f, TINY_TEXT, sets, count);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, tiny_reference_isa());
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         compare(&f, &reference, &shapes[i]);
     np_state_free(reference.state);
@@ -234,7 +234,7 @@ START_TEST(injected_delays)
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, tiny_reference_isa());
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
         struct tiny_shape shape = {
             (int)(seed % 4) + 2,       2, 4, 1, 1, NP_ISA_AVX2, seed, (int)(seed % 6) - 1,
@@ -256,7 +256,7 @@ START_TEST(another_engine)
     if (!np_kernels_get(NP_ISA_AVX512))
         return;
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, tiny_reference_isa());
     train(&f, &o, &before, 4);
     train(&f, &o, &after, TINY_STEPS);
     assert_same(&f, &reference, &o, "stopped after step 4");
@@ -353,7 +353,7 @@ START_TEST(stop_on_request)
     if (!np_kernels_get(NP_ISA_AVX2))
         return;
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
+    reference_run(&f, &reference, tiny_reference_isa());
     config = config_of(&f, &o, &plan, &shape);
     config.hooks.stop = stop_now;
     tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);

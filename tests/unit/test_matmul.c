@@ -268,6 +268,8 @@ END_TEST
 START_TEST(large)
 {
     struct ending e = {.residual = _i & 4 ? IN_PLACE : NONE, .act = NP_ACT_RELU};
+    if (!tests_are_full() && _i % 5 != 0)
+        return;
     compare(shape(397, 1061, 300, _i & 3), e, 5);
     compare(shape(57, 40, 27000, _i & 3), e, 5); /* B does not fit the scratch */
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "team_run.h"
 
 #define TEMPLATE "/tmp/np-tiny-XXXXXX"
 
@@ -133,6 +134,14 @@ static void balance(struct tiny *t, struct np_plan *plan, int reach)
     plan->kind_cost[t->net.layer_kind[t->net.layers - 1]] = (struct np_layer_cost){0, 0, 0};
     for (int k = 0; k < plan->stages; k++)
         plan->stage_first[k] = t->net.positions * k / plan->stages;
+}
+
+enum np_isa tiny_reference_isa(void)
+{
+    int isa = tests_are_full() ? NP_ISA_SCALAR : NP_ISA_COUNT - 1;
+    while (!np_kernels_get((enum np_isa)isa))
+        isa--;
+    return (enum np_isa)isa;
 }
 
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape)
