@@ -38,6 +38,7 @@ struct np_residence {
     pthread_mutex_t lock;
     pthread_cond_t idle; /* no copy is under way */
     int busy;
+    bool threads; /* copiers are; else copies are carried out by whoever lets them begin */
     bool open, quit, knows;
     uint64_t copies; /* started so far */
     enum np_status status;
@@ -59,17 +60,6 @@ static void fail(struct np_residence *r, enum np_status status, const struct np_
     }
     for (int k = 0; k < r->config.plan->stages; k++)
         pthread_cond_broadcast(&r->places[k].arrived);
-}
-
-/* The copiers of a stage, and those beside it that may share layers with it, look for work. */
-static void wake_copiers(struct place *place)
-{
-    struct np_residence *r = place->residence;
-    const struct np_plan *plan = r->config.plan;
-    int beside = plan->reach ? 2 : 0;
-    for (int k = place->stage - beside; k <= place->stage + beside; k++)
-        if (k >= 0 && k < plan->stages)
-            pthread_cond_signal(&r->places[k].work);
 }
 
 /* --- copies --------------------------------------------------------------------------------- */
@@ -125,6 +115,56 @@ static void record_copy(struct place *place, int copier, const struct np_copy *c
         np_trace_add_copy(c->trace, &span, NULL);
 }
 
+/* The copy is over, one way or the other. */
+static void end_copy(struct place *place, const struct np_copy *copy, enum np_status status,
+                     const struct np_error *err)
+{
+    if (status == NP_OK)
+        np_context_copied(place->context, copy);
+    else
+        fail(place->residence, status, err);
+    pthread_cond_broadcast(&place->arrived);
+}
+
+/* Carries out all copies that the stage may begin; true if there were any. */
+static bool copy_here(struct place *place)
+{
+    struct np_residence *r = place->residence;
+    struct np_copy copy;
+    bool any = false;
+    while (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
+        double start = now_s();
+        struct np_error err;
+        enum np_status status = carry_out(r, place->stage, &copy, &err);
+        record_copy(place, 0, &copy, start, now_s());
+        end_copy(place, &copy, status, &err);
+        any = true;
+    }
+    return any;
+}
+
+/* Copies may begin at the stages first .. last: they do, or their copiers look for them. What is
+ * copied at one stage may let a copy begin at those beside it that share its layers. */
+static void begin_copies(struct np_residence *r, int first, int last)
+{
+    int stages = r->config.plan->stages, beside = r->config.plan->reach ? 2 : 0;
+    for (int k = first < 0 ? 0 : first; k <= last && k < stages; k++) {
+        if (r->threads) {
+            pthread_cond_signal(&r->places[k].work);
+        } else if (copy_here(&r->places[k]) && beside) {
+            last = last < k + beside ? k + beside : last;
+            k = k > beside ? k - beside - 1 : -1;
+        }
+    }
+}
+
+/* Something has changed for the stage's layers, and for those beside it that share them. */
+static void look_around(struct place *place)
+{
+    int beside = place->residence->config.plan->reach ? 2 : 0;
+    begin_copies(place->residence, place->stage - beside, place->stage + beside);
+}
+
 /* Runs one copy; the lock is held on entry and on return. */
 static void run_copy(struct place *place, int copier, const struct np_copy *copy)
 {
@@ -144,15 +184,26 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
     record_copy(place, copier, copy, start, end);
     place->busy--;
     r->busy--;
-    if (status == NP_OK)
-        np_context_copied(place->context, copy);
-    else
-        fail(r, status, &err);
+    end_copy(place, copy, status, &err);
     pthread_cond_broadcast(&place->work);
-    wake_copiers(place);
-    pthread_cond_broadcast(&place->arrived);
+    look_around(place);
     if (r->busy == 0)
         pthread_cond_broadcast(&r->idle);
+}
+
+/* A task waits for a layer that no copy is under way for, here or elsewhere: a bug, said at once.
+ */
+static bool waits_in_vain(const struct place *place)
+{
+    return place->waits && place->busy == 0 && !np_context_may_wait(place->context, place->wanted);
+}
+
+static void fail_in_vain(struct place *place)
+{
+    struct np_error err;
+    enum np_status status = np_fail(
+        &err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)", place->stage);
+    fail(place->residence, status, &err);
 }
 
 static void *copier_main(void *argument)
@@ -165,13 +216,8 @@ static void *copier_main(void *argument)
     while (!r->quit) {
         if (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
             run_copy(place, (int)(copier - place->copiers), &copy);
-        } else if (r->open && r->status == NP_OK && place->waits && place->busy == 0 &&
-                   !np_context_may_wait(place->context, place->wanted)) {
-            struct np_error err;
-            fail(r,
-                 np_fail(&err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)",
-                         place->stage),
-                 &err);
+        } else if (r->open && r->status == NP_OK && waits_in_vain(place)) {
+            fail_in_vain(place);
         } else {
             pthread_cond_wait(&place->work, &r->lock);
         }
@@ -254,6 +300,7 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
     NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
     r->config = *config;
     r->net = config->state->net;
+    r->threads = config->stash || config->delay_seed;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->idle, NULL);
     NP_TRY(np_alloc(&r->arenas, (size_t)config->plan->stages, sizeof(struct np_arena *), err));
@@ -272,7 +319,7 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
     NP_TRY(take_shared(r, 0, 0, err));
     NP_TRY(take_shared(r, r->net->layers - 1, config->plan->stages - 1, err));
     NP_TRY(stash_new(r, err));
-    for (int k = 0; k < config->plan->stages; k++)
+    for (int k = 0; k < config->plan->stages && r->threads; k++)
         NP_TRY(start_copiers(&r->places[k], err));
     *out = r;
     return NP_OK;
@@ -322,10 +369,10 @@ void np_residence_begin(struct np_residence *r)
         for (uint32_t l = from; !r->knows && l < to; l++) /* what a checkpoint has put there */
             if (np_state_may_leave(state, l) && state->layers[l].updates)
                 np_context_stored(r->places[k].context, l);
-        pthread_cond_broadcast(&r->places[k].work);
     }
     r->knows = true;
     r->open = true;
+    begin_copies(r, 0, r->config.plan->stages - 1);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -351,8 +398,8 @@ enum np_status np_residence_push(struct np_residence *r, const uint16_t *choices
     enum np_status status;
     pthread_mutex_lock(&r->lock);
     status = np_contexts_push(r->contexts, choices, incomplete, last, err);
-    for (int k = 0; k < r->config.plan->stages; k++)
-        pthread_cond_signal(&r->places[k].work);
+    if (status == NP_OK)
+        begin_copies(r, 0, r->config.plan->stages - 1);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
@@ -368,11 +415,14 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
         double start = now_s();
         place->waits = true;
         place->wanted = layer;
-        do {
-            wake_copiers(place);
-            if (r->status == NP_OK)
+        look_around(place);
+        while (r->status == NP_OK && !np_context_enter(place->context, layer, step, pass)) {
+            if (!r->threads && waits_in_vain(place))
+                fail_in_vain(place);
+            else
                 pthread_cond_wait(&place->arrived, &r->lock);
-        } while (r->status == NP_OK && !np_context_enter(place->context, layer, step, pass));
+            look_around(place);
+        }
         place->waits = false;
         waited = now_s() - start;
         place->stall_s += waited;
@@ -389,7 +439,7 @@ void np_residence_leave(struct np_residence *r, int stage, uint32_t layer, bool 
     struct place *place = &r->places[stage];
     pthread_mutex_lock(&r->lock);
     np_context_leave(place->context, layer, updated);
-    wake_copiers(place);
+    look_around(place);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -1,9 +1,11 @@
 /* Residence: which layers are on a stage's device, and the threads that move them.
  *
  * With a budget, candidates live in the stash (io/stash.h) and are on the device while the context
- * manager of their stage (sched/context.h) has them there. A stage has copy threads of its own:
- * what they move overlaps with what the stage computes. Stem and head belong to every step: they
- * are always there, in the stage's arena too.
+ * manager of their stage (sched/context.h) has them there. To and from a file a stage has copy
+ * threads of its own: what they move overlaps with what the stage computes. In memory a layer only
+ * changes hands, which takes a microsecond: whoever lets a copy begin carries it out, for a thread
+ * would first have to get a processor, and the stages keep them all. Stem and head belong to every
+ * step: they are always there, in the stage's arena too.
  *
  * Rule      a layer may be touched between np_residence_enter and np_residence_leave only, and
  *           outside of np_residence_begin .. _end by nobody but who asks np_state_slab.
