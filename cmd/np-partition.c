@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "estimate.h"
 #include "plan/largest_batch.h"
+#include "plan/profile_disk.h"
 #include "plan_options.h"
 #include "plan_table.h"
 #include "space_options.h"
@@ -15,13 +16,15 @@ struct options {
     struct space_options space;
     struct plan_options plan;
     const char *output;
+    const char *stash;
     bool estimate, max_batch, quiet, verbose;
 };
 
-enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH };
+enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH };
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
+    {"stash", OPTION_STASH, "FILE", 0, "the stash will be a file here: measure how fast it is", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
     {"max-batch", OPTION_MAX_BATCH, 0, 0,
      "write the options of the largest batch that fits, and no plan", 2},
@@ -39,9 +42,14 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "--max-batch needs --device-memory");
     if (options->max_batch && options->estimate)
         argp_error(state, "--max-batch and --estimate are two questions");
-    if (options->estimate && (plan->devices || plan->window || plan->unit || plan->memory_bytes))
-        argp_error(state, "--estimate makes no plan that --devices, --window, --unit and "
-                          "--device-memory are for");
+    if (options->stash && (options->estimate || options->max_batch || !plan->memory_bytes))
+        argp_error(state, "--stash is for a plan with --device-memory");
+    if (options->stash && plan->disk.read)
+        argp_error(state, "--stash measures what --stash-bandwidth says");
+    if (options->estimate && (plan->devices || plan->window || plan->unit || plan->cut ||
+                              plan->reach || plan->memory_bytes || plan->disk.read))
+        argp_error(state, "--estimate makes no plan that --devices, --window, --unit, --cut, "
+                          "--reach, --device-memory and --stash-bandwidth are for");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -57,6 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_ESTIMATE:
         options->estimate = true;
+        return 0;
+    case OPTION_STASH:
+        options->stash = arg;
         return 0;
     case OPTION_MAX_BATCH:
         options->max_batch = true;
@@ -137,6 +148,8 @@ int main(int argc, char **argv)
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
     NP_TRY(space_open(&space, &options.space, &err));
+    if (options.stash)
+        NP_TRY(np_profile_disk(&options.plan.request.disk, options.stash, &space.net, &err));
     if (options.estimate)
         status = make_estimate(&text, &options, &space.net, &err);
     else if (options.max_batch)

@@ -113,7 +113,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 static void check_memory(const struct predict_options *options, struct argp_state *state)
 {
     bool bare = !options->space.path;
-    if (bare && (options->plan.request.memory_bytes || options->plan.request.stash_bandwidth))
+    if (bare && (options->plan.request.memory_bytes || options->plan.request.disk.read))
         argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
     if (!bare && (options->capacity || options->has_fetch_time))
         argp_error(state, "--capacity and --fetch-time are for use without a recipe");
@@ -127,9 +127,14 @@ static void check_sweep(const struct predict_options *options, struct argp_state
 {
     const struct np_partition_request *plan = &options->plan.request;
     const struct sweep *sweep = &options->sweep;
-    const bool given[SWEEP_KEYS] = {
-        plan->stages || plan->devices, plan->micro_batches,    plan->window,
-        options->prefetch.lookahead,   plan->memory_bytes > 0, options->capacity};
+    const bool given[SWEEP_KEYS] = {[SWEEP_STAGES] = plan->stages || plan->devices,
+                                    [SWEEP_MICRO_BATCHES] = plan->micro_batches,
+                                    [SWEEP_WINDOW] = plan->window,
+                                    [SWEEP_LOOKAHEAD] = options->prefetch.lookahead,
+                                    [SWEEP_CUT] = plan->cut,
+                                    [SWEEP_REACH] = plan->reach,
+                                    [SWEEP_DEVICE_MEMORY] = plan->memory_bytes > 0,
+                                    [SWEEP_CAPACITY] = options->capacity};
     bool bare = !options->space.path;
     for (int key = 0; key < SWEEP_KEYS; key++)
         if (given[key] && sweep_value(sweep, (enum sweep_key)key))
@@ -141,6 +146,9 @@ static void check_sweep(const struct predict_options *options, struct argp_state
     if (options->plan_path &&
         (sweep_value(sweep, SWEEP_STAGES) || sweep_value(sweep, SWEEP_MICRO_BATCHES)))
         argp_error(state, "--plan decides stages and micro-batches, not --sweep");
+    if (sweep_value(sweep, SWEEP_REACH) &&
+        (sweep_value(sweep, SWEEP_CUT) || plan->cut == NP_CUT_STATIC))
+        argp_error(state, "--sweep: reach is of balanced cuts, leave out cut");
     if (sweep->combinations &&
         (options->format || options->against || options->schedule == PREDICT_ALL))
         argp_error(state, "--sweep has a table only, of one schedule");

@@ -58,6 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     static const char *const cuts[] = {"auto", "static", "balanced"};
     struct plan_options *plan = state->input;
     struct np_partition_request *request = &plan->request;
+    uint64_t bandwidth;
     switch (key) {
     case OPTION_DEVICES:
         request->devices = (int)cli_int(state, "devices", arg, 1, NP_MAX_STAGES * NP_MAX_TEAM);
@@ -91,7 +92,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         request->memory_bytes = cli_bytes(state, "device-memory", arg);
         return 0;
     case OPTION_BANDWIDTH:
-        request->stash_bandwidth = cli_bytes(state, "stash-bandwidth", arg);
+        bandwidth = cli_bytes(state, "stash-bandwidth", arg);
+        request->disk = (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth};
         return 0;
     case OPTION_PROFILE:
         request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;

@@ -52,6 +52,7 @@ struct predict_model {
     /* Where layers come and go; bytes of a bare supernet are layers. */
     bool has_memory;
     uint64_t device_bytes; /* 0: bare */
+    struct np_disk_bandwidth disk;
     struct np_sim_memory memory;
     uint64_t *bytes, *room; /* what it points to */
 };
@@ -102,15 +103,11 @@ enum np_status predict_trace_stages(struct predict_run *run, struct np_error *er
 double predict_hit_rate(const struct np_context_sums *sums);
 void predict_run_clear(struct predict_run *run);
 
-/* Compares with what a run measured: its trace.json. */
-enum np_status predict_against(struct np_buf *out, const struct predict_model *model,
-                               const struct predict_options *given, const struct np_supernet *net,
-                               struct np_error *err);
-
 /* What one call of the tool works on. */
 struct predict_job {
     const struct predict_options *options;
     struct space space;
+    struct np_trace measured; /* of --against */
     struct np_plan plan;
     struct predict_model model;
 };
@@ -118,6 +115,12 @@ struct predict_job {
 /* Reads or makes what the options ask for; predict_close takes any job. */
 enum np_status predict_open(struct predict_job *job, struct np_error *err);
 void predict_close(struct predict_job *job);
+/* --against: reads what a run measured; the plan then has the memory, look-ahead and disk that the
+ * run had, but for what the options say. NP_EINPUT: they cannot be compared. */
+enum np_status predict_follow(struct predict_job *job, struct np_error *err);
+/* Compares the model with it. */
+enum np_status predict_against(struct np_buf *out, const struct predict_job *job,
+                               struct np_error *err);
 /* Simulates and writes the answer: summary, table of schedules, timeline or comparison. */
 enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
                               struct np_error *err);

@@ -1,5 +1,6 @@
 /* A prediction against what a run measured: how long a step took, and in which order tasks ran. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "predict.h"
+#include "sched/copy_queue.h"
 
 /* By what a task is, not by when it ran. */
 static int by_task(const void *a, const void *b)
@@ -104,35 +106,68 @@ static enum np_status report(struct np_buf *out, const struct predict_run *run,
 }
 
 /* The plan's stages, with a device memory or without one, as the run had them. */
-static enum np_status check_same(const struct np_trace *measured, const struct predict_model *model,
+static enum np_status check_same(const struct np_trace *measured, const struct np_plan *plan,
                                  const char *run, struct np_error *err)
 {
     const struct np_trace_stage *stage = measured->stage;
-    if (stage && measured->stages != model->sched.stages)
+    if (stage && measured->stages != plan->stages)
         return np_fail(err, NP_EINPUT, "'%s' ran on %d stages, the plan has %d",
-                       np_text_safe(run).s, measured->stages, model->sched.stages);
-    if (stage && stage->device_bytes != model->device_bytes)
+                       np_text_safe(run).s, measured->stages, plan->stages);
+    if (stage && stage->device_bytes != plan->device_bytes)
         return np_fail(err, NP_EINPUT,
-                       "'%s' ran with %" PRIu64 " bytes of device memory: give --device-memory "
-                       "%" PRIu64,
-                       np_text_safe(run).s, stage->device_bytes, stage->device_bytes);
-    if (!stage && model->has_memory)
+                       "'%s' ran with %" PRIu64 " bytes of device memory, not %" PRIu64,
+                       np_text_safe(run).s, stage->device_bytes, plan->device_bytes);
+    if (!stage && plan->device_bytes)
         return np_fail(err, NP_EINPUT, "'%s' ran without --device-memory", np_text_safe(run).s);
     return NP_OK;
 }
 
-/* What a byte took, on average over the run's copies of a kind; 0: none, or they moved nothing. */
-static double measured_per_byte(const struct np_trace *measured, enum np_copy_kind kind)
+static int by_start(const void *a, const void *b)
 {
-    double time = 0, bytes = 0;
+    double x = ((const struct np_copy_span *)a)->start, y = ((const struct np_copy_span *)b)->start;
+    return (x > y) - (x < y);
+}
+
+/* All bytes that were moved, over the time in which some were under way; 0: none were. */
+static uint64_t measured_bandwidth(struct np_trace *measured)
+{
+    double time = 0, bytes = 0, until = -INFINITY;
+    qsort(measured->copies, measured->copy_count, sizeof *measured->copies, by_start);
     for (size_t i = 0; i < measured->copy_count; i++) {
         const struct np_copy_span *span = &measured->copies[i];
-        if (span->copy.kind != kind)
+        if (!np_copy_moves(&span->copy))
             continue;
-        time += span->end - span->start - NP_PLAN_COPY_NS;
         bytes += (double)span->bytes;
+        time += fmax(0, span->end - fmax(until, span->start));
+        until = fmax(until, span->end);
     }
-    return time > 0 && bytes > 0 ? time / bytes : 0;
+    return time > 0 && bytes > 0 ? (uint64_t)ceil(1e9 * bytes / time) : 0;
+}
+
+enum np_status predict_follow(struct predict_job *job, struct np_error *err)
+{
+    const struct predict_options *given = job->options;
+    struct np_trace *measured = &job->measured;
+    const struct np_trace_copying *copying = &measured->copying;
+    struct np_plan *plan = &job->plan;
+    enum np_status status;
+    NP_TRY(read_trace(measured, given->against, err));
+    if (measured->stage && !given->plan.request.memory_bytes)
+        plan->device_bytes = measured->stage[0].device_bytes;
+    if (measured->stage && copying->lookahead && !given->prefetch.lookahead &&
+        given->prefetch.how != PREFETCH_NEXT)
+        plan->lookahead = copying->lookahead;
+    if (!given->plan.request.disk.read && !copying->in_file)
+        plan->disk = (struct np_disk_bandwidth){0};
+    if (!given->plan.request.disk.read && copying->in_file && copying->disk.read)
+        plan->disk = copying->disk;
+    if (copying->in_file && !plan->disk.read) {
+        uint64_t bandwidth = measured_bandwidth(measured);
+        plan->disk = (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth};
+    }
+    NP_TRY(check_same(measured, plan, given->against, err));
+out:
+    return status;
 }
 
 static uint64_t largest_peak(const struct np_trace *trace)
@@ -158,10 +193,11 @@ static double hit_rate(const struct np_trace *trace)
 
 static enum np_status report_memory(struct np_buf *out, const struct np_trace *measured,
                                     const struct np_trace *predicted, int stages,
-                                    const struct np_copy_speed *speed, struct np_error *err)
+                                    struct np_error *err)
 {
     enum np_status status;
     struct np_trace_sums m = np_trace_sum(measured, stages), p = np_trace_sum(predicted, stages);
+    const struct np_disk_bandwidth *disk = &predicted->copying.disk;
     double hits[] = {hit_rate(measured), hit_rate(predicted)};
     NP_TRY(np_buf_printf(out, err,
                          "measured_hit_rate\t%.4f\npredicted_hit_rate\t%.4f\n"
@@ -173,49 +209,40 @@ static enum np_status report_memory(struct np_buf *out, const struct np_trace *m
     NP_TRY(np_buf_printf(out, err,
                          "measured_peak_memory\t%" PRIu64 "\npredicted_peak_memory\t%" PRIu64 "\n",
                          largest_peak(measured), largest_peak(predicted)));
-    if (speed->fetch_per_byte > 0)
-        NP_TRY(np_buf_printf(out, err, "fetch_bandwidth\t%.0f\n", 1e9 / speed->fetch_per_byte));
-    if (speed->write_per_byte > 0)
-        NP_TRY(np_buf_printf(out, err, "write_bandwidth\t%.0f\n", 1e9 / speed->write_per_byte));
+    if (disk->read)
+        NP_TRY(np_buf_printf(out, err,
+                             "read_bandwidth\t%" PRIu64 "\nwrite_bandwidth\t%" PRIu64
+                             "\nboth_bandwidth\t%" PRIu64 "\n",
+                             disk->read, disk->write, disk->both));
 out:
     return status;
 }
 
-enum np_status predict_against(struct np_buf *out, const struct predict_model *given_model,
-                               const struct predict_options *given, const struct np_supernet *net,
+enum np_status predict_against(struct np_buf *out, const struct predict_job *job,
                                struct np_error *err)
 {
     enum np_status status;
-    struct np_trace measured = {.count = 0};
+    const struct predict_options *given = job->options;
+    const struct np_trace *measured = &job->measured;
     struct predict_run run = {0};
-    struct predict_model model = *given_model; /* borrows its arrays */
     double *last = NULL, *ratio = NULL;
-    int stages = model.sched.stages;
-    NP_TRY(read_trace(&measured, given->against, err));
-    NP_TRY(check_same(&measured, &model, given->against, err));
-    if (!given->plan.request.stash_bandwidth) {
-        model.memory.speed.fetch_per_byte = measured_per_byte(&measured, NP_COPY_FETCH);
-        model.memory.speed.write_per_byte = measured_per_byte(&measured, NP_COPY_WRITE);
-    }
-    struct np_trace_sums sums = np_trace_sum(&measured, stages);
-    if (sums.steps > measured.count) { /* every step has tasks */
-        status = np_fail(
+    int stages = job->model.sched.stages;
+    struct np_trace_sums sums = np_trace_sum(measured, stages);
+    if (sums.steps > measured->count) /* every step has tasks */
+        return np_fail(
             err, NP_EINPUT, "the trace of '%s' misses steps between %" PRIu64 " and %" PRIu64,
             np_text_safe(given->against).s, sums.first_step, sums.first_step + sums.steps - 1);
-        goto out;
-    }
     NP_TRY(np_zalloc(&last, (size_t)stages, sizeof *last, err));
-    NP_TRY(np_zalloc(&ratio, measured.count, sizeof *ratio, err));
-    NP_TRY(predict_run(&run, &model, given, net, given->schedule, sums.first_step, sums.steps, true,
-                       err));
+    NP_TRY(np_zalloc(&ratio, measured->count, sizeof *ratio, err));
+    NP_TRY(predict_run(&run, &job->model, given, &job->space.net, given->schedule, sums.first_step,
+                       sums.steps, true, err));
     qsort(run.trace.spans, run.trace.count, sizeof *run.trace.spans, by_task);
-    struct agreement a = agree(&measured, &run.trace, last, stages, ratio);
-    NP_TRY(report(out, &run, &sums, &a, measured.count, err));
-    if (measured.stage)
-        NP_TRY(report_memory(out, &measured, &run.trace, stages, &model.memory.speed, err));
+    struct agreement a = agree(measured, &run.trace, last, stages, ratio);
+    NP_TRY(report(out, &run, &sums, &a, measured->count, err));
+    if (measured->stage)
+        NP_TRY(report_memory(out, measured, &run.trace, stages, err));
 out:
     predict_run_clear(&run);
-    np_trace_clear(&measured);
     free(last);
     free(ratio);
     return status;

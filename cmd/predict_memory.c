@@ -28,7 +28,7 @@ enum np_status predict_memory_bare(struct predict_model *model, const struct pre
         model->bytes[l] = 1;
     for (int k = 0; k < model->sched.stages; k++)
         model->room[k] = (uint64_t)given->capacity * (uint64_t)(first[k + 1] - first[k]);
-    model->memory.speed = (struct np_copy_speed){given->fetch_time, 0, 0};
+    model->memory.speed = (struct np_copy_speed){.latency = given->fetch_time};
 out:
     return status;
 }
@@ -42,7 +42,8 @@ enum np_status predict_memory_of_plan(struct predict_model *model,
     NP_TRY(attach(model, given, err));
     NP_TRY(np_memory_room(model->room, model->bytes, plan, net, err));
     model->device_bytes = plan->device_bytes;
-    model->memory.speed = np_memory_copy_speed(given->plan.request.stash_bandwidth);
+    model->disk = plan->disk;
+    model->memory.speed = np_memory_copy_speed(&plan->disk);
 out:
     return status;
 }
@@ -78,6 +79,10 @@ enum np_status predict_trace_stages(struct predict_run *run, struct np_error *er
 {
     const struct predict_model *model = run->model;
     enum np_status status = np_trace_make_stages(&run->trace, model->sched.stages, err);
+    run->trace.copying = (struct np_trace_copying){.policy = model->memory.policy,
+                                                   .lookahead = model->sched.lookahead,
+                                                   .in_file = model->disk.read > 0,
+                                                   .disk = model->disk};
     for (int k = 0; k < model->sched.stages && status == NP_OK; k++) {
         uint64_t fixed = fixed_bytes(model, k);
         run->trace.stage[k] = (struct np_trace_stage){.device_bytes = fixed + model->room[k],

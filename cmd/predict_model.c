@@ -93,7 +93,7 @@ int predict_reach(const struct np_partition_request *asked, int reach, int unit,
 {
     if (asked->cut == NP_CUT_STATIC)
         return 0;
-    if (asked->cut == NP_CUT_BALANCED && (asked->reach || !reach))
+    if (asked->reach || (asked->cut == NP_CUT_BALANCED && !reach))
         reach = or_default(asked->reach, 2 * unit);
     return reach < positions ? reach : positions;
 }

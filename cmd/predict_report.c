@@ -129,7 +129,7 @@ enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
     enum np_status status = NP_OK;
     const struct predict_options *given = job->options;
     if (given->against)
-        return predict_against(out, &job->model, given, &job->space.net, err);
+        return predict_against(out, job, err);
     if (given->schedule != PREDICT_ALL)
         return report_one(out, job, given->schedule, err);
     for (int schedule = 0; schedule < PREDICT_SCHEDULES; schedule++)
@@ -144,9 +144,11 @@ static void adjust(struct np_plan *plan, const struct predict_options *given,
 {
     const struct np_partition_request *asked = &given->plan.request;
     plan->unit = asked->unit ? asked->unit : plan->unit;
-    plan->reach = predict_reach(asked, plan->reach, plan->unit, net->positions);
+    if (given->plan_path) /* else it was made as asked */
+        plan->reach = predict_reach(asked, plan->reach, plan->unit, net->positions);
     plan->window = asked->window ? asked->window : plan->window;
     plan->device_bytes = asked->memory_bytes ? asked->memory_bytes : plan->device_bytes;
+    plan->disk = asked->disk.read ? asked->disk : plan->disk;
     plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, plan->device_bytes > 0);
 }
 
@@ -161,12 +163,16 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
     adjust(&job->plan, given, &job->space.net);
-    if (given->plan.request.stash_bandwidth && !job->plan.device_bytes) {
+    if (given->against)
+        NP_TRY(predict_follow(job, err));
+    if (given->plan.request.disk.read && !job->plan.device_bytes) {
         status = np_fail(err, NP_EINPUT,
                          "--stash-bandwidth needs --device-memory, or a plan that has it");
         goto out;
     }
     NP_TRY(predict_model_of_plan(&job->model, given, &job->space.net, &job->plan, err));
+    if (given->against && given->prefetch.how == PREFETCH_NOT_GIVEN)
+        job->model.memory.policy = job->measured.copying.policy;
 out:
     return status;
 }
@@ -181,6 +187,7 @@ enum np_status predict_open(struct predict_job *job, struct np_error *err)
 void predict_close(struct predict_job *job)
 {
     predict_model_clear(&job->model);
+    np_trace_clear(&job->measured);
     np_plan_clear(&job->plan);
     space_close(&job->space);
 }

@@ -19,6 +19,12 @@ static struct predict_options options_of(const struct predict_options *given)
         request->window = (int)sweep_value(sweep, SWEEP_WINDOW);
     if (sweep_value(sweep, SWEEP_LOOKAHEAD))
         one.prefetch.lookahead = (int)sweep_value(sweep, SWEEP_LOOKAHEAD);
+    if (sweep_value(sweep, SWEEP_CUT))
+        request->cut = (enum np_cut_choice)sweep_value(sweep, SWEEP_CUT);
+    if (sweep_value(sweep, SWEEP_REACH)) {
+        request->cut = NP_CUT_BALANCED;
+        request->reach = (int)sweep_value(sweep, SWEEP_REACH);
+    }
     if (sweep_value(sweep, SWEEP_DEVICE_MEMORY))
         request->memory_bytes = sweep_value(sweep, SWEEP_DEVICE_MEMORY);
     if (sweep_value(sweep, SWEEP_CAPACITY))
@@ -33,8 +39,14 @@ static void describe(char *text, size_t bytes, const struct sweep *sweep)
     size_t used = 0;
     for (int i = 0; i < sweep->count && used < bytes; i++) {
         enum sweep_key key = sweep->axes[i].key;
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s %" PRIu64, i ? ", " : "",
-                                 sweep_name(key), sweep_value(sweep, key));
+        uint64_t value = sweep_value(sweep, key);
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%s%s ", i ? ", " : "", sweep_name(key));
+        if (used < bytes && key == SWEEP_CUT)
+            used += (size_t)snprintf(text + used, bytes - used, "%s",
+                                     value == NP_CUT_STATIC ? "static" : "balanced");
+        else if (used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%" PRIu64, value);
     }
 }
 
@@ -51,9 +63,9 @@ static enum np_status line(struct np_buf *out, const struct predict_job *job,
                  bytes ? bytes : (uint64_t)job->options->capacity);
         snprintf(hits, sizeof hits, "%.4f", predict_hit_rate(&sum.sums));
     }
-    return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n", c->stages,
-                         c->micro_batches, c->window, c->lookahead, memory, r->makespan, r->speedup,
-                         r->bubble, hits);
+    return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n", c->stages,
+                         c->micro_batches, c->window, c->lookahead, c->reach, memory, r->makespan,
+                         r->speedup, r->bubble, hits);
 }
 
 static enum np_status one_combination(struct np_buf *out, const struct predict_options *given,
@@ -77,8 +89,9 @@ out:
 static enum np_status no_answer(struct np_buf *out, const struct predict_options *given,
                                 struct np_error *err)
 {
-    static const enum sweep_key keys[] = {SWEEP_STAGES, SWEEP_MICRO_BATCHES, SWEEP_WINDOW,
-                                          SWEEP_LOOKAHEAD, SWEEP_DEVICE_MEMORY};
+    static const enum sweep_key keys[] = {SWEEP_STAGES, SWEEP_MICRO_BATCHES,
+                                          SWEEP_WINDOW, SWEEP_LOOKAHEAD,
+                                          SWEEP_REACH,  SWEEP_DEVICE_MEMORY};
     enum np_status status = NP_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == NP_OK; i++) {
         uint64_t value = sweep_value(&given->sweep, keys[i]);
@@ -98,7 +111,7 @@ enum np_status predict_sweep(struct np_buf *out, struct predict_options *given,
     enum np_status status;
     cli_progress_begin(&progress, false);
     NP_TRY(np_buf_printf(out, err,
-                         "stages\tmicro_batches\twindow\tlookahead\t%s\tmakespan\tspeedup\t"
+                         "stages\tmicro_batches\twindow\tlookahead\treach\t%s\tmakespan\tspeedup\t"
                          "bubble\thit_rate\n",
                          given->space.path ? "device_memory" : "capacity"));
     do {

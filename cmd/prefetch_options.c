@@ -16,7 +16,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct prefetch_options *prefetch = state->input;
     switch (key) {
     case OPTION_PREFETCH:
-        prefetch->how = (enum prefetch_how)cli_word(state, "prefetch", arg, ways, 4);
+        prefetch->how =
+            (enum prefetch_how)(PREFETCH_AHEAD + cli_word(state, "prefetch", arg, ways, 4));
         return 0;
     case OPTION_LOOKAHEAD:
         prefetch->lookahead = (int)cli_int(state, "lookahead", arg, 1, 4096);

@@ -8,7 +8,13 @@
 
 #include "sched/context.h"
 
-enum prefetch_how { PREFETCH_AHEAD, PREFETCH_NEXT, PREFETCH_DEMAND, PREFETCH_LRU };
+enum prefetch_how { /* not given: ahead */
+                    PREFETCH_NOT_GIVEN,
+                    PREFETCH_AHEAD,
+                    PREFETCH_NEXT,
+                    PREFETCH_DEMAND,
+                    PREFETCH_LRU
+};
 
 struct prefetch_options {
     enum prefetch_how how;

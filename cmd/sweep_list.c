@@ -7,14 +7,15 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "plan/pipelines.h"
 #include "plan/plan.h"
 
 #define MOST_COMBINATIONS 100000
 
-static const char *const names[SWEEP_KEYS] = {"stages",    "micro-batches", "window",
-                                              "lookahead", "device-memory", "capacity"};
-static const uint64_t most[SWEEP_KEYS] = {NP_MAX_STAGES, NP_MAX_GRAINS, 4096,
-                                          4096,          UINT64_MAX,    4096};
+static const char *const names[SWEEP_KEYS] = {
+    "stages", "micro-batches", "window", "lookahead", "cut", "reach", "device-memory", "capacity"};
+static const uint64_t most[SWEEP_KEYS] = {NP_MAX_STAGES, NP_MAX_GRAINS, 4096,       4096,
+                                          UINT64_MAX,    NP_MAX_BLOCKS, UINT64_MAX, 4096};
 
 static enum np_status add(struct sweep_axis *axis, uint64_t value, struct np_error *err)
 {
@@ -25,7 +26,16 @@ static enum np_status add(struct sweep_axis *axis, uint64_t value, struct np_err
     return status;
 }
 
-/* A number or A..B; of device-memory, a size. */
+static enum np_status parse_cut(struct sweep_axis *axis, const char *word, struct np_error *err)
+{
+    if (strcmp(word, "static") == 0)
+        return add(axis, NP_CUT_STATIC, err);
+    if (strcmp(word, "balanced") == 0)
+        return add(axis, NP_CUT_BALANCED, err);
+    return np_fail(err, NP_EINPUT, "cut is static or balanced, not '%s'", np_text_safe(word).s);
+}
+
+/* A number or A..B; of device-memory a size, of cut a word. */
 static enum np_status parse_values(struct sweep_axis *axis, const char *word, struct np_error *err)
 {
     char text[64];
@@ -33,6 +43,8 @@ static enum np_status parse_values(struct sweep_axis *axis, const char *word, st
     uint64_t from = 0, to = 0;
     bool good = strlen(word) < sizeof text;
     enum np_status status = NP_OK;
+    if (axis->key == SWEEP_CUT)
+        return parse_cut(axis, word, err);
     snprintf(text, sizeof text, "%s", word);
     dots = strstr(text, "..");
     if (axis->key == SWEEP_DEVICE_MEMORY) {

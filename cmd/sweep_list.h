@@ -1,7 +1,8 @@
 /* --sweep: the combinations of values that something is to be tabulated for.
  *
  *   sweep   key=values[,key=values...]
- *   values  value[,value...], each a whole number or a range such as 1..8; of device-memory a size
+ *   values  value[,value...], each a whole number or a range such as 1..8; of device-memory a size,
+ *           of cut static or balanced (their enum np_cut_choice)
  *
  * Errors    NP_EINPUT says what is wrong with the text; NP_EMEM.
  */
@@ -19,6 +20,8 @@ enum sweep_key {
     SWEEP_MICRO_BATCHES,
     SWEEP_WINDOW,
     SWEEP_LOOKAHEAD,
+    SWEEP_CUT,
+    SWEEP_REACH,
     SWEEP_DEVICE_MEMORY,
     SWEEP_CAPACITY,
     SWEEP_KEYS

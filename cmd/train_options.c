@@ -114,7 +114,7 @@ static void check(const struct train_options *o, struct argp_state *state)
     if (!o->run)
         argp_error(state, "--run DIR is needed");
     if (o->plan_file && (r->devices || r->stages || r->micro_batches || r->window || r->unit ||
-                         r->cut || r->reach || r->threads || r->stash_bandwidth))
+                         r->cut || r->reach || r->threads || r->disk.read))
         argp_error(state, "--plan already says stages, micro-batches, window, unit, cuts and "
                           "threads, and for what stash they are");
     if (o->plan_file && strcmp(o->plan_file, "-") == 0 && o->subnets &&

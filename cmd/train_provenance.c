@@ -17,6 +17,16 @@ static json_t *plan_json(const struct np_plan *plan)
                      plan->reach, "threads", plan->threads, "stage_first", cut);
 }
 
+/* What decides the copies of layers; null where there are none. */
+static json_t *copies_json(const struct np_plan *plan, const struct train_options *options)
+{
+    if (!plan->device_bytes)
+        return json_null();
+    return json_pack("{sI ss si ss}", "device_memory", (json_int_t)plan->device_bytes, "prefetch",
+                     np_context_policy_name(prefetch_policy(&options->prefetch)), "lookahead",
+                     plan->lookahead, "stash", options->stash ? "file" : "memory");
+}
+
 static json_t *argv_json(int argc, char **argv)
 {
     json_t *list = json_array();
@@ -40,10 +50,10 @@ enum np_status train_provenance(char **out, const struct np_supernet *net,
     enum np_status status;
     gethostname(host, sizeof host - 1);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    root = json_pack("{ss ss ss ss ss ss so so}", "tool", "np-train", "version", NP_VERSION, "host",
-                     host, "started", when, "isa", options->plan.request.kernels->name, "recipe",
-                     np_digest_hex(&net->recipe->digest).s, "plan", plan_json(plan), "argv",
-                     argv_json(argc, argv));
+    root = json_pack("{ss ss ss ss ss ss so so so}", "tool", "np-train", "version", NP_VERSION,
+                     "host", host, "started", when, "isa", options->plan.request.kernels->name,
+                     "recipe", np_digest_hex(&net->recipe->digest).s, "plan", plan_json(plan),
+                     "copies", copies_json(plan, options), "argv", argv_json(argc, argv));
     json = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     if (!json)

@@ -281,6 +281,10 @@ static enum np_status trace_stages(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
     enum np_status status = np_trace_make_stages(e->config.trace, plan->stages, err);
+    e->config.trace->copying = (struct np_trace_copying){.policy = e->config.policy,
+                                                         .lookahead = plan->lookahead,
+                                                         .in_file = e->config.stash != NULL,
+                                                         .disk = plan->disk};
     for (int k = 0; k < plan->stages && status == NP_OK; k++)
         e->config.trace->stage[k] =
             (struct np_trace_stage){.device_bytes = plan->device_bytes,

@@ -6,6 +6,7 @@
 #define NP_PLAN_PIPELINES_H
 
 #include "num/kernels.h"
+#include "sched/disk.h"
 #include "space/supernet.h"
 
 /* Who computes, and on what share of a mini-batch. */
@@ -24,12 +25,12 @@ enum np_cut_choice {
 struct np_partition_request {
     int stages, micro_batches, window, unit, threads; /* 0: choose */
     enum np_cut_choice cut;
-    int reach;                /* of balanced cuts; 0: choose */
-    int devices;              /* threads of all stages together, if chosen; 0: the processors */
-    bool model;               /* costs from FLOPs instead of measuring */
-    uint64_t memory_bytes;    /* cap per stage; 0: none */
-    uint64_t stash_bandwidth; /* bytes a second to and from the stash; 0: it is memory */
-    const char *cache;        /* directory of the profile cache; NULL: none */
+    int reach;             /* of balanced cuts; 0: choose */
+    int devices;           /* threads of all stages together, if chosen; 0: the processors */
+    bool model;            /* costs from FLOPs instead of measuring */
+    uint64_t memory_bytes; /* cap per stage; 0: none */
+    struct np_disk_bandwidth disk; /* of the stash, if it is a file */
+    const char *cache;             /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine: no more threads are measured than it has */
     /* Called before a plan's costs are measured, the next of `count` times; may be NULL. */

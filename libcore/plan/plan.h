@@ -13,12 +13,13 @@
 #define NP_PLAN_PLAN_H
 
 #include "plan/flight_layout.h"
+#include "sched/disk.h"
 #include "sched/sched.h"
 
 #define NP_MAX_STAGES 1024
 #define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
 #define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
-#define NP_PLAN_COPY_NS 10000.0    /* what a copy costs beside its bytes: waking a thread, pages */
+#define NP_PLAN_COPY_NS 10000.0 /* what a copy of a file takes beside its bytes: waking a thread */
 
 #define NP_PLAN_AHEAD 96 /* steps worth knowing beyond the window where layers come and go */
 
@@ -33,7 +34,8 @@ struct np_plan {
     int lookahead;         /* further steps known to the scheduler */
     int threads;           /* of each stage's team */
     uint64_t device_bytes; /* a stage's memory: candidates live in the stash; 0: they stay */
-    bool measured;         /* profile: measured on a machine, or modelled from FLOPs */
+    struct np_disk_bandwidth disk;   /* of the stash, if it is a file */
+    bool measured;                   /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
     double step_ns, bubble;          /* predicted */
     uint64_t *stage_bytes;           /* [stages] memory, all layers there */

@@ -94,6 +94,10 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
         NP_TRY(np_buf_printf(out, err, "cut: balanced\nreach: %d\n", plan->reach));
     if (plan->device_bytes)
         NP_TRY(np_buf_printf(out, err, "device_memory: %" PRIu64 "\n", plan->device_bytes));
+    if (plan->disk.read)
+        NP_TRY(np_buf_printf(out, err,
+                             "stash: {read: %" PRIu64 ", write: %" PRIu64 ", both: %" PRIu64 "}\n",
+                             plan->disk.read, plan->disk.write, plan->disk.both));
     NP_TRY(write_stages(plan, net, out, err));
     NP_TRY(np_buf_printf(out, err, "predicted: {step_ms: %.6g, bubble: %.4f}\n",
                          plan->step_ns / 1e6, plan->bubble));
@@ -290,6 +294,23 @@ out:
     return status;
 }
 
+/* Left out, the stash is memory. */
+static enum np_status read_disk(struct np_plan *plan, struct np_yaml_map *top, struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    const struct np_yaml_node *node = np_yaml_find(top, "stash");
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "read"), &plan->disk.read, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "write"), &plan->disk.write, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "both"), &plan->disk.both, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+out:
+    return status;
+}
+
 static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map,
                                    const struct np_supernet *net, struct np_error *err)
 {
@@ -303,6 +324,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_cut(plan, map, net, err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(map, "device_memory"), &plan->device_bytes, 0, INT64_MAX,
                             err));
+    NP_TRY(read_disk(plan, map, err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
         status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
 out:

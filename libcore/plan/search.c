@@ -52,7 +52,7 @@ static enum np_status make_memory(const struct search *s, struct np_sim_memory *
     *memory = (struct np_sim_memory){.bytes = *bytes,
                                      .room = *room,
                                      .policy = NP_CONTEXT_AHEAD,
-                                     .speed = np_memory_copy_speed(s->request->stash_bandwidth)};
+                                     .speed = np_memory_copy_speed(&plan->disk)};
 out:
     return status;
 }
@@ -257,6 +257,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->threads = pipeline->threads;
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
+    plan->disk = request->disk;
     plan->lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
     plan->measured = !request->model;
     return NP_OK;

@@ -124,10 +124,14 @@ static uint64_t resident_layers(const struct np_supernet *net, int position, int
     return is_shared(net, position) || all < some ? all : some;
 }
 
-struct np_copy_speed np_memory_copy_speed(uint64_t bandwidth)
+struct np_copy_speed np_memory_copy_speed(const struct np_disk_bandwidth *disk)
 {
-    double per_byte = bandwidth ? 1e9 / (double)bandwidth : 0;
-    return (struct np_copy_speed){NP_PLAN_COPY_NS, per_byte, per_byte};
+    if (!disk->read)
+        return (struct np_copy_speed){.latency = 0};
+    return (struct np_copy_speed){.latency = NP_PLAN_COPY_NS,
+                                  .read_per_byte = 1e9 / (double)disk->read,
+                                  .write_per_byte = 1e9 / (double)disk->write,
+                                  .both_per_byte = 1e9 / (double)disk->both};
 }
 
 /* Every position as a stage of its own. */

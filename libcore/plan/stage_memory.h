@@ -10,7 +10,7 @@
 #define NP_PLAN_STAGE_MEMORY_H
 
 #include "plan/plan.h"
-#include "sched/copy_queue.h"
+#include "sched/disk.h"
 
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
@@ -38,9 +38,9 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
 enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
                               const struct np_supernet *net, struct np_error *err);
 
-/* What a copy takes, in nanoseconds, if so many bytes a second go to and from the stash; 0: it is
- * memory, where blocks change hands. */
-struct np_copy_speed np_memory_copy_speed(uint64_t bandwidth);
+/* What a copy takes, in nanoseconds, to and from a file on such a disk; zeros: the stash is memory,
+ * where blocks change hands: nothing. */
+struct np_copy_speed np_memory_copy_speed(const struct np_disk_bandwidth *disk);
 
 /* bytes[positions]: what each position adds to a stage with so many flights in flight and room for
  * `resident` of its candidates, as large as the largest. What does not add up (scratch, which takes

@@ -47,6 +47,12 @@ struct np_context {
     struct np_context_sums sums;
 };
 
+const char *np_context_policy_name(enum np_context_policy policy)
+{
+    static const char *const names[] = {"ahead", "demand", "lru"};
+    return names[policy];
+}
+
 enum np_status np_context_new(struct np_context **out, const struct np_context_config *config,
                               struct np_error *err)
 {
@@ -344,7 +350,7 @@ static uint32_t next_target(struct np_context *c, uint64_t *index)
                                                                                     : NO_LAYER;
     if (c->config.policy != NP_CONTEXT_AHEAD)
         return NO_LAYER;
-    for (; c->ahead < c->end && c->ahead < c->frontier + c->config.reach; c->ahead++) {
+    for (; c->ahead < c->end && c->ahead < c->frontier + c->config.distance; c->ahead++) {
         const struct visit *visit = visit_at(c, c->ahead);
         enum state state = c->layers[visit->layer].state;
         *index = c->ahead;

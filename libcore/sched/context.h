@@ -41,6 +41,9 @@ enum np_context_policy {
     NP_CONTEXT_LRU     /* fetch on demand, put out what was used longest ago */
 };
 
+/* "ahead", "demand", "lru" */
+const char *np_context_policy_name(enum np_context_policy policy);
+
 struct np_context_config {
     uint32_t first, count; /* the stage's layers: first .. first+count-1 */
     const uint64_t *bytes; /* [count]; 0: the layer has nothing to hold and never waits */
@@ -48,10 +51,10 @@ struct np_context_config {
     /* Of the stage before, borrowed; NULL: none. Stages that know a layer follow one another. */
     struct np_context *before;
     enum np_context_policy policy;
-    /* Visits beyond the last one that began whose layers may be fetched ahead. A larger reach
-     * hides slower copies; but what is fetched early takes the place of something whose next use
-     * is not the furthest any more once the visits between are over: more is copied. */
-    uint64_t reach;
+    /* Prefetch distance: visits beyond the last one that began whose layers may be fetched ahead. A
+     * larger one hides slower copies; but what is fetched early takes the place of something whose
+     * next use is not the furthest any more once the visits between are over: more is copied. */
+    uint64_t distance;
 };
 
 enum np_copy_kind {

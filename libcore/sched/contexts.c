@@ -15,7 +15,7 @@ struct np_contexts {
 
 /* What is fetched ahead: a pass of the stage, and a few layers. While gradients flow back, layers
  * whose update is over make room for those that the next step begins with. */
-static uint64_t reach(const struct np_sched_config *sched, int stage)
+static uint64_t distance(const struct np_sched_config *sched, int stage)
 {
     int positions = sched->stage_first[stage + 1] - sched->stage_first[stage];
     return 2 + (uint64_t)(positions * sched->members);
@@ -36,7 +36,7 @@ static enum np_status context_new(struct np_contexts *c, const struct np_context
                                         .capacity = config->room[stage],
                                         .before = stage > 0 ? c->context[stage - 1] : NULL,
                                         .policy = config->policy,
-                                        .reach = reach(sched, stage)};
+                                        .distance = distance(sched, stage)};
     return np_context_new(&c->context[stage], &context, err);
 }
 

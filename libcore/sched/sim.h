@@ -16,7 +16,8 @@
 #define NP_SCHED_SIM_H
 
 #include "sched/contexts.h"
-#include "sched/copy_queue.h"
+#include "sched/disk.h"
+#include "sched/span.h"
 
 enum np_sim_schedule { NP_SIM_CSP, NP_SIM_SEQUENTIAL, NP_SIM_GPIPE, NP_SIM_1F1B, NP_SIM_NASPIPE };
 
@@ -44,9 +45,8 @@ struct np_sim_config {
     bool check;      /* csp: follow every task with np_rule */
     /* The next step's subnets, as np_sched_push has them; false at the end of the stream. */
     bool (*next_step)(void *context, uint16_t *choices);
-    /* Each task that has ended, each copy that starts, in order of time within a stage; may be
-     * NULL. A whole-stage task of the other schedules is an F or a B from the stage's first
-     * position. */
+    /* Each task and each copy that has ended, in order of time within a stage; may be NULL. A
+     * whole-stage task of the other schedules is an F or a B from the stage's first position. */
     void (*on_task)(void *context, const struct np_span *span);
     void (*on_copy)(void *context, const struct np_copy_span *span);
     void *context;

@@ -12,7 +12,16 @@
 
 #include <stddef.h>
 
+#include "sched/disk.h"
 #include "sched/span.h"
+
+/* What decides the copies of stages whose memory does not hold all layers, beside the plan. */
+struct np_trace_copying {
+    enum np_context_policy policy;
+    int lookahead; /* steps known beyond the window; 0: not said */
+    bool in_file;  /* the stash */
+    struct np_disk_bandwidth disk;
+};
 
 /* Of a stage whose memory does not hold all layers. */
 struct np_trace_stage {
@@ -27,8 +36,9 @@ struct np_trace {
     size_t count, capacity;
     struct np_copy_span *copies;
     size_t copy_count, copy_capacity;
-    struct np_trace_stage *stage; /* [stages]; NULL: all layers are there */
-    int stages;                   /* of `stage` */
+    struct np_trace_stage *stage;    /* [stages]; NULL: all layers are there */
+    int stages;                      /* of `stage` */
+    struct np_trace_copying copying; /* with `stage` */
 };
 
 void np_trace_clear(struct np_trace *trace);

@@ -123,6 +123,24 @@ out:
     return status;
 }
 
+/* What decided the copies; what is not said stays 0. */
+static void parse_copying(struct np_trace_copying *copying, const json_t *other)
+{
+    const char *prefetch = json_string_value(json_object_get(other, "prefetch"));
+    const char *stash = json_string_value(json_object_get(other, "stash"));
+    double lookahead = 0, read = 0, write = 0, both = 0;
+    for (int p = NP_CONTEXT_AHEAD; prefetch && p <= NP_CONTEXT_LRU; p++)
+        if (strcmp(prefetch, np_context_policy_name((enum np_context_policy)p)) == 0)
+            copying->policy = (enum np_context_policy)p;
+    copying->in_file = stash && strcmp(stash, "file") == 0;
+    if (whole(other, "lookahead", INT32_MAX, &lookahead))
+        copying->lookahead = (int)lookahead;
+    if (whole(other, "disk_read", WHOLE_MAX, &read) &&
+        whole(other, "disk_write", WHOLE_MAX, &write) &&
+        whole(other, "disk_both", WHOLE_MAX, &both) && read > 0 && write > 0 && both > 0)
+        copying->disk = (struct np_disk_bandwidth){(uint64_t)read, (uint64_t)write, (uint64_t)both};
+}
+
 static enum np_status parse_events(struct np_trace *trace, const json_t *events,
                                    struct np_error *err)
 {
@@ -153,14 +171,15 @@ enum np_status np_trace_read(struct np_trace *trace, const char *path, struct np
     enum np_status status;
     json_error_t why;
     json_t *root = json_load_file(path, 0, &why);
-    const json_t *stages = json_object_get(json_object_get(root, "otherData"), "stages");
+    const json_t *other = json_object_get(root, "otherData");
     if (!root && why.line < 0)
         return np_fail(err, NP_EIO, "cannot read '%s': %s", np_text_safe(path).s,
                        np_text_safe(why.text).s);
     if (!root)
         return np_fail(err, NP_EINPUT, "%s:%d:%d: %s", np_text_safe(path).s, why.line, why.column,
                        np_text_safe(why.text).s);
-    NP_TRY(parse_stages(trace, stages, err));
+    NP_TRY(parse_stages(trace, json_object_get(other, "stages"), err));
+    parse_copying(&trace->copying, other);
     NP_TRY(parse_events(trace, json_is_array(root) ? root : json_object_get(root, "traceEvents"),
                         err));
     if (trace->count == 0)

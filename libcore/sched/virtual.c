@@ -1,9 +1,11 @@
 #include "sched/virtual.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "sched/copy_queue.h"
 #include "sched/events.h"
 #include "sched/rule.h"
 
@@ -26,6 +28,7 @@ struct np_virtual {
     struct np_events events;
     struct run *running;         /* [stages] */
     struct np_copy_queue *queue; /* [stages]; NULL: no layer comes or goes */
+    struct np_disk disk;         /* copies that are moved: first their bytes, then the latency */
     struct np_task *delivery;    /* [most_travelling] */
     uint32_t *free_delivery;     /* stack of free deliveries */
     uint32_t free_count;
@@ -49,10 +52,13 @@ static uint32_t first_delivery(const struct np_virtual *v)
 static enum np_status queues_new(struct np_virtual *v, struct np_error *err)
 {
     int stages = v->config.sched.stages;
-    enum np_status status = np_zalloc(&v->queue, (size_t)stages, sizeof *v->queue, err);
-    for (int k = 0; k < stages && status == NP_OK; k++)
-        v->queue[k] = (struct np_copy_queue){
-            .context = v->config.contexts[k], .speed = v->config.copy_speed, .stage = k};
+    enum np_status status;
+    v->disk.speed = v->config.copy_speed;
+    NP_TRY(np_zalloc(&v->disk.entry, (size_t)stages * NP_COPIERS, sizeof *v->disk.entry, err));
+    NP_TRY(np_zalloc(&v->queue, (size_t)stages, sizeof *v->queue, err));
+    for (int k = 0; k < stages; k++)
+        v->queue[k] = (struct np_copy_queue){.context = v->config.contexts[k], .stage = k};
+out:
     return status;
 }
 
@@ -98,6 +104,7 @@ void np_virtual_free(struct np_virtual *v)
     free(v->events.entry);
     free(v->running);
     free(v->queue);
+    free(v->disk.entry);
     free(v->delivery);
     free(v->free_delivery);
     free(v->woken);
@@ -150,22 +157,30 @@ void np_virtual_foretold(struct np_virtual *v)
         wake(v, k);
 }
 
+static void end_copy(struct np_virtual *v, int stage, int copier)
+{
+    struct np_copy_span span = np_copy_queue_end(&v->queue[stage], copier, v->now);
+    if (v->config.on_copy)
+        v->config.on_copy(v->config.context, &span);
+    wake_beside(v, stage);
+}
+
 /* The stage's copiers begin what they can; true if some of it is over already. */
 static bool start_copies(struct np_virtual *v, int stage)
 {
-    struct np_copy_queue *queue = &v->queue[stage];
+    const struct np_copy_speed *speed = &v->disk.speed;
     bool over = false;
     int copier;
-    while ((copier = np_copy_queue_start(queue, v->now)) >= 0) {
-        const struct np_copy_span *span = &queue->copier[copier];
-        if (v->config.on_copy)
-            v->config.on_copy(v->config.context, span);
-        if (span->end > v->now) {
-            np_events_add(&v->events, span->end,
-                          first_copy(v) + (uint32_t)(stage * NP_COPIERS + copier));
+    while ((copier = np_copy_queue_start(&v->queue[stage], v->now)) >= 0) {
+        const struct np_copy_span *span = &v->queue[stage].copier[copier];
+        uint32_t what = first_copy(v) + (uint32_t)(stage * NP_COPIERS + copier);
+        bool moves = np_copy_moves(&span->copy), write = span->copy.kind == NP_COPY_WRITE;
+        if (moves && (write ? speed->write_per_byte : speed->read_per_byte) > 0) {
+            np_disk_add(&v->disk, v->now, what, span->bytes, write);
+        } else if (moves && speed->latency > 0) {
+            np_events_add(&v->events, v->now + speed->latency, what);
         } else {
-            np_copy_queue_end(queue, copier);
-            wake_beside(v, stage);
+            end_copy(v, stage, copier);
             over = true;
         }
     }
@@ -317,16 +332,25 @@ static enum np_status handle(struct np_virtual *v, uint32_t what, struct np_erro
         return arrive(v, &v->delivery[what], err);
     }
     copier = (int)(what - first_copy(v));
-    np_copy_queue_end(&v->queue[copier / NP_COPIERS], copier % NP_COPIERS);
+    end_copy(v, copier / NP_COPIERS, copier % NP_COPIERS);
     wake(v, copier / NP_COPIERS);
-    wake_beside(v, copier / NP_COPIERS);
     return NP_OK;
+}
+
+/* What the disk has moved meanwhile becomes an event. */
+static void ask_disk(struct np_virtual *v)
+{
+    double next;
+    while ((next = np_disk_next(&v->disk)) < INFINITY &&
+           (v->events.count == 0 || next <= v->events.entry[0].time))
+        np_events_add(&v->events, next + v->disk.speed.latency, np_disk_take(&v->disk));
 }
 
 enum np_status np_virtual_advance(struct np_virtual *v, bool *more, struct np_error *err)
 {
     struct np_event event;
     enum np_status status = NP_OK;
+    ask_disk(v);
     *more = np_events_take(&v->events, &event);
     if (!*more)
         return NP_OK;

@@ -9,7 +9,8 @@
 #ifndef NP_SCHED_VIRTUAL_H
 #define NP_SCHED_VIRTUAL_H
 
-#include "sched/copy_queue.h"
+#include "sched/disk.h"
+#include "sched/span.h"
 
 struct np_virtual_config {
     struct np_sched_config sched;
@@ -21,8 +22,8 @@ struct np_virtual_config {
      * computes there, and goes on to the next. */
     struct np_context *const *contexts; /* [stages] */
     struct np_copy_speed copy_speed;
-    /* Each task when it starts, each when it has ended, each copy when it starts: in order of time.
-     * NULL: not told. */
+    /* Each task when it starts, each task and copy when it has ended: in order of time. NULL: not
+     * told. */
     enum np_status (*on_start)(void *context, const struct np_task *task, struct np_error *err);
     void (*on_end)(void *context, const struct np_span *span);
     void (*on_copy)(void *context, const struct np_copy_span *span);

@@ -33,18 +33,34 @@ least() {
     sort -g | head -n 1
 }
 
-# step_ms RECIPE OPTION...: milliseconds that one run takes a step, without its first quarter, in
-# which layers come into being, and its last steps, when the pipeline runs empty.
-step_ms() {
+# train_run RECIPE OPTION...: a run in $work/run.
+train_run() {
     rm -rf "$work/run"
-    recipe=$1
-    shift
-    np-train "$recipe" --run "$work/run" -q "$@" > "$work/out" 2> "$work/err" ||
+    np-train "$@" --run "$work/run" -q > "$work/out" 2> "$work/err" ||
         { cat "$work/err" >&2; return 1; }
+}
+
+# run_ms: milliseconds that the run in $work/run took a step, without its first quarter, in which
+# layers come into being, and its last steps, when the pipeline runs empty.
+run_ms() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
         awk '{ t[NR] = $1 } END { n = int(NR / 4); m = NR - 4
                               print 1000 * (t[m] - t[n]) / (m - n) }'
+}
+
+# step_ms RECIPE OPTION...: the same of a run that is not kept.
+step_ms() {
+    train_run "$@"
+    run_ms
     rm -rf "$work/run"
+}
+
+# said_ms RECIPE PLAN STEPS: what is predicted for the steps that run_ms counts.
+said_ms() {
+    for n in "$3" $(($3 / 4)); do
+        np-predict-trace "$1" --plan "$2" --steps "$n" |
+            awk -F'\t' '$1 == "makespan" { print $2 / 1e6 }'
+    done | awk -v n="$3" '{ t[NR] = $1 } END { print (t[1] - t[2]) / (n - int(n / 4)) }'
 }
 
 # A text to train on: Shakespeare where it is, else this project's own.

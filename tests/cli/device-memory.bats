@@ -150,18 +150,45 @@ in_budget() {
     [ "$(value measured_stall)" = "$(value predicted_stall)" ]
     [ "$(value measured_peak_memory)" = "$memory" ] || [ "$(value measured_peak_memory)" -lt "$memory" ]
     [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
-    between 104857000 "$(value fetch_bandwidth)" 104858000
-    between 104857000 "$(value write_bandwidth)" 104858000
+    [ "$(value read_bandwidth) $(value both_bandwidth)" = "104857600 104857600" ]
     run np-predict-trace r.yaml --plan plan.yaml --against self --stash-bandwidth 1MiB
-    [ "$(value fetch_bandwidth) $(value write_bandwidth)" = "1048576 1048576" ]
+    [ "$(value read_bandwidth) $(value write_bandwidth)" = "1048576 1048576" ]
     [ "$(value predicted_stall)" != "$(value measured_stall)" ]
 
     np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $((2 * memory)) -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --prefetch lru --trace a.json
-    run np-predict-trace r.yaml --plan plan.yaml --prefetch lru --against a.json
+    run np-predict-trace r.yaml --plan plan.yaml --against a.json
     [ "$status" -eq 0 ]
     [ "$(value hit_rate_error_points)" = 0.00 ]
     [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
+    run np-predict-trace r.yaml --plan plan.yaml --prefetch ahead --against a.json
+    [ "$(value hit_rate_error_points)" != 0.00 ]
+}
+
+@test "a trace says what decided its copies" {
+    least_of 1
+    memory=$((least + 20000))
+    np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $memory \
+        --stash-bandwidth 100MiB -o plan.yaml
+    grep -qx 'stash: {read: 104857600, write: 104857600, both: 104857600}' plan.yaml
+    np-train r.yaml --run a --plan plan.yaml --trace a.json --prefetch next --stash scratch
+    jq -e '.otherData | .prefetch == "ahead" and .lookahead == 1 and .stash == "file" and
+        .disk_read == 104857600' a.json
+    jq -e --argjson memory $memory '.copies == {device_memory: $memory, prefetch: "ahead",
+        lookahead: 1, stash: "file"}' a/run.json
+    run np-predict-trace r.yaml --plan plan.yaml --against a.json
+    [ "$(value write_bandwidth)" = 104857600 ]
+    jq '.otherData.disk_read = 0' a.json > b.json
+    grep -v '^stash:' plan.yaml > q.yaml
+    run np-predict-trace r.yaml --plan q.yaml --against b.json
+    [ "$status" -eq 0 ]
+    [ "$(value read_bandwidth)" -gt 0 ]
+    [ "$(value read_bandwidth)" = "$(value both_bandwidth)" ]
+    np-train r.yaml --run c --plan plan.yaml --trace c.json
+    jq -e '.otherData.stash == "memory"' c.json
+    run np-predict-trace r.yaml --plan plan.yaml --against c.json
+    [ "$status" -eq 0 ]
+    [[ "$output" != *bandwidth* ]]
 }
 
 @test "a prediction is compared with a run of the same stages and memory" {
@@ -169,8 +196,10 @@ in_budget() {
     np-partition r.yaml -n 2 --profile-from model -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --device-memory 16777216 --trace a.json
     run np-predict-trace r.yaml --plan plan.yaml --against a.json
+    [ "$status" -eq 0 ]
+    run np-predict-trace r.yaml --plan plan.yaml --device-memory 8MiB --against a.json
     [ "$status" -eq 2 ]
-    said "np-predict-trace: error: 'a.json' ran with 16777216 bytes of device memory: give --device-memory 16777216"
+    said "np-predict-trace: error: 'a.json' ran with 16777216 bytes of device memory, not 8388608"
     run np-predict-trace r.yaml -n 3 --device-memory 16777216 --against a.json
     [ "$status" -eq 2 ]
     said "np-predict-trace: error: 'a.json' ran on 2 stages, the plan has 3"

@@ -185,6 +185,17 @@ column() {
                               { print $c }' e.tsv
 }
 
+@test "--stash: the plan has the disk's measured bandwidth" {
+    np-partition r.yaml --profile-from model --device-memory 1GiB --stash scratch -o plan.yaml
+    [ ! -e scratch ]
+    grep -qxE 'stash: \{read: [1-9][0-9]*, write: [1-9][0-9]*, both: [1-9][0-9]*\}' plan.yaml
+    np-train r.yaml --run a --plan plan.yaml --stop-after 1
+    sed -i 's/^stash: .*/stash: {read: 1, write: 0, both: 1}/' plan.yaml
+    run np-train r.yaml --run b --plan plan.yaml
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"plan.yaml:"*"write"* ]]
+}
+
 @test "--estimate: a line a layer, with known parameters" {
     np-partition r.yaml --estimate --profile-from model -o e.tsv
     [ "$(wc -l < e.tsv)" -eq 21 ]
@@ -223,9 +234,12 @@ column() {
         sort -u | while IFS=$'\t' read -r kind f b w; do
         grep -qF "{kind: \"$kind\", forward_ns: $f, backward_ns: $b, weight_ns: $w}" plan.yaml
     done
-    run np-partition r.yaml --estimate -W 3
-    [ "$status" -eq 2 ]
-    said "np-partition: --estimate makes no plan that --devices, --window, --unit and --device-memory are for"
+    for option in "-W 3" "--cut balanced" "--reach 1" "--stash-bandwidth 1GiB"; do
+        # shellcheck disable=SC2086 # an option and its value
+        run np-partition r.yaml --estimate $option
+        [ "$status" -eq 2 ]
+    done
+    said "np-partition: --estimate makes no plan that --devices, --window, --unit, --cut, --reach, --device-memory and --stash-bandwidth are for"
     run np-partition r.yaml --estimate -M 3
     [ "$status" -eq 2 ]
 }
@@ -267,6 +281,16 @@ column() {
     run np-partition r.yaml --device-memory lots
     [ "$status" -eq 2 ]
     said "np-partition: --device-memory must be a size such as 512MiB or 2GiB, not 'lots'"
+    run np-partition r.yaml --stash scratch
+    [ "$status" -eq 2 ]
+    said "np-partition: --stash is for a plan with --device-memory"
+    run np-partition r.yaml --device-memory 1GiB --stash-bandwidth 1MiB --stash scratch
+    [ "$status" -eq 2 ]
+    said "np-partition: --stash measures what --stash-bandwidth says"
+    touch there
+    run np-partition r.yaml --device-memory 1GiB --stash there
+    [ "$status" -eq 2 ]
+    said "np-partition: error: cannot create 'there': File exists"
     run np-partition r.yaml --stash-bandwidth quick
     [ "$status" -eq 2 ]
     said "np-partition: --stash-bandwidth must be a size such as 512MiB or 2GiB, not 'quick'"

@@ -225,28 +225,46 @@ refuses() {
 
 @test "a sweep has a line for each combination, that of a single simulation" {
     np-predict-trace --blocks 12 --candidates 4 --steps 30 --sweep stages=1..3,window=1,2,5..6 > t
-    [ "$(head -n 1 t)" = "$(printf 'stages\tmicro_batches\twindow\tlookahead\tcapacity\tmakespan\tspeedup\tbubble\thit_rate')" ]
+    [ "$(head -n 1 t)" = "$(printf 'stages\tmicro_batches\twindow\tlookahead\treach\tcapacity\tmakespan\tspeedup\tbubble\thit_rate')" ]
     [ "$(tail -n +2 t | cut -f 1,3 | paste -sd ' ')" = \
         "$(for n in 1 2 3; do for w in 1 2 5 6; do printf '%d\t%d\n' $n $w; done; done | paste -sd ' ')" ]
     run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 -W 5
-    [ "$(sed -n 12p t)" = "$(printf '3\t8\t5\t16\t-\t%s\t%s\t%s\t-' "$(value makespan)" \
+    [ "$(sed -n 12p t)" = "$(printf '3\t8\t5\t16\t0\t-\t%s\t%s\t%s\t-' "$(value makespan)" \
         "$(value speedup)" "$(value bubble)")" ]
     run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --capacity 2 --lookahead 7
     np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --fetch-time 1 \
         --sweep lookahead=3,7,capacity=1..2 > t
-    [ "$(tail -n 1 t | cut -f 4,5,6,9)" = "$(printf '7\t2\t%s\t%s' "$(value makespan)" \
+    [ "$(tail -n 1 t | cut -f 4,6,7,10)" = "$(printf '7\t2\t%s\t%s' "$(value makespan)" \
         "$(value hit_rate)")" ]
+}
+
+@test "a sweep over cuts" {
+    np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
+        --sweep cut=static,balanced > t
+    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '0 2' ]
+    np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
+        --sweep reach=1..3 > t
+    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '1 2 3' ]
+    for reach in 1 3; do
+        run np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
+            --reach $reach
+        [ "$(value reach)" = $reach ]
+        [ "$(awk -v r=$reach '$5 == r { print $7 }' t)" = "$(value makespan)" ]
+    done
+    np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
+    np-predict-trace r.yaml --plan plan.yaml --steps 20 --sweep reach=1,2 > t
+    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '1 2' ]
 }
 
 @test "a sweep over memory: what does not fit has no answer" {
     np-predict-trace r.yaml -n 2 --steps 20 --sweep device-memory=4KiB,1GiB,micro-batches=1,2 > t
     [ "$(wc -l < t)" -eq 5 ]
-    [ "$(sed -n 2p t)" = "$(printf -- '-\t1\t-\t-\t4096\t-\t-\t-\t-')" ]
-    [ "$(tail -n 1 t | cut -f 1,2,5)" = "$(printf '2\t2\t1073741824')" ]
+    [ "$(sed -n 2p t)" = "$(printf -- '-\t1\t-\t-\t-\t4096\t-\t-\t-\t-')" ]
+    [ "$(tail -n 1 t | cut -f 1,2,6)" = "$(printf '2\t2\t1073741824')" ]
     np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
     np-predict-trace r.yaml --plan plan.yaml --sweep window=1..2 --steps 20 > t
     run np-predict-trace r.yaml --plan plan.yaml --window 2 --steps 20
-    [ "$(tail -n 1 t | cut -f 6)" = "$(value makespan)" ]
+    [ "$(tail -n 1 t | cut -f 7)" = "$(value makespan)" ]
 }
 
 @test "bad sweeps" {
@@ -262,6 +280,9 @@ refuses() {
             "stages=$bad"
     done
     sweep "more than 100000 combinations" stages=1..1000,window=1..1000
+    sweep "cut is static or balanced, not 'auto'" cut=static,auto
+    sweep "reach is of balanced cuts, leave out cut" cut=static,reach=1
+    refuses "--sweep and --reach both say reach" --blocks 4 --candidates 2 --reach 2 --sweep reach=1
     sweep "device-memory needs a recipe" device-memory=1GiB
     refuses "--sweep: '1GB' is not a size such as 512MiB or 2GiB" r.yaml --sweep device-memory=1GB
     refuses "--sweep: capacity is for use without a recipe" r.yaml --sweep capacity=1

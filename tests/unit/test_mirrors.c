@@ -11,7 +11,7 @@ enum { MOST_STAGES = 6, MOST_POSITIONS = 16, MOST_LAYERS = 64, MEMBERS = 2, NOWH
 
 struct layer {
     int stage; /* that has it, NOWHERE: none */
-    bool leaving, stored, dirty;
+    bool stored, dirty;
     double until; /* a copy of it is under way */
 };
 
@@ -49,20 +49,17 @@ static void on_copy(void *context, const struct np_copy_span *span)
     uint32_t number = span->copy.layer;
     struct layer *l = &t->layer[number];
     require(t, l->until <= span->start, number, "two copies of it at once");
-    if (l->leaving)
-        l->stage = NOWHERE;
     if (span->copy.kind == NP_COPY_MAKE || span->copy.kind == NP_COPY_FETCH) {
         require(t, l->stage == NOWHERE, number, "it comes to a second device");
         require(t, l->stored == (span->copy.kind == NP_COPY_FETCH), number, "made or fetched?");
         t->moves += t->last_stage[number] != NOWHERE && t->last_stage[number] != span->stage;
         t->last_stage[number] = l->stage = span->stage;
-        l->leaving = false;
     } else {
-        require(t, l->stage == span->stage && !l->leaving, number, "it leaves where it is not");
+        require(t, l->stage == span->stage, number, "it leaves where it is not");
         require(t, l->dirty == (span->copy.kind == NP_COPY_WRITE), number, "written or dropped?");
         l->stored |= l->dirty;
         l->dirty = false;
-        l->leaving = true;
+        l->stage = NOWHERE;
     }
     l->until = span->end;
 }
@@ -78,7 +75,7 @@ static void on_task(void *context, const struct np_span *span)
     struct layer *l = &t->layer[number];
     if (!t->bytes[number])
         return;
-    require(t, l->stage == task->stage && !l->leaving && l->until <= span->end, number,
+    require(t, l->stage == task->stage && l->until <= span->end, number,
             "a task runs where it is not");
     l->dirty |= task->updates;
 }
@@ -138,11 +135,11 @@ static void open_trial(struct trial *t, uint64_t seed)
     c->lookahead = draw(t, 3) ? (int)draw(t, 20) : 0;
     for (int k = 0; k < c->stages; k++)
         t->room[k] = 3 + draw(t, draw(t, 2) ? 4 : 60);
-    t->memory =
-        (struct np_sim_memory){t->bytes,
-                               t->room,
-                               (enum np_context_policy)draw(t, 3),
-                               {(double)draw(t, 3), (double)draw(t, 4), (double)draw(t, 4)}};
+    t->memory = (struct np_sim_memory){
+        t->bytes,
+        t->room,
+        (enum np_context_policy)draw(t, 3),
+        {(double)draw(t, 3), (double)draw(t, 4), (double)draw(t, 4), 1 + (double)draw(t, 4)}};
     t->config.memory = &t->memory;
     t->config.transfer = draw(t, 2);
     t->config.check = true;

@@ -343,7 +343,7 @@ static void give_memory(struct bench *b, int subnets, double copy_time)
         b->bytes[l] = 1;
     for (int k = 0; k < c->stages; k++)
         b->room[k] = (uint64_t)(subnets * (c->stage_first[k + 1] - c->stage_first[k]));
-    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {copy_time, 0, 0}};
+    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {.latency = copy_time}};
     b->config.memory = &b->memory;
     b->config.stages = b->sums;
 }
@@ -397,7 +397,7 @@ START_TEST(copies_take_their_time)
     fputs("0 1 0 1 0", b.stream);
     rewind(b.stream);
     give_memory(&b, 1, 10);
-    b.memory.speed.fetch_per_byte = 2;
+    b.memory.speed.read_per_byte = 2;
     b.memory.speed.write_per_byte = 3;
     report = run(&b, NP_SIM_CSP);
     fclose(b.stream);
