@@ -149,7 +149,8 @@ int main(int argc, char **argv)
     plan_options_complete(&options.plan);
     NP_TRY(space_open(&space, &options.space, &err));
     if (options.stash)
-        NP_TRY(np_profile_disk(&options.plan.request.disk, options.stash, &space.net, &err));
+        NP_TRY(np_profile_disk(&options.plan.request.disk, &options.plan.request.spare,
+                               options.stash, &space.net, options.plan.request.processors, &err));
     if (options.estimate)
         status = make_estimate(&text, &options, &space.net, &err);
     else if (options.max_batch)

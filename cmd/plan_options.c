@@ -93,7 +93,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_BANDWIDTH:
         bandwidth = cli_bytes(state, "stash-bandwidth", arg);
-        request->disk = (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth};
+        request->disk = request->spare =
+            (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth, 0};
         return 0;
     case OPTION_PROFILE:
         request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;

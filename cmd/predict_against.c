@@ -163,7 +163,7 @@ enum np_status predict_follow(struct predict_job *job, struct np_error *err)
         plan->disk = copying->disk;
     if (copying->in_file && !plan->disk.read) {
         uint64_t bandwidth = measured_bandwidth(measured);
-        plan->disk = (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth};
+        plan->disk = (struct np_disk_bandwidth){bandwidth, bandwidth, bandwidth, 0};
     }
     NP_TRY(check_same(measured, plan, given->against, err));
 out:

@@ -29,8 +29,9 @@ struct np_partition_request {
     int devices;           /* threads of all stages together, if chosen; 0: the processors */
     bool model;            /* costs from FLOPs instead of measuring */
     uint64_t memory_bytes; /* cap per stage; 0: none */
-    struct np_disk_bandwidth disk; /* of the stash, if it is a file */
-    const char *cache;             /* directory of the profile cache; NULL: none */
+    struct np_disk_bandwidth disk;  /* of the stash, if it is a file */
+    struct np_disk_bandwidth spare; /* the same where stages leave a processor to copies */
+    const char *cache;              /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine: no more threads are measured than it has */
     /* Called before a plan's costs are measured, the next of `count` times; may be NULL. */

@@ -96,8 +96,10 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
         NP_TRY(np_buf_printf(out, err, "device_memory: %" PRIu64 "\n", plan->device_bytes));
     if (plan->disk.read)
         NP_TRY(np_buf_printf(out, err,
-                             "stash: {read: %" PRIu64 ", write: %" PRIu64 ", both: %" PRIu64 "}\n",
-                             plan->disk.read, plan->disk.write, plan->disk.both));
+                             "stash: {read: %" PRIu64 ", write: %" PRIu64 ", both: %" PRIu64
+                             ", processor: %" PRIu64 "}\n",
+                             plan->disk.read, plan->disk.write, plan->disk.both,
+                             plan->disk.processor));
     NP_TRY(write_stages(plan, net, out, err));
     NP_TRY(np_buf_printf(out, err, "predicted: {step_ms: %.6g, bubble: %.4f}\n",
                          plan->step_ns / 1e6, plan->bubble));
@@ -306,6 +308,8 @@ static enum np_status read_disk(struct np_plan *plan, struct np_yaml_map *top, s
     NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "read"), &plan->disk.read, 1, INT64_MAX, err));
     NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "write"), &plan->disk.write, 1, INT64_MAX, err));
     NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "both"), &plan->disk.both, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "processor"), &plan->disk.processor, 0, INT64_MAX,
+                            err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

@@ -10,24 +10,36 @@
 #include "base/memory.h"
 #include "io/stash.h"
 #include "plan/stage_memory.h"
-#include "sched/context.h"
 
 #define ROUND_S 0.15
-#define RECORDS 32 /* of each thread */
+#define MOVERS 2
+#define RECORDS 32 /* of each mover */
 #define MOST_BYTES ((uint64_t)512 << 20)
+#define MOST_PROCESSORS 64
+#define FLOATS 16384 /* that a computing thread goes over: they stay in its cache */
 
-/* A thread and its part of the records. */
-struct mover {
+enum work { WRITE_ONCE, WRITE, READ, SWAP, COMPUTE };
+
+/* A thread: a mover with its part of the records, or one that computes. */
+struct worker {
+    enum work work;
     struct np_stash *stash;
-    const uint64_t *bytes; /* [all records] */
+    struct np_arena *arena; /* room for one record: another size takes new memory */
+    const uint64_t *bytes;  /* [all records] */
     size_t first, count;
-    void *data;
-    bool write, once; /* once: every record, however long it takes */
+    float *data; /* FLOATS, or the largest record */
     double until_s;
-    uint64_t moved;
+    uint64_t done; /* bytes moved, or passes over the floats */
     enum np_status status;
     struct np_error err;
     pthread_t thread;
+};
+
+struct bench {
+    struct worker movers[MOVERS], computing[MOST_PROCESSORS];
+    int processors;
+    uint64_t moved, computed; /* in the last round */
+    double seconds;
 };
 
 static double now_s(void)
@@ -37,96 +49,195 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void *move(void *argument)
+static enum np_status move(struct worker *w, size_t record)
 {
-    struct mover *m = argument;
-    for (size_t i = 0; m->once ? i < m->count : now_s() < m->until_s; i++) {
-        size_t record = m->first + i % m->count;
-        m->status = m->write ? np_stash_put(m->stash, record, m->data, &m->err)
-                             : np_stash_get(m->stash, record, m->data, &m->err);
-        if (m->status != NP_OK)
+    void *block;
+    enum np_status status;
+    if (w->work == WRITE_ONCE || w->work == WRITE)
+        return np_stash_put(w->stash, record, w->data, &w->err);
+    status = np_stash_bring(w->stash, record, w->arena, &block, &w->err);
+    if (status == NP_OK)
+        status = np_stash_send(w->stash, record, w->arena, block, w->work == SWAP, &w->err);
+    return status;
+}
+
+static void compute(struct worker *w)
+{
+    for (size_t i = 0; i < FLOATS; i++)
+        w->data[i] = w->data[i] * 0.5f + 1.0f;
+    w->done++;
+}
+
+static void *run_worker(void *argument)
+{
+    struct worker *w = argument;
+    for (size_t i = 0; w->work == WRITE_ONCE ? i < w->count : now_s() < w->until_s; i++) {
+        size_t record = w->first + (w->count ? i % w->count : 0);
+        if (w->work == COMPUTE) {
+            compute(w);
+            continue;
+        }
+        w->status = move(w, record);
+        if (w->status != NP_OK)
             break;
-        m->moved += m->bytes[record];
+        w->done += (w->work == SWAP ? 2 : 1) * w->bytes[record];
     }
     return NULL;
 }
 
-/* All movers at once, `writers` of them writing; *bandwidth is what they moved together. */
-static enum np_status run_round(struct mover *movers, int writers, bool once, uint64_t *bandwidth,
-                                struct np_error *err)
+/* Starts workers; *started grows by those that run. */
+static enum np_status start(struct worker *workers, int count, double until_s, int *started,
+                            struct np_error *err)
 {
-    enum np_status status = NP_OK;
-    double begun = now_s();
-    uint64_t moved = 0;
-    int started = 0;
-    for (; started < NP_COPIERS; started++) {
-        struct mover *m = &movers[started];
-        m->write = started < writers;
-        m->once = once;
-        m->until_s = begun + ROUND_S;
-        m->moved = 0;
-        errno = pthread_create(&m->thread, NULL, move, m);
-        if (errno) {
-            status = np_fail_errno(err, "cannot start a thread to measure the stash");
-            break;
-        }
+    for (*started = 0; *started < count; ++*started) {
+        struct worker *w = &workers[*started];
+        w->until_s = until_s;
+        w->done = 0;
+        errno = pthread_create(&w->thread, NULL, run_worker, w);
+        if (errno)
+            return np_fail_errno(err, "cannot start a thread to measure the stash");
     }
+    return NP_OK;
+}
+
+/* Waits for workers, of whom the first failure counts; adds what they did to *done. */
+static enum np_status finish(struct worker *workers, int started, uint64_t *done,
+                             enum np_status before, struct np_error *err)
+{
+    *done = 0;
     for (int i = 0; i < started; i++) {
-        pthread_join(movers[i].thread, NULL);
-        moved += movers[i].moved;
-        if (status == NP_OK && movers[i].status != NP_OK)
-            status = np_fail(err, movers[i].status, "%s", movers[i].err.msg);
+        pthread_join(workers[i].thread, NULL);
+        *done += workers[i].done;
+        if (before == NP_OK && workers[i].status != NP_OK)
+            before = np_fail(err, workers[i].status, "%s", workers[i].err.msg);
     }
-    *bandwidth = 1 + (uint64_t)((double)moved / (now_s() - begun));
+    return before;
+}
+
+/* So many movers and computing threads at once. */
+static enum np_status run_round(struct bench *b, int movers, int computing, struct np_error *err)
+{
+    double begun = now_s();
+    int moving = 0, computes = 0;
+    enum np_status status = start(b->movers, movers, begun + ROUND_S, &moving, err);
+    if (status == NP_OK)
+        status = start(b->computing, computing, begun + ROUND_S, &computes, err);
+    status = finish(b->movers, moving, &b->moved, status, err);
+    status = finish(b->computing, computes, &b->computed, status, err);
+    b->seconds = now_s() - begun;
     return status;
 }
 
-/* Sizes of candidates with weights, evenly from all of them; *count is 0 if there are none. */
-static void choose_sizes(uint64_t *bytes, size_t *count, const struct np_supernet *net)
-{
-    uint64_t sum = 0;
-    *count = 0;
-    for (size_t i = 0; i < NP_COPIERS * RECORDS && net->layers > 2; i++) {
-        uint32_t layer = 1 + (uint32_t)(i * 7919 % (net->layers - 2)); /* not stem and head */
-        uint64_t size = np_memory_layer(net, layer);
-        if (!size || (sum + size > MOST_BYTES && *count >= NP_COPIERS))
-            continue;
-        sum += size;
-        bytes[(*count)++] = size;
-    }
-    *count -= *count % NP_COPIERS;
-}
-
-enum np_status np_profile_disk(struct np_disk_bandwidth *disk, const char *path,
-                               const struct np_supernet *net, struct np_error *err)
+/* What movers of these kinds move in a second, all together. */
+static enum np_status bandwidth(struct bench *b, uint64_t *out, int movers, const enum work *work,
+                                int computing, struct np_error *err)
 {
     enum np_status status;
-    struct mover movers[NP_COPIERS];
-    uint64_t bytes[NP_COPIERS * RECORDS], largest = 0, ignored;
-    struct np_stash *stash = NULL;
-    struct np_arena *arena = NULL;
-    size_t count;
-    *disk = (struct np_disk_bandwidth){0};
-    choose_sizes(bytes, &count, net);
+    for (int i = 0; i < movers; i++)
+        b->movers[i].work = work[i];
+    status = run_round(b, movers, computing, err);
+    if (status == NP_OK)
+        *out = 1 + (uint64_t)((double)b->moved / b->seconds);
+    return status;
+}
+
+static enum np_status bandwidths(struct bench *b, struct np_disk_bandwidth *disk, int computing,
+                                 struct np_error *err)
+{
+    static const enum work both[] = {WRITE, READ};
+    enum np_status status;
+    NP_TRY(bandwidth(b, &disk->write, 1, &both[0], computing, err));
+    NP_TRY(bandwidth(b, &disk->read, 1, &both[1], computing, err));
+    NP_TRY(bandwidth(b, &disk->both, 2, both, computing, err));
+out:
+    return status;
+}
+
+/* Bytes over the processor time that computing loses to them; 0: none that can be told. */
+static enum np_status processor(struct bench *b, uint64_t *out, struct np_error *err)
+{
+    static const enum work swaps[] = {SWAP, SWAP};
+    enum np_status status;
+    uint64_t ignored;
+    double alone, share;
+    NP_TRY(run_round(b, 0, b->processors, err));
+    alone = (double)b->computed;
+    NP_TRY(bandwidth(b, &ignored, 2, swaps, b->processors, err));
+    share = alone > 0 ? 1 - (double)b->computed / alone : 0;
+    if (share > 0.01)
+        *out = 1 + (uint64_t)((double)b->moved / (share * ROUND_S * b->processors));
+out:
+    return status;
+}
+
+/* Sizes of candidates with weights, evenly from all of them; the count is 0 if there are none. */
+static size_t choose_sizes(uint64_t *bytes, const struct np_supernet *net)
+{
+    uint64_t sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < MOVERS * RECORDS && net->layers > 2; i++) {
+        uint32_t layer = 1 + (uint32_t)(i * 7919 % (net->layers - 2)); /* not stem and head */
+        uint64_t size = np_memory_layer(net, layer);
+        if (!size || (sum + size > MOST_BYTES && count >= MOVERS))
+            continue;
+        sum += size;
+        bytes[count++] = size;
+    }
+    return count - count % MOVERS;
+}
+
+static enum np_status bench_init(struct bench *b, struct np_stash *stash, struct np_arena *memory,
+                                 const uint64_t *bytes, size_t count, struct np_error *err)
+{
+    enum np_status status;
+    uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
         largest = bytes[i] > largest ? bytes[i] : largest;
+    for (int i = 0; i < MOVERS; i++) {
+        struct worker *w = &b->movers[i];
+        size_t part = count / MOVERS;
+        *w = (struct worker){
+            .stash = stash, .bytes = bytes, .first = (size_t)i * part, .count = part};
+        NP_TRY(np_arena_new(&w->arena, largest, err));
+        NP_TRY(np_arena_take(memory, &w->data, largest, err));
+        memset(w->data, 0, largest);
+    }
+    for (int i = 0; i < b->processors; i++) {
+        b->computing[i] = (struct worker){.work = COMPUTE};
+        NP_TRY(np_arena_take(memory, &b->computing[i].data, FLOATS * sizeof(float), err));
+    }
+out:
+    return status;
+}
+
+enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_bandwidth *spare,
+                               const char *path, const struct np_supernet *net, int processors,
+                               struct np_error *err)
+{
+    static const enum work once[] = {WRITE_ONCE, WRITE_ONCE};
+    enum np_status status;
+    struct bench *b = NULL;
+    uint64_t bytes[MOVERS * RECORDS], ignored;
+    size_t count = choose_sizes(bytes, net);
+    struct np_stash *stash = NULL;
+    struct np_arena *memory = NULL;
+    *disk = *spare = (struct np_disk_bandwidth){0};
+    NP_TRY(np_zalloc(&b, 1, sizeof *b, err));
+    b->processors = processors < MOST_PROCESSORS ? processors : MOST_PROCESSORS;
     NP_TRY(np_stash_new(&stash, path, bytes, count, err));
-    NP_TRY(np_arena_new(&arena, 0, err));
+    NP_TRY(np_arena_new(&memory, 0, err));
     if (count == 0)
         goto out;
-    for (int i = 0; i < NP_COPIERS; i++) {
-        size_t part = count / NP_COPIERS;
-        movers[i] = (struct mover){
-            .stash = stash, .bytes = bytes, .first = (size_t)i * part, .count = part};
-        NP_TRY(np_arena_take(arena, &movers[i].data, largest, err));
-        memset(movers[i].data, i + 1, largest);
-    }
-    NP_TRY(run_round(movers, NP_COPIERS, true, &ignored, err));
-    NP_TRY(run_round(movers, NP_COPIERS, false, &disk->write, err));
-    NP_TRY(run_round(movers, 0, false, &disk->read, err));
-    NP_TRY(run_round(movers, NP_COPIERS / 2, false, &disk->both, err));
+    NP_TRY(bench_init(b, stash, memory, bytes, count, err));
+    NP_TRY(bandwidth(b, &ignored, 2, once, 0, err));
+    NP_TRY(bandwidths(b, disk, b->processors, err));
+    NP_TRY(bandwidths(b, spare, b->processors - 1, err));
+    NP_TRY(processor(b, &disk->processor, err));
 out:
-    np_arena_free(arena);
+    for (int i = 0; b && i < MOVERS; i++)
+        np_arena_free(b->movers[i].arena);
+    np_arena_free(memory);
     np_stash_free(stash);
+    free(b);
     return status;
 }

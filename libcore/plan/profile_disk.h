@@ -1,12 +1,14 @@
 /* How fast a stash in a file is, by the clock.
  *
- * Layers of the supernet's own sizes are written to a scratch file and read back by as many
- * threads as a stage has copiers: first all write, then all read, then half of them does each; what
- * all of them moved in a fixed time counts. A round comes first in which the file system finds the
- * room.
- *
- * Units     bytes a second.
- * Errors    those of the stash (io/stash.h): NP_EINPUT, the file exists or cannot be made; NP_EIO.
+ * Bandwidth  layers of the supernet's own sizes go to a scratch file and come back to new memory,
+ *            as they do under a tight cap: first one thread writes, then one reads, then one does
+ *            each; what was moved in a fixed time counts. Meanwhile others compute, for a copy
+ *            waits for a processor too, or do not. A round comes first in which the file system
+ *            finds the room.
+ * Processor  what a busy processor loses to copies, in which the system has a part that no clock of
+ *            a thread shows: a thread on each computes alone, then while layers go and come.
+ * Units      bytes a second.
+ * Errors     those of the stash (io/stash.h): NP_EINPUT, the file exists or cannot be made; NP_EIO.
  */
 #ifndef NP_PLAN_PROFILE_DISK_H
 #define NP_PLAN_PROFILE_DISK_H
@@ -14,9 +16,11 @@
 #include "sched/disk.h"
 #include "space/supernet.h"
 
-/* The file at path is made, and is gone when this returns. A supernet without weights has a disk of
- * zeros. */
-enum np_status np_profile_disk(struct np_disk_bandwidth *disk, const char *path,
-                               const struct np_supernet *net, struct np_error *err);
+/* What copies find where stages compute on all processors, and where these leave one to them, who
+ * take nothing then. The file at path is made, and is gone when this returns. A supernet without
+ * weights has disks of zeros. */
+enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_bandwidth *spare,
+                               const char *path, const struct np_supernet *net, int processors,
+                               struct np_error *err);
 
 #endif

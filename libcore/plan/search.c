@@ -257,7 +257,8 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->threads = pipeline->threads;
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
-    plan->disk = request->disk;
+    plan->disk =
+        plan->stages * plan->threads < request->processors ? request->spare : request->disk;
     plan->lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
     plan->measured = !request->model;
     return NP_OK;

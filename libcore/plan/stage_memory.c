@@ -131,7 +131,9 @@ struct np_copy_speed np_memory_copy_speed(const struct np_disk_bandwidth *disk)
     return (struct np_copy_speed){.latency = NP_PLAN_COPY_NS,
                                   .read_per_byte = 1e9 / (double)disk->read,
                                   .write_per_byte = 1e9 / (double)disk->write,
-                                  .both_per_byte = 1e9 / (double)disk->both};
+                                  .both_per_byte = 1e9 / (double)disk->both,
+                                  .busy_per_byte =
+                                      disk->processor ? 1e9 / (double)disk->processor : 0};
 }
 
 /* Every position as a stage of its own. */

@@ -18,11 +18,13 @@ struct np_copy_speed {
     double latency;
     double read_per_byte, write_per_byte; /* of all copies together */
     double both_per_byte; /* while some read and some write; not 0 if one of these is not */
+    double busy_per_byte; /* of the processors' time, where stages have them all */
 };
 
 /* The same as plans and traces have it: bytes a second; zeros: there is no disk, or nobody said. */
 struct np_disk_bandwidth {
     uint64_t read, write, both;
+    uint64_t processor; /* in a second of a processor's time; 0: copies take none from the stages */
 };
 
 struct np_disk_entry {

@@ -112,13 +112,13 @@ static enum np_status stage_sums(const struct writer *w)
     const struct np_trace *trace = w->timeline->trace;
     const struct np_trace_copying *c = &trace->copying;
     enum np_status status;
-    NP_TRY(np_buf_printf(w->out, w->err,
-                         "\"otherData\":{\"prefetch\":\"%s\",\"lookahead\":%d,\"stash\":\"%s\","
-                         "\"disk_read\":%" PRIu64 ",\"disk_write\":%" PRIu64
-                         ",\"disk_both\":%" PRIu64 ",\n\"stages\":[\n",
-                         np_context_policy_name(c->policy), c->lookahead,
-                         c->in_file ? "file" : "memory", c->disk.read, c->disk.write,
-                         c->disk.both));
+    NP_TRY(np_buf_printf(
+        w->out, w->err,
+        "\"otherData\":{\"prefetch\":\"%s\",\"lookahead\":%d,\"stash\":\"%s\","
+        "\"disk_read\":%" PRIu64 ",\"disk_write\":%" PRIu64 ",\"disk_both\":%" PRIu64
+        ",\"disk_processor\":%" PRIu64 ",\n\"stages\":[\n",
+        np_context_policy_name(c->policy), c->lookahead, c->in_file ? "file" : "memory",
+        c->disk.read, c->disk.write, c->disk.both, c->disk.processor));
     for (int k = 0; k < trace->stages; k++) {
         const struct np_trace_stage *s = &trace->stage[k];
         NP_TRY(np_buf_printf(w->out, w->err,

@@ -128,7 +128,7 @@ static void parse_copying(struct np_trace_copying *copying, const json_t *other)
 {
     const char *prefetch = json_string_value(json_object_get(other, "prefetch"));
     const char *stash = json_string_value(json_object_get(other, "stash"));
-    double lookahead = 0, read = 0, write = 0, both = 0;
+    double lookahead = 0, read = 0, write = 0, both = 0, processor = 0;
     for (int p = NP_CONTEXT_AHEAD; prefetch && p <= NP_CONTEXT_LRU; p++)
         if (strcmp(prefetch, np_context_policy_name((enum np_context_policy)p)) == 0)
             copying->policy = (enum np_context_policy)p;
@@ -137,8 +137,10 @@ static void parse_copying(struct np_trace_copying *copying, const json_t *other)
         copying->lookahead = (int)lookahead;
     if (whole(other, "disk_read", WHOLE_MAX, &read) &&
         whole(other, "disk_write", WHOLE_MAX, &write) &&
-        whole(other, "disk_both", WHOLE_MAX, &both) && read > 0 && write > 0 && both > 0)
-        copying->disk = (struct np_disk_bandwidth){(uint64_t)read, (uint64_t)write, (uint64_t)both};
+        whole(other, "disk_both", WHOLE_MAX, &both) &&
+        whole(other, "disk_processor", WHOLE_MAX, &processor) && read > 0 && write > 0 && both > 0)
+        copying->disk = (struct np_disk_bandwidth){(uint64_t)read, (uint64_t)write, (uint64_t)both,
+                                                   (uint64_t)processor};
 }
 
 static enum np_status parse_events(struct np_trace *trace, const json_t *events,

@@ -29,6 +29,7 @@ struct np_virtual {
     struct run *running;         /* [stages] */
     struct np_copy_queue *queue; /* [stages]; NULL: no layer comes or goes */
     struct np_disk disk;         /* copies that are moved: first their bytes, then the latency */
+    double *owed;                /* [stages] processor time that copies have taken */
     struct np_task *delivery;    /* [most_travelling] */
     uint32_t *free_delivery;     /* stack of free deliveries */
     uint32_t free_count;
@@ -55,6 +56,7 @@ static enum np_status queues_new(struct np_virtual *v, struct np_error *err)
     enum np_status status;
     v->disk.speed = v->config.copy_speed;
     NP_TRY(np_zalloc(&v->disk.entry, (size_t)stages * NP_COPIERS, sizeof *v->disk.entry, err));
+    NP_TRY(np_zalloc(&v->owed, (size_t)stages, sizeof *v->owed, err));
     NP_TRY(np_zalloc(&v->queue, (size_t)stages, sizeof *v->queue, err));
     for (int k = 0; k < stages; k++)
         v->queue[k] = (struct np_copy_queue){.context = v->config.contexts[k], .stage = k};
@@ -105,6 +107,7 @@ void np_virtual_free(struct np_virtual *v)
     free(v->running);
     free(v->queue);
     free(v->disk.entry);
+    free(v->owed);
     free(v->delivery);
     free(v->free_delivery);
     free(v->woken);
@@ -165,6 +168,16 @@ static void end_copy(struct np_virtual *v, int stage, int copier)
     wake_beside(v, stage);
 }
 
+/* A copy takes a processor from its stage, unless a stage leaves one idle. */
+static void take_time(struct np_virtual *v, int stage, uint64_t bytes)
+{
+    int k = 0;
+    while (k < v->config.sched.stages && v->running[k].computes)
+        k++;
+    if (k == v->config.sched.stages)
+        v->owed[stage] += v->disk.speed.busy_per_byte * (double)bytes;
+}
+
 /* The stage's copiers begin what they can; true if some of it is over already. */
 static bool start_copies(struct np_virtual *v, int stage)
 {
@@ -177,6 +190,7 @@ static bool start_copies(struct np_virtual *v, int stage)
         bool moves = np_copy_moves(&span->copy), write = span->copy.kind == NP_COPY_WRITE;
         if (moves && (write ? speed->write_per_byte : speed->read_per_byte) > 0) {
             np_disk_add(&v->disk, v->now, what, span->bytes, write);
+            take_time(v, stage, span->bytes);
         } else if (moves && speed->latency > 0) {
             np_events_add(&v->events, v->now + speed->latency, what);
         } else {
@@ -230,6 +244,10 @@ static void compute(struct np_virtual *v, int stage)
     end = v->now + np_sched_cost(v->sched, &next);
     if (run->at == run->task.count)
         end += v->config.overhead;
+    if (v->queue) {
+        end += v->owed[stage];
+        v->owed[stage] = 0;
+    }
     np_events_add(&v->events, end, (uint32_t)stage);
 }
 

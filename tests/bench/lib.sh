@@ -40,11 +40,12 @@ train_run() {
         { cat "$work/err" >&2; return 1; }
 }
 
-# run_ms: milliseconds that the run in $work/run took a step, without its first quarter, in which
-# layers come into being, and its last steps, when the pipeline runs empty.
+# run_ms [PART]: milliseconds that the run in $work/run took a step, without its first PART, a
+# quarter unless it is given, in which layers come into being, and its last steps, when the pipeline
+# runs empty.
 run_ms() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk '{ t[NR] = $1 } END { n = int(NR / 4); m = NR - 4
+        awk -v part="${1:-0.25}" '{ t[NR] = $1 } END { n = int(NR * part); m = NR - 4
                               print 1000 * (t[m] - t[n]) / (m - n) }'
 }
 
@@ -55,12 +56,13 @@ step_ms() {
     rm -rf "$work/run"
 }
 
-# said_ms RECIPE PLAN STEPS: what is predicted for the steps that run_ms counts.
+# said_ms RECIPE PLAN STEPS [PART]: what is predicted for the steps that run_ms counts.
 said_ms() {
-    for n in "$3" $(($3 / 4)); do
+    said_first=$(calc "int($3 * ${4:-0.25})")
+    for n in "$3" "$said_first"; do
         np-predict-trace "$1" --plan "$2" --steps "$n" |
             awk -F'\t' '$1 == "makespan" { print $2 / 1e6 }'
-    done | awk -v n="$3" '{ t[NR] = $1 } END { print (t[1] - t[2]) / (n - int(n / 4)) }'
+    done | awk -v n=$(($3 - said_first)) '{ t[NR] = $1 } END { print (t[1] - t[2]) / n }'
 }
 
 # A text to train on: Shakespeare where it is, else this project's own.

@@ -170,7 +170,7 @@ in_budget() {
     memory=$((least + 20000))
     np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $memory \
         --stash-bandwidth 100MiB -o plan.yaml
-    grep -qx 'stash: {read: 104857600, write: 104857600, both: 104857600}' plan.yaml
+    grep -qx 'stash: {read: 104857600, write: 104857600, both: 104857600, processor: 0}' plan.yaml
     np-train r.yaml --run a --plan plan.yaml --trace a.json --prefetch next --stash scratch
     jq -e '.otherData | .prefetch == "ahead" and .lookahead == 1 and .stash == "file" and
         .disk_read == 104857600' a.json

@@ -188,7 +188,7 @@ column() {
 @test "--stash: the plan has the disk's measured bandwidth" {
     np-partition r.yaml --profile-from model --device-memory 1GiB --stash scratch -o plan.yaml
     [ ! -e scratch ]
-    grep -qxE 'stash: \{read: [1-9][0-9]*, write: [1-9][0-9]*, both: [1-9][0-9]*\}' plan.yaml
+    grep -qxE 'stash: \{read: [1-9][0-9]*, write: [1-9][0-9]*, both: [1-9][0-9]*, processor: [0-9]+\}' plan.yaml
     np-train r.yaml --run a --plan plan.yaml --stop-after 1
     sed -i 's/^stash: .*/stash: {read: 1, write: 0, both: 1}/' plan.yaml
     run np-train r.yaml --run b --plan plan.yaml

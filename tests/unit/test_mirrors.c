@@ -135,11 +135,14 @@ static void open_trial(struct trial *t, uint64_t seed)
     c->lookahead = draw(t, 3) ? (int)draw(t, 20) : 0;
     for (int k = 0; k < c->stages; k++)
         t->room[k] = 3 + draw(t, draw(t, 2) ? 4 : 60);
-    t->memory = (struct np_sim_memory){
-        t->bytes,
-        t->room,
-        (enum np_context_policy)draw(t, 3),
-        {(double)draw(t, 3), (double)draw(t, 4), (double)draw(t, 4), 1 + (double)draw(t, 4)}};
+    t->memory = (struct np_sim_memory){t->bytes,
+                                       t->room,
+                                       (enum np_context_policy)draw(t, 3),
+                                       {.latency = (double)draw(t, 3),
+                                        .read_per_byte = (double)draw(t, 4),
+                                        .write_per_byte = (double)draw(t, 4),
+                                        .both_per_byte = 1 + (double)draw(t, 4),
+                                        .busy_per_byte = (double)draw(t, 2)}};
     t->config.memory = &t->memory;
     t->config.transfer = draw(t, 2);
     t->config.check = true;

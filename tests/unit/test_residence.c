@@ -302,7 +302,7 @@ static void simulate(const struct run *r, const struct way *way, struct np_sim_s
     struct np_steps steps = {NULL};
     struct np_sim_report report;
     uint64_t room[4], bytes[64];
-    struct np_sim_memory memory = {bytes, room, way->policy, {1000, 0.1, 0.2, 0.4}};
+    struct np_sim_memory memory = {bytes, room, way->policy, {1000, 0.1, 0.2, 0.4, 0.1}};
     struct np_sim_config config = {.memory = &memory,
                                    .stages = stages,
                                    .check = true,

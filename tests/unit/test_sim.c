@@ -414,6 +414,31 @@ START_TEST(copies_take_their_time)
 }
 END_TEST
 
+/* What copies take of a processor lengthens what is computed beside them, and nothing else; several
+ * stages seldom compute all at once here. */
+START_TEST(copies_take_processors)
+{
+    static struct bench b;
+    struct np_sim_report alone, beside;
+    double copied = 0;
+    open_bench(&b, 24, 8, _i, 2);
+    b.steps = 100;
+    b.config.sched.lookahead = 32;
+    give_memory(&b, 2, 0);
+    b.memory.speed = (struct np_copy_speed){
+        .read_per_byte = 0.01, .write_per_byte = 0.01, .both_per_byte = 0.01};
+    alone = run(&b, NP_SIM_CSP);
+    b.memory.speed.busy_per_byte = 0.25;
+    beside = run(&b, NP_SIM_CSP);
+    for (int k = 0; k < _i; k++)
+        copied += (double)(b.sums[k].sums.bytes_in + b.sums[k].sums.bytes_out);
+    ck_assert_double_gt(copied, 100);
+    ck_assert_double_gt(beside.busy, alone.busy + (_i == 1 ? 0.1 : 0.01) * copied);
+    ck_assert_double_le(beside.busy, alone.busy + 0.25 * copied + 1e-6);
+    ck_assert_double_gt(beside.makespan, alone.makespan);
+}
+END_TEST
+
 /* What copies bring less what they take: at least that is held when a copy starts. */
 static void note_copy(void *context, const struct np_copy_span *span)
 {
@@ -539,6 +564,7 @@ int main(void)
     tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
     tcase_add_loop_test(tests, memory_for_everything_changes_nothing, 0, 6);
     tcase_add_test(tests, copies_take_their_time);
+    tcase_add_loop_test(tests, copies_take_processors, 1, 3);
     tcase_add_loop_test(tests, memory_is_never_exceeded, 0, 4);
     tcase_add_test(tests, published_stream_with_context_switching);
     return suite_run(suite);

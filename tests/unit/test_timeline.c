@@ -49,6 +49,7 @@ static void fill_with_copies(void)
         ck_assert_int_eq(np_trace_add_copy(&trace, &copies[i], NULL), NP_OK);
     ck_assert_int_eq(np_trace_make_stages(&trace, 2, NULL), NP_OK);
     memcpy(trace.stage, stages, sizeof stages);
+    trace.copying = (struct np_trace_copying){NP_CONTEXT_LRU, 96, true, {1200, 1900, 700, 2000}};
 }
 
 static void drop(void)
@@ -164,6 +165,10 @@ START_TEST(chrome_reads_back)
     ck_assert_int_eq(read.stages, trace.stages);
     if (trace.stages > 0)
         ck_assert_mem_eq(read.stage, trace.stage, (size_t)trace.stages * sizeof *trace.stage);
+    ck_assert(read.copying.policy == trace.copying.policy &&
+              read.copying.lookahead == trace.copying.lookahead &&
+              read.copying.in_file == trace.copying.in_file);
+    ck_assert_mem_eq(&read.copying.disk, &trace.copying.disk, sizeof read.copying.disk);
     np_trace_clear(&read);
     np_buf_clear(&buf);
 }
