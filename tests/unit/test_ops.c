@@ -32,7 +32,7 @@ enum base { NONE, APART, IN_PLACE };
 
 /* How to run it. */
 struct plan {
-    enum np_isa isa;
+    int backend;
     int threads, members;
     size_t micro; /* samples a micro-batch */
     enum base base;
@@ -220,7 +220,7 @@ static struct outcome run(const struct setting *s, struct plan plan)
                       &plan,
                       &out,
                       sizes,
-                      {.kernels = np_kernels_get(plan.isa),
+                      {.kernels = backend_get(plan.backend),
                        .kind = kind,
                        .w = s->w,
                        .grain = GRAIN,
@@ -268,18 +268,18 @@ START_TEST(cuts_teams_and_instruction_sets_give_the_same_bits)
     struct outcome whole, cut;
     setting_init(&s, _i);
     for (enum base base = NONE; base <= APART; base++) {
-        whole = run(&s, (struct plan){NP_ISA_SCALAR, 1, 2, SAMPLES, base, false});
+        whole = run(&s, (struct plan){0, 1, 2, SAMPLES, base, false});
         ck_assert_msg(whole.finite[0], "%s", name_of(&s));
-        for (int isa = 0; isa < NP_ISA_COUNT; isa++) {
-            for (int threads = 1; np_kernels_get(isa) && threads <= 3; threads++) {
-                if (!team_is_tried(threads, isa))
+        for (int backend = 0; backend < BACKENDS; backend++) {
+            for (int threads = 1; backend_get(backend) && threads <= 3; threads++) {
+                if (!team_is_tried(threads, backend))
                     continue;
                 for (size_t micro = SAMPLES; micro >= (s.whole ? SAMPLES : GRAIN); micro /= 2) {
                     enum base way = base == NONE ? NONE : micro < SAMPLES ? APART : IN_PLACE;
-                    cut = run(&s, (struct plan){isa, threads, 2, micro, way, false});
+                    cut = run(&s, (struct plan){backend, threads, 2, micro, way, false});
                     ck_assert_msg(same(&s, &whole, &cut),
                                   "%s: %s, %d threads, micro-batches of %zu", name_of(&s),
-                                  np_isa_name(isa), threads, micro);
+                                  backend_get(backend)->name, threads, micro);
                     outcome_clear(&cut);
                 }
             }
@@ -432,7 +432,7 @@ START_TEST(operators_match_the_double_reference)
     struct outcome out;
     setting_init(&s, _i);
     for (int members = 1; members <= 2; members++) {
-        out = run(&s, (struct plan){NP_ISA_SCALAR, 1, members, SAMPLES, members - 1, false});
+        out = run(&s, (struct plan){0, 1, members, SAMPLES, members - 1, false});
         check_against_reference(&s, &out, members, members == 2);
         outcome_clear(&out);
     }
@@ -446,7 +446,7 @@ START_TEST(grain_losses_sum_their_rows)
     struct setting s;
     struct outcome out;
     setting_init(&s, _i);
-    out = run(&s, (struct plan){NP_ISA_SCALAR, 1, 1, SAMPLES, NONE, false});
+    out = run(&s, (struct plan){0, 1, 1, SAMPLES, NONE, false});
     for (size_t i = 0; s.head && i < SAMPLES / GRAIN; i++) {
         double sum = 0.0;
         for (size_t r = 0; r < GRAIN * s.kind.length; r++)
@@ -476,7 +476,7 @@ START_TEST(values_that_are_not_finite_are_seen)
         s.x[size_of(s.kind.in) - 1] = INFINITY;
     else
         s.images[size_of(s.kind.image) - 1] = INFINITY;
-    out = run(&s, (struct plan){NP_ISA_SCALAR, 3, 1, SAMPLES, NONE, false});
+    out = run(&s, (struct plan){0, 3, 1, SAMPLES, NONE, false});
     for (int rank = 0; rank < 3; rank++)
         finite = finite && out.finite[rank];
     ck_assert_msg(blind || !finite, "%s", name_of(&s));
