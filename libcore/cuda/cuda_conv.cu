@@ -10,13 +10,31 @@ static inline __device__ float absent(void)
     return np_bits_float(ABSENT_BITS);
 }
 
+/* Channels channel .. channel + 3 of a row that begins at p, all of them absent where there is no
+ * row. */
+static inline __device__ void load_channels(float v[4], const float *p, bool some)
+{
+    float4 q = {absent(), absent(), absent(), absent()};
+    if (some)
+        q = *reinterpret_cast<const float4 *>(p);
+    v[0] = q.x;
+    v[1] = q.y;
+    v[2] = q.z;
+    v[3] = q.w;
+}
+
 /* Four numbers of rows `ld` apart that begin at p, from inner index q on: channel q % depth of the
- * row that at(q / depth) names. */
+ * row that row_at(q / depth) names. Aligned: all four are of one row, and within the chunk if the
+ * first is. */
 template <class Row>
 static inline __device__ void load_taps(float v[4], const float *p, size_t ld, int depth, int q,
-                                        int end, const Row &row_at)
+                                        int end, bool aligned, const Row &row_at)
 {
     int tap = q / depth, channel = q % depth, row = q < end ? row_at(tap) : -1;
+    if (aligned && q < end) {
+        load_channels(v, p + row * (ptrdiff_t)ld + channel, row >= 0);
+        return;
+    }
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         v[e] = q + e >= end ? -0.0f : row < 0 ? absent() : p[row * ld + channel];
@@ -32,7 +50,7 @@ struct conv_source {
     static constexpr bool sparse = true, a_inner = true, b_inner = false;
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
-    bool w_aligned;
+    bool x_aligned, w_aligned;
 
     typedef conv_spot a_place;
     struct b_place {
@@ -55,7 +73,7 @@ struct conv_source {
     __device__ void a_load(float v[4], const a_place &at, int p, int end) const
     {
         int wide = s.window.kernel_width;
-        load_taps(v, s.x, s.ldx, s.depth, p, end,
+        load_taps(v, s.x, s.ldx, s.depth, p, end, x_aligned,
                   [&](int tap) { return row_read(s, at, tap / wide, tap % wide); });
     }
 
@@ -105,6 +123,7 @@ bool np_cuda_conv(struct np_team *team, const struct np_conv *v)
     c.m = c.s.samples * c.s.out_height * c.s.out_width;
     c.n = c.s.cols;
     c.k = (int)taps * c.s.depth;
+    c.x_aligned = columns_aligned(v->x, v->ldx, v->in_channels / v->groups);
     c.w_aligned = columns_aligned(v->w, v->out_channels, v->out_channels / v->groups);
     out.accumulate = false;
     return launch_product(team, c, out,
@@ -139,7 +158,7 @@ struct conv_grad_source {
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
     conv_class high, wide;
-    bool w_aligned;
+    bool dy_aligned, w_aligned;
 
     struct a_place {
         int sample, h, w; /* what is divided by the stride */
@@ -199,7 +218,8 @@ struct conv_grad_source {
 
     __device__ void a_load(float v[4], const a_place &at, int p, int end) const
     {
-        load_taps(v, s.dy, s.ldy, s.cols, p, end, [&](int tap) { return row_written(at, tap); });
+        load_taps(v, s.dy, s.ldy, s.cols, p, end, dy_aligned,
+                  [&](int tap) { return row_written(at, tap); });
     }
 
     __device__ b_place b_quad(int j) const
@@ -207,17 +227,23 @@ struct conv_grad_source {
         return {s.w + j * s.ldw, j < n};
     }
 
+    /* Where the weights of a tap begin. */
+    __device__ size_t tap_weights(int tap) const
+    {
+        int flat = tap_row(tap) * s.window.kernel_width + tap_column(tap);
+        return flat * (size_t)s.depth * s.ldw;
+    }
+
     __device__ void b_load(float v[4], const b_place &at, int p, int end) const
     {
         int tap = p / s.cols, channel = p % s.cols;
-        size_t row = (size_t)s.depth * s.ldw; /* from tap to tap */
+        if (w_aligned && p < end && at.some) {
+            load_channels(v, at.at + tap_weights(tap) + channel, true);
+            return;
+        }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            v[e] = 0.0f;
-            if (p + e < end && at.some) {
-                int flat = tap_row(tap) * s.window.kernel_width + tap_column(tap);
-                v[e] = at.at[flat * row + channel];
-            }
+            v[e] = p + e < end && at.some ? at.at[tap_weights(tap) + channel] : 0.0f;
             if (++channel == s.cols) {
                 channel = 0;
                 tap++;
@@ -243,9 +269,11 @@ bool np_cuda_conv_grad(struct np_team *team, const struct np_conv *v)
     product_output out = output_of(v, v->ldx);
     size_t high = (size_t)v->window.stride_height, wide = (size_t)v->window.stride_width;
     size_t rows = v->samples * cuda_parts(v->in_height, high) * cuda_parts(v->in_width, wide);
-    size_t taps = cuda_parts((size_t)v->window.kernel_height, 1) * (size_t)v->window.kernel_width;
+    size_t taps = (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
     c.s = sizes_of(v);
     c.n = c.s.depth;
+    c.dy_aligned = columns_aligned(v->dy, v->ldy, v->out_channels / v->groups);
+    c.w_aligned = columns_aligned(v->w, v->out_channels, v->out_channels / v->groups);
     out.accumulate = false;
     return launch_product(
         team, c, out,
@@ -257,7 +285,7 @@ struct conv_weight_source {
     static constexpr bool sparse = true, a_inner = false, b_inner = false;
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
-    bool dy_aligned;
+    bool x_aligned, dy_aligned;
 
     struct a_place {
         int tap, channel, count;
@@ -283,6 +311,10 @@ struct conv_weight_source {
         int wide = s.window.kernel_width, tap = at.tap, channel = at.channel;
         conv_spot spot = spot_of(p, s.out_height, s.out_width);
         int row = row_read(s, spot, tap / wide, tap % wide);
+        if (x_aligned && p < end && at.count > 0) {
+            load_channels(v, s.x + row * (ptrdiff_t)s.ldx + channel, row >= 0);
+            return;
+        }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             bool some = p < end && e < at.count;
@@ -326,6 +358,7 @@ bool np_cuda_conv_grad_weight(struct np_team *team, const struct np_conv *v)
     c.n = c.s.cols;
     c.k = c.s.samples * c.s.out_height * c.s.out_width;
     c.grain = (int)v->grain * c.s.out_height * c.s.out_width;
+    c.x_aligned = columns_aligned(v->x, v->ldx, v->in_channels / v->groups);
     c.dy_aligned = columns_aligned(v->dy, v->ldy, v->out_channels / v->groups);
     out.epilogue = {};
     return launch_product(
