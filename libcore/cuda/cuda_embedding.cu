@@ -35,6 +35,22 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
         order[place] = (int32_t)row;
 }
 
+/* Where the segment that begins at `place` ends. */
+static __device__ size_t segment_end(const int32_t *order, const int32_t *tokens, size_t place,
+                                     size_t rows)
+{
+    int32_t token = tokens[order[place]];
+    size_t low = place + 1, high = rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (tokens[order[middle]] == token)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void np_cuda_embed_grad(struct np_team *team, float *dtable, float *dpositions,
                         const int32_t *tokens, const float *dy, size_t samples, size_t length,
                         size_t cols)
@@ -49,8 +65,10 @@ void np_cuda_embed_grad(struct np_team *team, float *dtable, float *dpositions,
         if (place > 0 && tokens[order[place - 1]] == token)
             return 0u; /* only the first of a segment sums it */
         float *at = dtable + (size_t)token * cols + j, sum = *at;
-        for (; place < rows && tokens[order[place]] == token; place++)
-            sum = sum + dy[order[place] * cols + j];
+        size_t end = segment_end(order, tokens, place, rows);
+#pragma unroll 8
+        for (size_t p = place; p < end; p++)
+            sum = sum + dy[order[p] * cols + j];
         *at = sum;
         return 0u;
     });
@@ -58,6 +76,7 @@ void np_cuda_embed_grad(struct np_team *team, float *dtable, float *dpositions,
         return;
     cuda_cells(team, length, cols, [=] __device__(size_t position, uint32_t j) {
         float *at = dpositions + position * cols + j, sum = *at;
+#pragma unroll 8
         for (size_t r = position; r < rows; r += length)
             sum = sum + dy[r * cols + j];
         *at = sum;

@@ -12,14 +12,14 @@ extern "C" {
 
 #include "cuda/entries.cuh"
 
-#define SCRATCH ((size_t)8 << 20)
+#define SCRATCH ((size_t)1 << 20)
 
-/* Of every second call the least that the contract allows, so that sums are also not cut. */
+/* At every second call little, so that sums are also not cut. */
 static size_t scratch_bytes(void)
 {
     static bool little;
     little = !little;
-    return little ? np_cuda_scratch_bytes(2048, 2048) : SCRATCH;
+    return little ? np_cuda_scratch_bytes(4096, 4096) : SCRATCH;
 }
 
 static bool with_verdict(bool result, uint32_t verdict)
@@ -41,13 +41,14 @@ struct entry<Result (*)(struct np_team *, Arguments...)> {
         static char scratch[SCRATCH] __attribute__((aligned(256)));
         uint32_t verdict = 0;
         struct np_cuda_team mine = {{0, 1, nullptr, scratch, scratch_bytes()}, nullptr, &verdict};
+        if (team->rank == 0)
+            memset(scratch, 0xff, mine.team.scratch_bytes);
         if constexpr (__is_same(Result, void)) {
             if (team->rank == 0)
                 (np_kernels_cuda.*member)(&mine.team, arguments...);
         } else {
             if (team->rank > 0)
                 return Result(__is_same(Result, bool));
-            memset(scratch, 0xff, mine.team.scratch_bytes);
             Result result = (np_kernels_cuda.*member)(&mine.team, arguments...);
             return with_verdict(result, verdict);
         }
