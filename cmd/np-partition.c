@@ -46,10 +46,11 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "--stash is for a plan with --device-memory");
     if (options->stash && plan->disk.read)
         argp_error(state, "--stash measures what --stash-bandwidth says");
-    if (options->estimate && (plan->devices || plan->window || plan->unit || plan->cut ||
-                              plan->reach || plan->memory_bytes || plan->disk.read))
-        argp_error(state, "--estimate makes no plan that --devices, --window, --unit, --cut, "
-                          "--reach, --device-memory and --stash-bandwidth are for");
+    if (options->estimate && (plan->devices || plan->replicas || plan->window || plan->unit ||
+                              plan->cut || plan->reach || plan->memory_bytes || plan->disk.read))
+        argp_error(state,
+                   "--estimate makes no plan that --devices, --replicas, --window, --unit, --cut, "
+                   "--reach, --device-memory and --stash-bandwidth are for");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -112,11 +112,14 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 /* Without a recipe memory is counted in layers. */
 static void check_memory(const struct predict_options *options, struct argp_state *state)
 {
+    const struct np_partition_request *plan = &options->plan.request;
     bool bare = !options->space.path;
-    if (bare && (options->plan.request.memory_bytes || options->plan.request.disk.read))
+    if (bare && (plan->memory_bytes || plan->disk.read))
         argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
     if (!bare && (options->capacity || options->has_fetch_time))
         argp_error(state, "--capacity and --fetch-time are for use without a recipe");
+    if (options->capacity && plan->replicas > 1)
+        argp_error(state, "replicas share all layers: --capacity is for one");
     if (options->has_fetch_time && !options->capacity &&
         !sweep_value(&options->sweep, SWEEP_CAPACITY))
         argp_error(state, "--fetch-time needs --capacity");
@@ -127,7 +130,8 @@ static void check_sweep(const struct predict_options *options, struct argp_state
 {
     const struct np_partition_request *plan = &options->plan.request;
     const struct sweep *sweep = &options->sweep;
-    const bool given[SWEEP_KEYS] = {[SWEEP_STAGES] = plan->stages || plan->devices,
+    const bool given[SWEEP_KEYS] = {[SWEEP_REPLICAS] = plan->replicas || plan->devices,
+                                    [SWEEP_STAGES] = plan->stages || plan->devices,
                                     [SWEEP_MICRO_BATCHES] = plan->micro_batches,
                                     [SWEEP_WINDOW] = plan->window,
                                     [SWEEP_LOOKAHEAD] = options->prefetch.lookahead,
@@ -144,8 +148,9 @@ static void check_sweep(const struct predict_options *options, struct argp_state
         argp_error(state, bare ? "--sweep: device-memory needs a recipe"
                                : "--sweep: capacity is for use without a recipe");
     if (options->plan_path &&
-        (sweep_value(sweep, SWEEP_STAGES) || sweep_value(sweep, SWEEP_MICRO_BATCHES)))
-        argp_error(state, "--plan decides stages and micro-batches, not --sweep");
+        (sweep_value(sweep, SWEEP_REPLICAS) || sweep_value(sweep, SWEEP_STAGES) ||
+         sweep_value(sweep, SWEEP_MICRO_BATCHES)))
+        argp_error(state, "--plan decides replicas, stages and micro-batches, not --sweep");
     if (sweep_value(sweep, SWEEP_REACH) &&
         (sweep_value(sweep, SWEEP_CUT) || plan->cut == NP_CUT_STATIC))
         argp_error(state, "--sweep: reach is of balanced cuts, leave out cut");
@@ -172,12 +177,14 @@ static void check(struct predict_options *options, struct argp_state *state)
     check_memory(options, state);
     check_sweep(options, state);
     if (options->plan_path &&
-        (plan->devices || plan->stages || plan->micro_batches || plan->threads))
-        argp_error(state, "--plan decides devices, stages, micro-batches and threads");
+        (plan->devices || plan->replicas || plan->stages || plan->micro_batches || plan->threads))
+        argp_error(state, "--plan decides devices, replicas, stages, micro-batches and threads");
     if (options->schedule == PREDICT_ALL && (options->format || options->against))
         argp_error(state, "--schedule all has a summary only");
     if (options->schedule == PREDICT_ALL && options->subnets && !strcmp(options->subnets, "-"))
         argp_error(state, "--schedule all reads the stream again and again: give a file");
+    if (options->schedule && !plan->replicas)
+        options->plan.request.replicas = 1; /* the others have none to choose */
     if (!options->steps)
         options->steps = options->subnets ? UINT64_MAX : 200;
     if (!options->show)

@@ -34,14 +34,17 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
     struct plan_options plan = o->plan;
     enum plan_talk talk = o->verbose ? PLAN_VERBOSE : PLAN_PROGRESS;
     enum np_status status;
-    if (o->schedule == NP_SESSION_SEQUENTIAL)
-        plan.request.stages = plan.request.micro_batches = plan.request.window = 1;
+    if (o->schedule == NP_SESSION_SEQUENTIAL) {
+        plan.request.replicas = plan.request.stages = 1;
+        plan.request.micro_batches = plan.request.window = 1;
+    }
     if (o->plan_file)
         NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
     else
         NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
         p->plan.device_bytes = plan.request.memory_bytes;
+    NP_TRY(np_plan_check_replicas(&p->plan, err));
     p->plan.lookahead =
         prefetch_lookahead(&o->prefetch, p->plan.lookahead, p->plan.device_bytes > 0);
     if (o->stash && !p->plan.device_bytes)
@@ -75,6 +78,7 @@ static enum np_status write_trace(struct parts *p, const struct train_options *o
 {
     struct np_timeline timeline = {.trace = &p->trace,
                                    .stages = p->plan.stages,
+                                   .replicas = p->plan.replicas,
                                    .nanoseconds = true,
                                    .title = "np-train: measured"};
     struct np_buf text = {NULL, 0, 0};
@@ -82,7 +86,7 @@ static enum np_status write_trace(struct parts *p, const struct train_options *o
     bool svg = length > 4 && strcmp(o->trace + length - 4, ".svg") == 0;
     enum np_status status;
     if (svg) { /* what fits on a page: a dozen steps from the middle */
-        struct np_trace_sums sums = np_trace_sum(&p->trace, p->plan.stages);
+        struct np_trace_sums sums = np_trace_sum(&p->trace, np_plan_devices(&p->plan));
         uint64_t skip = sums.steps > 12 ? (sums.steps - 12) / 2 : 0;
         np_trace_crop(&p->trace, sums.first_step + skip, 12);
     }

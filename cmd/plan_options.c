@@ -13,6 +13,7 @@
 enum {
     OPTION_THREADS = 0x2000,
     OPTION_DEVICES,
+    OPTION_REPLICAS,
     OPTION_UNIT,
     OPTION_CUT,
     OPTION_REACH,
@@ -23,7 +24,10 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"devices", OPTION_DEVICES, "N", 0, "threads of all stages (default: the processors)", 1},
+    {"devices", OPTION_DEVICES, "N", 0,
+     "threads of all stages and replicas (default: the processors)", 1},
+    {"replicas", OPTION_REPLICAS, "N", 0, "copies of the pipeline, each with a share of a batch",
+     1},
     {"stages", 'n', "N", 0, "stages of the pipeline", 1},
     {"micro-batches", 'M', "N", 0, "slices of a mini-batch, at grain boundaries", 1},
     {"window", 'W', "N", 0, "steps in flight", 1},
@@ -62,6 +66,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPTION_DEVICES:
         request->devices = (int)cli_int(state, "devices", arg, 1, NP_MAX_STAGES * NP_MAX_TEAM);
+        return 0;
+    case OPTION_REPLICAS:
+        request->replicas = (int)cli_int(state, "replicas", arg, 1, NP_MAX_GRAINS);
         return 0;
     case 'n':
         request->stages = (int)cli_int(state, "stages", arg, 1, NP_MAX_STAGES);
@@ -152,7 +159,7 @@ static void show_progress(void *context, const struct np_plan *plan, size_t next
     struct cli_progress *progress = context;
     progress->shown_s = 0; /* each is worth a line */
     cli_progress_show(progress, "measuring %d x %d threads, %d micro-batches (%zu/%zu)",
-                      plan->stages, plan->threads, plan->micro_batches, next + 1, count);
+                      np_plan_devices(plan), plan->threads, plan->micro_batches, next + 1, count);
 }
 
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,

@@ -6,12 +6,13 @@
 
 void plan_show_alternatives(const struct np_alternatives *tried)
 {
-    fprintf(stderr, "  %6s %7s %13s %6s %4s %5s %10s %6s %10s %7s\n", "stages", "threads",
-            "micro-batches", "window", "unit", "reach", "memory", "layers", "a step", "bubble");
+    fprintf(stderr, "  %8s %6s %7s %13s %6s %4s %5s %10s %6s %10s %7s\n", "replicas", "stages",
+            "threads", "micro-batches", "window", "unit", "reach", "memory", "layers", "a step",
+            "bubble");
     for (size_t i = 0; i < tried->count; i++) {
         const struct np_alternative *a = &tried->list[i];
-        fprintf(stderr, "%s %6d %7d %13d ", a->chosen ? "*" : " ", a->pipeline.stages,
-                a->pipeline.threads, a->pipeline.micro_batches);
+        fprintf(stderr, "%s %8d %6d %7d %13d ", a->chosen ? "*" : " ", a->pipeline.replicas,
+                a->pipeline.stages, a->pipeline.threads, a->pipeline.micro_batches);
         if (a->fits)
             fprintf(stderr, "%6d %4d %5d %10s %6s %7.2f ms %5.1f %%\n", a->window, a->unit,
                     a->reach, np_text_size(a->largest_bytes).s, a->resident ? "all" : "part",
@@ -26,7 +27,7 @@ static double stage_ms(const struct np_plan *plan, const struct np_supernet *net
     double ns = 0;
     for (int p = plan->stage_first[stage]; p < plan->stage_first[stage + 1]; p++)
         ns += np_plan_load(plan, net, p);
-    return ns * plan->micro_batches * net->recipe->members / 1e6;
+    return ns * (plan->micro_batches / np_plan_replicas(plan)) * net->recipe->members / 1e6;
 }
 
 void plan_show(const struct np_plan *plan, const struct np_supernet *net)
@@ -36,6 +37,8 @@ void plan_show(const struct np_plan *plan, const struct np_supernet *net)
         fprintf(stderr, "%-6d %4d..%-4d %7.2f ms %10s\n", k, plan->stage_first[k],
                 plan->stage_first[k + 1] - 1, stage_ms(plan, net, k),
                 np_text_size(plan->stage_bytes[k]).s);
+    if (np_plan_replicas(plan) > 1)
+        fprintf(stderr, "%d replicas, ", plan->replicas);
     fprintf(stderr,
             "%d micro-batches, window %d, unit %d, %s cuts, %d thread%s a stage: %.2f ms a step, "
             "%.1f %% bubble (%s costs)\n",

@@ -17,7 +17,7 @@ static int by_task(const void *a, const void *b)
     const struct np_task *y = &((const struct np_span *)b)->task;
     if (x->step != y->step)
         return x->step < y->step ? -1 : 1;
-    int order[][2] = {{x->stage, y->stage},
+    int order[][2] = {{x->device, y->device},
                       {(int)x->kind, (int)y->kind},
                       {x->member, y->member},
                       {x->micro, y->micro},
@@ -30,7 +30,7 @@ static int by_task(const void *a, const void *b)
 
 struct agreement {
     uint64_t matched; /* measured tasks that were predicted */
-    uint64_t pairs;   /* neighbours in a stage's measured order, both predicted */
+    uint64_t pairs;   /* neighbours in a device's measured order, both predicted */
     uint64_t ordered; /* of those, how many were predicted in that order */
     double ratio;     /* median of measured over predicted duration: undisturbed tasks */
 };
@@ -47,30 +47,30 @@ static double length(const struct np_span *span)
     return span->end - span->start - span->stall;
 }
 
-/* measured: by start; predicted: by task. last [stages]: predicted start of the stage's previous
+/* measured: by start; predicted: by task. last [devices]: predicted start of the device's previous
  * matched task, or below 0; ratio [count]: scratch. */
 static struct agreement agree(const struct np_trace *measured, const struct np_trace *predicted,
-                              double *last, int stages, double *ratio)
+                              double *last, int devices, double *ratio)
 {
     struct agreement a = {0};
     size_t ratios = 0;
-    for (int k = 0; k < stages; k++)
-        last[k] = -1;
+    for (int d = 0; d < devices; d++)
+        last[d] = -1;
     for (size_t i = 0; i < measured->count; i++) {
         const struct np_span *span = &measured->spans[i];
-        int stage = span->task.stage;
+        int device = span->task.device;
         const struct np_span *found =
             bsearch(span, predicted->spans, predicted->count, sizeof *span, by_task);
-        if (!found || stage >= stages)
+        if (!found || device >= devices)
             continue;
         a.matched++;
         if (length(found) > 0)
             ratio[ratios++] = length(span) / length(found);
-        if (last[stage] >= 0) {
+        if (last[device] >= 0) {
             a.pairs++;
-            a.ordered += found->start >= last[stage];
+            a.ordered += found->start >= last[device];
         }
-        last[stage] = found->start;
+        last[device] = found->start;
     }
     qsort(ratio, ratios, sizeof *ratio, by_value);
     a.ratio = ratios ? ratio[ratios / 2] : 0;
@@ -226,18 +226,18 @@ enum np_status predict_against(struct np_buf *out, const struct predict_job *job
     const struct np_trace *measured = &job->measured;
     struct predict_run run = {0};
     double *last = NULL, *ratio = NULL;
-    int stages = job->model.sched.stages;
-    struct np_trace_sums sums = np_trace_sum(measured, stages);
+    int stages = job->model.sched.stages, devices = np_sched_devices(&job->model.sched);
+    struct np_trace_sums sums = np_trace_sum(measured, devices);
     if (sums.steps > measured->count) /* every step has tasks */
         return np_fail(
             err, NP_EINPUT, "the trace of '%s' misses steps between %" PRIu64 " and %" PRIu64,
             np_text_safe(given->against).s, sums.first_step, sums.first_step + sums.steps - 1);
-    NP_TRY(np_zalloc(&last, (size_t)stages, sizeof *last, err));
+    NP_TRY(np_zalloc(&last, (size_t)devices, sizeof *last, err));
     NP_TRY(np_zalloc(&ratio, measured->count, sizeof *ratio, err));
     NP_TRY(predict_run(&run, &job->model, given, &job->space.net, given->schedule, sums.first_step,
                        sums.steps, true, err));
     qsort(run.trace.spans, run.trace.count, sizeof *run.trace.spans, by_task);
-    struct agreement a = agree(measured, &run.trace, last, stages, ratio);
+    struct agreement a = agree(measured, &run.trace, last, devices, ratio);
     NP_TRY(report(out, &run, &sums, &a, measured->count, err));
     if (measured->stage)
         NP_TRY(report_memory(out, measured, &run.trace, stages, err));

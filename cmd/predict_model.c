@@ -105,8 +105,12 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
     const struct np_partition_request *asked = &given->plan.request;
     int blocks = given->blocks, stages = or_default(asked->stages, 8);
     int micro_batches = or_default(asked->micro_batches, 8);
+    int replicas = or_default(asked->replicas, 1);
     if (stages > blocks)
         return np_fail(err, NP_EINPUT, "%d stages are too many for %d blocks", stages, blocks);
+    if (micro_batches % replicas != 0)
+        return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
+                       micro_batches, micro_batches == 1 ? "" : "es");
     NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
     for (int b = 0; b < blocks; b++) {
         model->candidates[b] = given->candidates;
@@ -121,7 +125,9 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
         .reach = predict_reach(asked, 0, or_default(asked->unit, 1), blocks),
         .members = 1,
         .micro_batches = micro_batches,
-        .window = or_default(asked->window, np_sched_default_window(stages, micro_batches)),
+        .replicas = replicas,
+        .window =
+            or_default(asked->window, np_sched_default_window(stages, micro_batches / replicas)),
         .lookahead = prefetch_lookahead(&given->prefetch, 16, given->capacity > 0)};
     attach(model);
     if (given->costs == PREDICT_DRAWN_COSTS)

@@ -40,10 +40,10 @@ static enum np_status summary(struct np_buf *out, const struct predict_run *run,
     const struct np_sched_config *c = &run->model->sched;
     const struct np_sim_report *r = &run->report;
     NP_TRY(np_buf_printf(out, err,
-                         "schedule\t%s\nsteps\t%" PRIu64 "\nmembers\t%d\nstages\t%d\n"
+                         "schedule\t%s\nsteps\t%" PRIu64 "\nmembers\t%d\nreplicas\t%d\nstages\t%d\n"
                          "micro_batches\t%d\nwindow\t%d\nlookahead\t%d\nunit\t%d\nreach\t%d\n",
-                         predict_schedules[schedule], r->steps, c->members, c->stages,
-                         c->micro_batches, c->window, c->lookahead, c->unit, c->reach));
+                         predict_schedules[schedule], r->steps, c->members, np_sched_replicas(c),
+                         c->stages, c->micro_batches, c->window, c->lookahead, c->unit, c->reach));
     NP_TRY(np_buf_printf(out, err,
                          "time_unit\t%s\nmakespan\t%.0f\nsequential\t%.0f\nspeedup\t%.4f\n"
                          "bubble\t%.4f\nconflict_rate\t%.4f\ntasks\t%" PRIu64 "\n",
@@ -76,22 +76,25 @@ static enum np_status draw(struct np_buf *out, struct predict_run *run,
 {
     const struct np_sched_config *c = &run->model->sched;
     const struct np_sim_report *r = &run->report;
-    char title[128], note[160];
+    char title[128], note[160], replicas[32] = "";
     uint64_t left = r->steps > given->first ? r->steps - given->first : 0;
     uint64_t shown = given->show < left ? given->show : left;
     if (shown == 0)
         return np_fail(err, NP_EINPUT,
                        "--first %" PRIu64 " is beyond the %" PRIu64 " steps simulated",
                        given->first, r->steps);
-    snprintf(title, sizeof title, "%s, %d stage%s: %.2f times sequential, %.1f %% bubble",
-             predict_schedules[given->schedule], c->stages, c->stages == 1 ? "" : "s", r->speedup,
-             r->bubble * 100);
+    if (c->replicas > 1)
+        snprintf(replicas, sizeof replicas, "%d replicas of ", c->replicas);
+    snprintf(title, sizeof title, "%s, %s%d stage%s: %.2f times sequential, %.1f %% bubble",
+             predict_schedules[given->schedule], replicas, c->stages, c->stages == 1 ? "" : "s",
+             r->speedup, r->bubble * 100);
     snprintf(note, sizeof note,
              "%d micro-batches, window %d; steps %" PRIu64 " to %" PRIu64 " of %" PRIu64,
              c->micro_batches, c->window, given->first, given->first + shown - 1, r->steps);
     np_trace_crop(&run->trace, given->first, shown);
     struct np_timeline timeline = {.trace = &run->trace,
                                    .stages = c->stages,
+                                   .replicas = c->replicas,
                                    .nanoseconds = run->model->nanoseconds,
                                    .layers = run->model->device_bytes == 0,
                                    .title = title,
@@ -163,6 +166,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
     adjust(&job->plan, given, &job->space.net);
+    NP_TRY(np_plan_check_replicas(&job->plan, err));
     if (given->against)
         NP_TRY(predict_follow(job, err));
     if (given->plan.request.disk.read && !job->plan.device_bytes) {

@@ -11,6 +11,8 @@ static struct predict_options options_of(const struct predict_options *given)
     struct predict_options one = *given;
     struct np_partition_request *request = &one.plan.request;
     const struct sweep *sweep = &given->sweep;
+    if (sweep_value(sweep, SWEEP_REPLICAS))
+        request->replicas = (int)sweep_value(sweep, SWEEP_REPLICAS);
     if (sweep_value(sweep, SWEEP_STAGES))
         request->stages = (int)sweep_value(sweep, SWEEP_STAGES);
     if (sweep_value(sweep, SWEEP_MICRO_BATCHES))
@@ -63,9 +65,9 @@ static enum np_status line(struct np_buf *out, const struct predict_job *job,
                  bytes ? bytes : (uint64_t)job->options->capacity);
         snprintf(hits, sizeof hits, "%.4f", predict_hit_rate(&sum.sums));
     }
-    return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n", c->stages,
-                         c->micro_batches, c->window, c->lookahead, c->reach, memory, r->makespan,
-                         r->speedup, r->bubble, hits);
+    return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n",
+                         np_sched_replicas(c), c->stages, c->micro_batches, c->window, c->lookahead,
+                         c->reach, memory, r->makespan, r->speedup, r->bubble, hits);
 }
 
 static enum np_status one_combination(struct np_buf *out, const struct predict_options *given,
@@ -89,9 +91,9 @@ out:
 static enum np_status no_answer(struct np_buf *out, const struct predict_options *given,
                                 struct np_error *err)
 {
-    static const enum sweep_key keys[] = {SWEEP_STAGES, SWEEP_MICRO_BATCHES,
-                                          SWEEP_WINDOW, SWEEP_LOOKAHEAD,
-                                          SWEEP_REACH,  SWEEP_DEVICE_MEMORY};
+    static const enum sweep_key keys[] = {SWEEP_REPLICAS,     SWEEP_STAGES,    SWEEP_MICRO_BATCHES,
+                                          SWEEP_WINDOW,       SWEEP_LOOKAHEAD, SWEEP_REACH,
+                                          SWEEP_DEVICE_MEMORY};
     enum np_status status = NP_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == NP_OK; i++) {
         uint64_t value = sweep_value(&given->sweep, keys[i]);
@@ -110,10 +112,11 @@ enum np_status predict_sweep(struct np_buf *out, struct predict_options *given,
     uint64_t done = 0;
     enum np_status status;
     cli_progress_begin(&progress, false);
-    NP_TRY(np_buf_printf(out, err,
-                         "stages\tmicro_batches\twindow\tlookahead\treach\t%s\tmakespan\tspeedup\t"
-                         "bubble\thit_rate\n",
-                         given->space.path ? "device_memory" : "capacity"));
+    NP_TRY(np_buf_printf(
+        out, err,
+        "replicas\tstages\tmicro_batches\twindow\tlookahead\treach\t%s\tmakespan\tspeedup\t"
+        "bubble\thit_rate\n",
+        given->space.path ? "device_memory" : "capacity"));
     do {
         describe(which, sizeof which, &given->sweep);
         cli_progress_show(&progress, "%" PRIu64 "/%" PRIu64 ": %s", ++done,

@@ -12,10 +12,11 @@
 
 #define MOST_COMBINATIONS 100000
 
-static const char *const names[SWEEP_KEYS] = {
-    "stages", "micro-batches", "window", "lookahead", "cut", "reach", "device-memory", "capacity"};
-static const uint64_t most[SWEEP_KEYS] = {NP_MAX_STAGES, NP_MAX_GRAINS, 4096,       4096,
-                                          UINT64_MAX,    NP_MAX_BLOCKS, UINT64_MAX, 4096};
+static const char *const names[SWEEP_KEYS] = {"replicas", "stages",        "micro-batches",
+                                              "window",   "lookahead",     "cut",
+                                              "reach",    "device-memory", "capacity"};
+static const uint64_t most[SWEEP_KEYS] = {NP_MAX_GRAINS, NP_MAX_STAGES, NP_MAX_GRAINS, 4096, 4096,
+                                          UINT64_MAX,    NP_MAX_BLOCKS, UINT64_MAX,    4096};
 
 static enum np_status add(struct sweep_axis *axis, uint64_t value, struct np_error *err)
 {

@@ -16,6 +16,7 @@
 #include "base/error.h"
 
 enum sweep_key {
+    SWEEP_REPLICAS,
     SWEEP_STAGES,
     SWEEP_MICRO_BATCHES,
     SWEEP_WINDOW,

@@ -113,16 +113,18 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state, "a recipe is needed");
     if (!o->run)
         argp_error(state, "--run DIR is needed");
-    if (o->plan_file && (r->devices || r->stages || r->micro_batches || r->window || r->unit ||
-                         r->cut || r->reach || r->threads || r->disk.read))
-        argp_error(state, "--plan already says stages, micro-batches, window, unit, cuts and "
-                          "threads, and for what stash they are");
+    if (o->plan_file && (r->devices || r->replicas || r->stages || r->micro_batches || r->window ||
+                         r->unit || r->cut || r->reach || r->threads || r->disk.read))
+        argp_error(state,
+                   "--plan already says replicas, stages, micro-batches, window, unit, cuts and "
+                   "threads, and for what stash they are");
     if (o->plan_file && strcmp(o->plan_file, "-") == 0 && o->subnets &&
         strcmp(o->subnets, "-") == 0)
         argp_error(state, "--plan and --subnets cannot both be standard input");
     if (o->schedule == NP_SESSION_SEQUENTIAL &&
-        (r->stages > 1 || r->micro_batches > 1 || r->window > 1 || r->unit > 1))
-        argp_error(state, "--schedule sequential has one stage, micro-batch and step at a time");
+        (r->replicas > 1 || r->stages > 1 || r->micro_batches > 1 || r->window > 1 || r->unit > 1))
+        argp_error(state,
+                   "--schedule sequential has one replica, stage, micro-batch and step at a time");
     if (o->schedule == NP_SESSION_SEQUENTIAL && r->memory_bytes)
         argp_error(state, "--schedule sequential keeps everything on the device");
     if (o->schedule == NP_SESSION_SEQUENTIAL && o->trace)

@@ -38,18 +38,20 @@ out:
     return status;
 }
 
-static enum np_status stage_init(struct np_engine *e, int k, struct np_error *err)
+static enum np_status stage_init(struct np_engine *e, int device, struct np_error *err)
 {
-    struct np_stage *stage = &e->stages[k];
+    struct np_stage *stage = &e->stages[device];
+    int stages = e->config.plan->stages, k = device % stages;
     const struct np_flight_stage *layout = &e->layout.stage[k];
+    const struct np_flights *first = device < stages ? NULL : &e->flights[k];
     enum np_status status;
     stage->engine = e;
-    stage->index = k;
+    stage->device = device;
     pthread_cond_init(&stage->wake, NULL);
     NP_TRY(np_arena_new(&stage->arena, e->config.plan->device_bytes, err));
-    NP_TRY(np_flights_take(&e->flights[k], stage->arena, layout, err));
-    NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads, e->flights[k].block[NP_BLOCK_SCRATCH],
-                       layout->scratch_bytes, err));
+    NP_TRY(np_flights_take(&e->flights[device], stage->arena, layout, first, err));
+    NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads,
+                       e->flights[device].block[NP_BLOCK_SCRATCH], layout->scratch_bytes, err));
 out:
     return status;
 }
@@ -57,13 +59,14 @@ out:
 static enum np_status stages_new(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
+    size_t devices = (size_t)np_plan_devices(plan);
     struct np_flight_shape shape = np_plan_flight_shape(plan);
     enum np_status status;
     NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
-    NP_TRY(np_zalloc(&e->flights, (size_t)plan->stages, sizeof *e->flights, err));
-    NP_TRY(np_zalloc(&e->stages, (size_t)plan->stages, sizeof *e->stages, err));
-    for (int k = 0; k < plan->stages; k++)
-        NP_TRY(stage_init(e, k, err));
+    NP_TRY(np_zalloc(&e->flights, devices, sizeof *e->flights, err));
+    NP_TRY(np_zalloc(&e->stages, devices, sizeof *e->stages, err));
+    for (int d = 0; d < np_plan_devices(plan); d++)
+        NP_TRY(stage_init(e, d, err));
 out:
     return status;
 }
@@ -116,6 +119,8 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     e->state = state;
     e->limit = UINT64_MAX;
     e->origin_s = now_s();
+    for (int i = 0; i < 2; i++)
+        pthread_rwlock_init(&e->shared[i], NULL);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->feed, NULL);
     e->samples = (size_t)(recipe->batch / plan->micro_batches);
@@ -141,12 +146,12 @@ void np_engine_free(struct np_engine *e)
     if (!e)
         return;
     np_residence_free(e->residence);
-    for (int k = 0; e->stages && k < e->config.plan->stages; k++) {
-        if (!e->stages[k].engine)
+    for (int d = 0; e->stages && d < np_plan_devices(e->config.plan); d++) {
+        if (!e->stages[d].engine)
             break;
-        np_crew_free(e->stages[k].crew);
-        np_arena_free(e->stages[k].arena);
-        pthread_cond_destroy(&e->stages[k].wake);
+        np_crew_free(e->stages[d].crew);
+        np_arena_free(e->stages[d].arena);
+        pthread_cond_destroy(&e->stages[d].wake);
     }
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);
@@ -166,6 +171,8 @@ void np_engine_free(struct np_engine *e)
     np_sched_free(e->sched);
     pthread_cond_destroy(&e->feed);
     pthread_mutex_destroy(&e->lock);
+    for (int i = 0; i < 2; i++)
+        pthread_rwlock_destroy(&e->shared[i]);
     free(e);
 }
 
@@ -203,6 +210,22 @@ static void push_step(struct np_engine *e)
     np_engine_wake(e);
 }
 
+/* The step's layers, before two replicas can meet at one that no step has used yet. */
+static enum np_status make_layers(struct np_engine *e, const uint16_t *choices,
+                                  struct np_error *err)
+{
+    const struct np_supernet *net = e->config.net;
+    struct np_team alone = {.size = 1};
+    enum np_status status = NP_OK;
+    for (int i = 0; i < net->recipe->members; i++)
+        for (int p = 0; p < net->positions; p++) {
+            uint32_t layer = np_step_layer(net, choices + i * net->positions, p);
+            NP_TRY(np_state_ready(e->state, e->config.kernels, &alone, layer, err));
+        }
+out:
+    return status;
+}
+
 /* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a
  * pipe whose writer waits for our losses, so it is read without the lock. */
 static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64_t end,
@@ -232,6 +255,8 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
         status = np_step_read(e->config.net, stream, slot->choices, e->blocks, &more, err);
         if (status == NP_OK && more && e->residence)
             status = np_residence_push(e->residence, slot->choices, incomplete, last, err);
+        if (status == NP_OK && more && np_plan_replicas(e->config.plan) > 1)
+            status = make_layers(e, slot->choices, err);
         pthread_mutex_lock(&e->lock);
         if (status != NP_OK || !more)
             break;
@@ -242,7 +267,7 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
 
 static enum np_status start_stages(struct np_engine *e, int *started, struct np_error *err)
 {
-    for (*started = 0; *started < e->config.plan->stages; ++*started) {
+    for (*started = 0; *started < np_plan_devices(e->config.plan); ++*started) {
         struct np_stage *stage = &e->stages[*started];
         errno = pthread_create(&stage->thread, NULL, np_stage_main, stage);
         if (errno)
@@ -316,7 +341,7 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
         e->status = np_residence_end(e->residence, e->status, &e->err);
     if (e->residence && e->config.trace && e->status == NP_OK)
         e->status = trace_stages(e, &e->err);
-    e->stage_s += (now_s() - e->since_s) * e->config.plan->stages;
+    e->stage_s += (now_s() - e->since_s) * np_plan_devices(e->config.plan);
     e->since_s = 0;
     *next = e->base + e->reported;
     return verdict(e, status, err);
@@ -326,9 +351,9 @@ struct np_train_times np_engine_times(const struct np_engine *e)
 {
     struct np_train_times times = {.stage_s = e->stage_s};
     if (e->since_s > 0)
-        times.stage_s += (now_s() - e->since_s) * e->config.plan->stages;
-    for (int k = 0; k < e->config.plan->stages; k++)
-        times.busy_s += e->stages[k].busy_s;
+        times.stage_s += (now_s() - e->since_s) * np_plan_devices(e->config.plan);
+    for (int d = 0; d < np_plan_devices(e->config.plan); d++)
+        times.busy_s += e->stages[d].busy_s;
     return times;
 }
 
@@ -339,7 +364,7 @@ bool np_engine_residence(const struct np_engine *e, int stage, struct np_residen
     return e->residence != NULL;
 }
 
-struct np_arena_sums np_engine_memory(const struct np_engine *e, int stage)
+struct np_arena_sums np_engine_memory(const struct np_engine *e, int device)
 {
-    return np_arena_sums(e->stages[stage].arena);
+    return np_arena_sums(e->stages[device].arena);
 }

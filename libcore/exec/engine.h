@@ -28,7 +28,7 @@ struct np_slot {
 
 struct np_stage {
     struct np_engine *engine;
-    int index;
+    int device;
     struct np_arena *arena;
     struct np_crew *crew;
     pthread_cond_t wake;
@@ -42,7 +42,7 @@ struct np_engine {
     struct np_state *state;
     struct np_sched *sched;
     struct np_flight_layout layout;
-    struct np_flights *flights;     /* [stages] */
+    struct np_flights *flights;     /* [devices] */
     uint64_t *room, *layer_bytes;   /* np_memory_room's; NULL: no budget */
     struct np_residence *residence; /* NULL: no budget, everything stays on the device */
     size_t samples;                 /* of a micro-batch */
@@ -50,11 +50,15 @@ struct np_engine {
     bool begun;
     size_t slot_count;
     struct np_slot *slots;
-    struct np_stage *stages;
+    struct np_stage *stages; /* [devices]: those of the first replica, of the second, .. */
     uint16_t *blocks;        /* scratch of the feeder */
     float *losses;           /* scratch of a record */
     double stage_s, since_s; /* of earlier calls; since when this call runs, or 0 */
     double origin_s;         /* when the engine was made */
+
+    /* Stem and head, read by several replicas: an update of what others may still read an older
+     * version of waits until nobody looks. */
+    pthread_rwlock_t shared[2];
 
     pthread_mutex_t lock;
     pthread_cond_t feed; /* the feeder waits: for room, or for the end */

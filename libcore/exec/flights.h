@@ -14,8 +14,10 @@ struct np_flights {
     float *block[NP_FLIGHT_BLOCKS]; /* NULL: not needed */
 };
 
+/* sums: of the first replica's stage, whose gradient sums are used; NULL: it is the first. */
 enum np_status np_flights_take(struct np_flights *flights, struct np_arena *arena,
-                               const struct np_flight_stage *stage, struct np_error *err);
+                               const struct np_flight_stage *stage, const struct np_flights *sums,
+                               struct np_error *err);
 
 /* A part of a flight's slot; NULL if the layout gives it none. */
 static inline float *np_flights_part(const struct np_flights *flights,

@@ -16,14 +16,16 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
     struct np_slot *slot = np_engine_slot(e, task->step);
     size_t positions = (size_t)e->config.net->positions, member = (size_t)task->member;
     size_t micros = (size_t)e->config.plan->micro_batches;
+    uint64_t share = micros / (uint64_t)np_plan_replicas(e->config.plan);
     size_t row = member * micros + (size_t)task->micro;
     size_t first = (size_t)task->micro * e->samples, grain = (size_t)recipe->grain;
     return (struct np_sweep){.config = &e->config,
                              .state = e->state,
                              .crew = stage->crew,
                              .layout = &e->layout,
-                             .flights = e->flights,
-                             .flight = task->step * (uint64_t)recipe->members * micros + row,
+                             .flights = e->flights + task->device - task->stage,
+                             .flight = (task->step * (uint64_t)recipe->members + member) * share +
+                                       (uint64_t)task->micro % share,
                              .step = e->base + task->step,
                              .member = task->member,
                              .first = first,
@@ -58,7 +60,7 @@ static enum np_status weight(const struct job *job, int position, struct np_erro
     const struct np_supernet *net = job->engine->config.net;
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
     int stage = job->task->stage;
-    float *g = np_flights_sum(&job->engine->flights[stage], &job->engine->layout.stage[stage],
+    float *g = np_flights_sum(&job->sweep.flights[stage], &job->engine->layout.stage[stage],
                               position, job->task->step, owner, job->sweep.choices[position]);
     uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     struct np_layer_print print = {.layer = layer};
@@ -87,6 +89,31 @@ static enum np_status pass(const struct job *job, int position, bool *finite, st
     return weight(job, position, err);
 }
 
+/* Keeps an update of stem or head and what other replicas do with it apart; NULL: nobody else is
+ * there. */
+static pthread_rwlock_t *guard(const struct job *job, int position)
+{
+    struct np_engine *e = job->engine;
+    if (np_plan_replicas(e->config.plan) == 1 || !np_step_is_shared(e->config.net, position))
+        return NULL;
+    return &e->shared[position > 0];
+}
+
+static enum np_status guarded_pass(const struct job *job, int position, bool *finite,
+                                   struct np_error *err)
+{
+    pthread_rwlock_t *lock = guard(job, position);
+    enum np_status status;
+    if (lock && job->task->updates)
+        pthread_rwlock_wrlock(lock);
+    else if (lock)
+        pthread_rwlock_rdlock(lock);
+    status = pass(job, position, finite, err);
+    if (lock)
+        pthread_rwlock_unlock(lock);
+    return status;
+}
+
 /* The pass over a position, with its layer on the device. */
 static enum np_status visit(const struct job *job, int position, bool *finite, struct np_error *err)
 {
@@ -96,7 +123,7 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     enum np_context_pass which = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
     enum np_status status;
     if (!residence)
-        return pass(job, position, finite, err);
+        return guarded_pass(job, position, finite, err);
     NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which,
                               &job->outcome->stall_s, err));
     status = pass(job, position, finite, err);

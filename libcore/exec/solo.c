@@ -20,7 +20,7 @@ enum np_status np_solo_init(struct np_solo *solo, const struct np_supernet *net,
     *solo = (struct np_solo){NULL};
     NP_TRY(np_flight_layout_init(&solo->layout, net, &shape, err));
     NP_TRY(np_arena_new(&solo->arena, 0, err));
-    NP_TRY(np_flights_take(&solo->flights, solo->arena, &solo->layout.stage[0], err));
+    NP_TRY(np_flights_take(&solo->flights, solo->arena, &solo->layout.stage[0], NULL, err));
     NP_TRY(np_crew_new(&solo->crew, threads, solo->flights.block[NP_BLOCK_SCRATCH],
                        solo->layout.stage[0].scratch_bytes, err));
     NP_TRY(np_zalloc(&solo->cells, (size_t)net->positions, sizeof *solo->cells, err));

@@ -31,8 +31,8 @@ static void wake_stage(struct np_stage *stage)
 
 void np_engine_wake(struct np_engine *e)
 {
-    for (int k = 0; k < e->config.plan->stages; k++)
-        wake_stage(&e->stages[k]);
+    for (int d = 0; d < np_plan_devices(e->config.plan); d++)
+        wake_stage(&e->stages[d]);
 }
 
 static void wake_all(struct np_engine *e)
@@ -135,9 +135,9 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
     take_outcome(e, task, &outcome);
     leaves = np_sched_done(e->sched, task, &delivery);
     np_sched_woken(e->sched, &first, &last);
-    for (int k = first; k <= last; k++)
-        if (k != task->stage)
-            wake_stage(&e->stages[k]);
+    for (int d = first; d <= last; d++)
+        if (d != task->device)
+            wake_stage(&e->stages[d]);
     if (leaves) {
         if (e->config.delay_seed) {
             pthread_mutex_unlock(&e->lock);
@@ -145,7 +145,7 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
             pthread_mutex_lock(&e->lock);
         }
         np_sched_arrived(e->sched, &delivery);
-        wake_stage(&e->stages[delivery.stage]);
+        wake_stage(&e->stages[delivery.device]);
     }
     e->running--;
     if (e->reported < np_sched_completed(e->sched)) {
@@ -158,10 +158,11 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
  * of waited for. */
 static bool stalled(const struct np_engine *e)
 {
-    for (int k = 0; k < e->config.plan->stages; k++)
-        if (e->stages[k].woken)
+    int devices = np_plan_devices(e->config.plan);
+    for (int d = 0; d < devices; d++)
+        if (e->stages[d].woken)
             return false;
-    return e->idle == e->config.plan->stages && e->running == 0 && !np_engine_drained(e);
+    return e->idle == devices && e->running == 0 && !np_engine_drained(e);
 }
 
 void *np_stage_main(void *argument)
@@ -175,7 +176,7 @@ void *np_stage_main(void *argument)
     if (status != NP_OK)
         fail(e, status, &err);
     while (!e->quit) {
-        if (np_sched_next(e->sched, stage->index, &task)) {
+        if (np_sched_next(e->sched, stage->device, &task)) {
             run_task(stage, &task);
         } else {
             e->idle++;

@@ -9,7 +9,8 @@
  *           m and v as the optimizer has them.
  * Errors    NP_EMEM.
  * Ownership np_state_free releases all slabs.
- * Threads   a layer is touched by one team at a time (its home stage); different layers freely.
+ * Threads   a layer is made and updated by one team, which is then alone with it; one that is made
+ *           is read by any number of teams. Different layers freely.
  */
 #ifndef NP_EXEC_STATE_H
 #define NP_EXEC_STATE_H

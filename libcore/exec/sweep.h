@@ -34,8 +34,8 @@ struct np_sweep {
     struct np_state *state;
     struct np_crew *crew;
     const struct np_flight_layout *layout;
-    const struct np_flights *flights; /* [stages] */
-    uint64_t flight;
+    const struct np_flights *flights; /* [stages] of the replica */
+    uint64_t flight;                  /* its number there */
     uint64_t step;
     int member;
     size_t first, samples;   /* the micro-batch, of the mini-batch */

@@ -78,8 +78,8 @@ struct np_train_times np_engine_times(const struct np_engine *engine);
 /* What a stage's context manager did; false where the plan gives no budget. */
 struct np_residence_sums;
 bool np_engine_residence(const struct np_engine *engine, int stage, struct np_residence_sums *sums);
-/* The memory of a stage. */
-struct np_arena_sums np_engine_memory(const struct np_engine *engine, int stage);
+/* The memory of a device (sched/sched.h). */
+struct np_arena_sums np_engine_memory(const struct np_engine *engine, int device);
 
 /* What a subnet reaches: the mean loss, and the share of targets that it finds the likeliest. */
 struct np_score {

@@ -16,7 +16,8 @@ struct maker {
     const struct np_flight_shape *shape;
     struct np_flight_layout *layout;
     size_t samples;  /* of a micro-batch */
-    uint64_t pieces; /* flights a step */
+    uint64_t pieces; /* flights a step, on a replica */
+    bool one_flight; /* a step has one flight in all */
 };
 
 static size_t larger(size_t a, size_t b)
@@ -111,7 +112,7 @@ static void place_sums(const struct maker *m, const struct np_flight_stage *stag
     place->sum_floats = (floats + LINE - 1) / LINE * LINE;
     place->sums_by_choice = candidates < members;
     place->sums_a_step = place->sums_by_choice ? candidates : members;
-    if (m->pieces == 1 && !m->shape->late_updates) {
+    if (m->one_flight && !m->shape->late_updates) {
         *used = larger(*used, place->sum_floats);
         return;
     }
@@ -126,9 +127,9 @@ static void open_stage(const struct maker *m, int k)
     int asked = m->shape->in_flight ? m->shape->in_flight[k] : 0;
     stage->slots = asked ? (uint64_t)asked : window * m->pieces;
     stage->open_steps = (stage->slots + m->pieces - 2) / m->pieces + 1;
-    if (stage->open_steps > window)
+    if (stage->open_steps > window || m->shape->replicas > 1)
         stage->open_steps = window;
-    if (m->pieces == 1)
+    if (m->one_flight)
         stage->open_steps = 1;
 }
 
@@ -211,10 +212,12 @@ enum np_status np_flight_layout_init(struct np_flight_layout *layout, const stru
                                      const struct np_flight_shape *shape, struct np_error *err)
 {
     struct maker m = {.net = net, .shape = shape, .layout = layout};
+    int replicas = shape->replicas ? shape->replicas : 1;
     enum np_status status;
     *layout = (struct np_flight_layout){NULL};
     m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
-    m.pieces = (uint64_t)net->recipe->members * (uint64_t)shape->micro_batches;
+    m.pieces = (uint64_t)net->recipe->members * (uint64_t)(shape->micro_batches / replicas);
+    m.one_flight = m.pieces == 1 && replicas == 1;
     NP_TRY(np_zalloc(&layout->stage, (size_t)shape->stages, sizeof *layout->stage, err));
     NP_TRY(assign_places(&m, err));
     for (int k = 0; k < shape->stages; k++)
@@ -232,10 +235,11 @@ void np_flight_layout_clear(struct np_flight_layout *layout)
     *layout = (struct np_flight_layout){NULL};
 }
 
-uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage)
+uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage, int replica)
 {
     uint64_t bytes = 0;
     for (int b = 0; b < NP_FLIGHT_BLOCKS; b++)
-        bytes += np_arena_bytes(layout->stage[stage].block_bytes[b]);
+        if (b != NP_BLOCK_SUMS || replica == 0)
+            bytes += np_arena_bytes(layout->stage[stage].block_bytes[b]);
     return bytes;
 }

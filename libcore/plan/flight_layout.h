@@ -11,7 +11,9 @@
  *           of the batch. Gradient sums lie apart, since a sum is open over flights: per position
  *           as many as can be open, the steps that flights of the stage can belong to times the
  *           layers that a step can activate; with one flight a step a sum is opened and closed by
- *           one W, and one buffer serves all positions. Every part begins on a cache line.
+ *           one W, and one buffer serves all positions. Replicas add to the same sums, those of
+ *           the first, which are open until the last replica has added its share: one for every
+ *           step of the window. Every part begins on a cache line.
  *
  * Storage   Why a part is free when written, and still there when read:
  *           - Stage k writes to a slot from the flight's first F there on, which the scheduler
@@ -25,7 +27,8 @@
  *             writes borrowed + contribution to the own storage. Nobody writes to a position's dy
  *             after its B, which is when others begin to borrow it.
  *           - A sum is open while flights of its step are at the stage, admitted and not retired:
- *             those of in_flight consecutive numbers, which belong to consecutive steps.
+ *             those of in_flight consecutive numbers, which belong to consecutive steps. Those of
+ *             several replicas may be apart, but not by more than the window.
  *
  * Units     floats, and bytes where the name says so. Sums that overflow stay at a value that no
  *           machine has.
@@ -46,6 +49,7 @@ struct np_flight_shape {
     int unit, reach;        /* as np_sched_config has them; reach 0: any unit */
     const int *in_flight;   /* [stages]; NULL or 0: all that the window lets begin */
     int window, micro_batches;
+    int replicas;      /* each has this layout; 0 is as 1 */
     int threads;       /* of each stage */
     bool late_updates; /* sums of all positions stay open until the step's last task */
     bool forward_only; /* an evaluation: nothing is kept for B and W */
@@ -95,8 +99,8 @@ static inline const struct np_flight_place *np_flight_place(const struct np_flig
     return &stage->place[position - stage->first];
 }
 
-/* What the stage's blocks count in its arena. */
-uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage);
+/* What the blocks of a replica's stage count in its arena: gradient sums are the first's. */
+uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage, int replica);
 
 /* What a slot would hold of a position with this layer as its only candidate: its output, what of
  * the batch it reads, what operators save, and the gradients. */

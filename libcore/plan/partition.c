@@ -53,14 +53,22 @@ static void note(struct np_alternative *tried, const struct np_plan *plan, uint6
     tried->resident = plan->device_bytes == 0 || tried->largest_bytes <= plan->device_bytes;
 }
 
-/* The fastest, NULL if nothing fits; of a pipeline's, fewer micro-batches come first. */
+/* Replicas hold activations each, and wait for each other more than is simulated. */
+#define REPLICAS_WORTH 0.97
+
+/* The fastest, NULL if nothing fits; fewer replicas, and of a pipeline's fewer micro-batches, come
+ * first. */
 static struct np_alternative *choose(const struct np_alternatives *tried)
 {
     struct np_alternative *best = NULL;
     for (size_t i = 0; i < tried->count; i++) {
         struct np_alternative *a = &tried->list[i];
-        bool more = best && a->pipeline.micro_batches > best->pipeline.micro_batches;
-        if (a->fits && (!best || a->step_ns < best->step_ns * (more ? CUTS_WORTH : 1)))
+        double worth = 1;
+        if (best && a->pipeline.micro_batches > best->pipeline.micro_batches)
+            worth = CUTS_WORTH;
+        if (best && a->pipeline.replicas > best->pipeline.replicas)
+            worth = worth * REPLICAS_WORTH;
+        if (a->fits && (!best || a->step_ns < best->step_ns * worth))
             best = a;
     }
     return best;

@@ -1,11 +1,11 @@
 /* The partitioner: chooses how a supernet is trained on so many devices.
  *
- * Choice    whatever the request leaves open (0): stages and threads among the pipelines that fill
- *           the devices, micro-batches among the legal cuts (at grain boundaries), window, unit and
- *           flights in flight (plan/search.h). The alternative with the least predicted step time
- *           wins, as simulated by the engine's own scheduler (sched/sim.h) on the recipe's own
- *           stream; more micro-batches have to save 3 % of it. A supernet with batch norm has one
- *           micro-batch.
+ * Choice    whatever the request leaves open (0): replicas, stages and threads among the pipelines
+ *           that fill the devices, micro-batches among the legal cuts (at grain boundaries),
+ *           window, unit and flights in flight (plan/search.h). The alternative with the least
+ *           predicted step time wins, as simulated by the engine's own scheduler (sched/sim.h) on
+ *           the recipe's own stream; more micro-batches have to save 3 % of it, and so have more
+ *           replicas. A supernet with batch norm has one micro-batch.
  * Cut       contiguous, minimising the largest expected stage cost (mean over a block's candidates,
  *           F + B + W), by dynamic programming over positions.
  * Memory    exact (plan/stage_memory.h), with all layers there; a cap bounds each stage

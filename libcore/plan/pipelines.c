@@ -25,24 +25,68 @@ static int devices(const struct np_partition_request *request)
     return request->devices ? request->devices : processors(request);
 }
 
-/* The most threads for so many stages that the devices have. */
-static int threads_for(const struct np_partition_request *request, int stages)
+/* The most threads for so many stages and replicas that the devices have. */
+static int threads_for(const struct np_partition_request *request, int replicas, int stages)
 {
     int most = request->model ? NP_MAX_TEAM : smaller(processors(request), NP_MAX_TEAM);
-    int threads = devices(request) / stages;
+    int threads = devices(request) / replicas / stages;
     if (request->threads)
         return request->threads;
     return threads < 1 ? 1 : smaller(threads, most);
 }
 
-static enum np_status add(struct np_pipelines *pipelines, int stages, int threads,
+static enum np_status add(struct np_pipelines *pipelines, int replicas, int stages, int threads,
                           struct np_error *err)
 {
     enum np_status status = np_grow(&pipelines->list, &pipelines->capacity, pipelines->count,
                                     sizeof *pipelines->list, err);
     if (status == NP_OK)
         pipelines->list[pipelines->count++] =
-            (struct np_pipeline){.stages = stages, .threads = threads};
+            (struct np_pipeline){.replicas = replicas, .stages = stages, .threads = threads};
+    return status;
+}
+
+static int grains(const struct np_supernet *net)
+{
+    return net->whole_batch ? 1 : net->recipe->batch / net->recipe->grain;
+}
+
+static enum np_status check(const struct np_supernet *net,
+                            const struct np_partition_request *request, struct np_error *err)
+{
+    const struct np_plan asked = {.stages = request->stages ? request->stages : 1,
+                                  .replicas = request->replicas,
+                                  .micro_batches =
+                                      request->micro_batches ? request->micro_batches : grains(net),
+                                  .device_bytes = request->memory_bytes};
+    if (request->stages > smaller(net->positions, NP_MAX_STAGES))
+        return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
+                       request->stages, np_text_safe(net->recipe->path).s, net->positions);
+    if (request->reach > net->positions)
+        return np_fail(err, NP_EINPUT, "a reach of %d is too far: '%s' has %d positions",
+                       request->reach, np_text_safe(net->recipe->path).s, net->positions);
+    return np_plan_check_replicas(&asked, err);
+}
+
+/* Those of so many replicas. */
+static enum np_status list(struct np_pipelines *pipelines, int replicas,
+                           const struct np_supernet *net,
+                           const struct np_partition_request *request, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    int first = request->stages ? request->stages : 1, last = request->stages;
+    int fewest = request->threads ? request->threads : 1;
+    if (!request->stages) {
+        last =
+            smaller(devices(request) / replicas / fewest, smaller(net->positions, NP_MAX_STAGES));
+        last = last < 1 ? 1 : last;
+    }
+    if (replicas == 1 && (threads_for(request, 1, first) != fewest || first != last))
+        NP_TRY(add(pipelines, 1, first, fewest, err));
+    for (int s = first; s <= last; s++)
+        if (s == last || threads_for(request, replicas, s + 1) != threads_for(request, replicas, s))
+            NP_TRY(add(pipelines, replicas, s, threads_for(request, replicas, s), err));
+out:
     return status;
 }
 
@@ -50,25 +94,17 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
                                  const struct np_partition_request *request, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    int most = smaller(net->positions, NP_MAX_STAGES);
-    int first = request->stages ? request->stages : 1, last = request->stages;
-    int fewest = request->threads ? request->threads : 1;
+    int stages = request->stages ? request->stages : 1;
+    int threads = request->threads ? request->threads : 1,
+        most = devices(request) / stages / threads;
     *pipelines = (struct np_pipelines){NULL};
-    if (request->stages > most)
-        return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
-                       request->stages, np_text_safe(net->recipe->path).s, net->positions);
-    if (request->reach > net->positions)
-        return np_fail(err, NP_EINPUT, "a reach of %d is too far: '%s' has %d positions",
-                       request->reach, np_text_safe(net->recipe->path).s, net->positions);
-    if (!request->stages) {
-        last = smaller(devices(request) / fewest, most);
-        last = last < 1 ? 1 : last;
-    }
-    if (threads_for(request, first) != fewest || first != last)
-        NP_TRY(add(pipelines, first, fewest, err));
-    for (int s = first; s <= last; s++)
-        if (s == last || threads_for(request, s + 1) != threads_for(request, s))
-            NP_TRY(add(pipelines, s, threads_for(request, s), err));
+    NP_TRY(check(net, request, err));
+    if (request->replicas)
+        return list(pipelines, request->replicas, net, request, err);
+    NP_TRY(list(pipelines, 1, net, request, err));
+    for (int r = 2; r <= smaller(most, grains(net)) && !request->memory_bytes; r++)
+        if (grains(net) % r == 0)
+            NP_TRY(list(pipelines, r, net, request, err));
 out:
     return status;
 }
@@ -82,7 +118,9 @@ void np_pipelines_clear(struct np_pipelines *pipelines)
 bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
                       const struct np_supernet *net, const struct np_partition_request *request)
 {
-    int most = FILL * pipeline->stages;
+    int most = FILL * pipeline->stages * pipeline->replicas;
+    if (micro_batches % pipeline->replicas != 0)
+        return false;
     if (net->whole_batch)
         return micro_batches == 1;
     if (request->micro_batches)

@@ -1,6 +1,9 @@
 /* What may be asked of a plan, and the pipelines that it leaves to choose from.
  *
- * Errors    NP_EINPUT: more stages, or a larger reach, than positions; NP_EMEM.
+ * Replicas  (sched/sched.h) share all layers, so where memory is bounded there is one; and as the
+ *           micro-batches fall on grain boundaries there are no more than grains.
+ * Errors    NP_EINPUT: more stages, or a larger reach, than positions; replicas that no number of
+ *           micro-batches can be shared among, or with bounded memory; NP_EMEM.
  */
 #ifndef NP_PLAN_PIPELINES_H
 #define NP_PLAN_PIPELINES_H
@@ -11,7 +14,7 @@
 
 /* Who computes, and on what share of a mini-batch. */
 struct np_pipeline {
-    int stages, threads, micro_batches;
+    int replicas, stages, threads, micro_batches;
 };
 
 struct np_plan;
@@ -23,12 +26,12 @@ enum np_cut_choice {
 };
 
 struct np_partition_request {
-    int stages, micro_batches, window, unit, threads; /* 0: choose */
+    int replicas, stages, micro_batches, window, unit, threads; /* 0: choose */
     enum np_cut_choice cut;
-    int reach;             /* of balanced cuts; 0: choose */
-    int devices;           /* threads of all stages together, if chosen; 0: the processors */
-    bool model;            /* costs from FLOPs instead of measuring */
-    uint64_t memory_bytes; /* cap per stage; 0: none */
+    int reach;   /* of balanced cuts; 0: choose */
+    int devices; /* threads of all stages and replicas together, if chosen; 0: the processors */
+    bool model;  /* costs from FLOPs instead of measuring */
+    uint64_t memory_bytes;          /* cap per stage; 0: none */
     struct np_disk_bandwidth disk;  /* of the stash, if it is a file */
     struct np_disk_bandwidth spare; /* the same where stages leave a processor to copies */
     const char *cache;              /* directory of the profile cache; NULL: none */
@@ -44,8 +47,9 @@ struct np_pipelines {
     size_t count, capacity;
 };
 
-/* The pipelines that fill the devices, in order of stages, of those with as many threads a stage
- * the one with most stages; and before them the smallest, for layers too small to be shared out.
+/* The pipelines that fill the devices, in order of replicas and stages, of those with as many
+ * threads a stage the one with most stages; and before them the smallest, for layers too small to
+ * be shared out.
  * Their micro-batches are left open. The list is the caller's to clear, also after an error. */
 enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np_supernet *net,
                                  const struct np_partition_request *request, struct np_error *err);

@@ -49,10 +49,26 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
     return NP_OK;
 }
 
+enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err)
+{
+    int replicas = np_plan_replicas(plan);
+    if (plan->micro_batches % replicas != 0)
+        return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
+                       plan->micro_batches, plan->micro_batches == 1 ? "" : "es");
+    if (replicas > 1 && plan->device_bytes)
+        return np_fail(err, NP_EINPUT,
+                       "replicas share all layers: there cannot be %d with a device memory",
+                       replicas);
+    if (replicas > NP_MAX_STAGES / plan->stages)
+        return np_fail(err, NP_EINPUT, "%d replicas of %d stages are more than %d stages", replicas,
+                       plan->stages, NP_MAX_STAGES);
+    return NP_OK;
+}
+
 int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net)
 {
-    int64_t flights =
-        (int64_t)plan->window * (int64_t)net->recipe->members * (int64_t)plan->micro_batches;
+    int64_t flights = (int64_t)plan->window * (int64_t)net->recipe->members *
+                      (int64_t)(plan->micro_batches / np_plan_replicas(plan));
     return flights < INT_MAX / 2 ? (int)flights : INT_MAX / 2;
 }
 
@@ -101,6 +117,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .reach = plan->reach,
                                        .members = net->recipe->members,
                                        .micro_batches = plan->micro_batches,
+                                       .replicas = plan->replicas,
                                        .window = plan->window,
                                        .in_flight = plan->in_flight,
                                        .lookahead = plan->lookahead};
@@ -139,5 +156,6 @@ struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
                                     .in_flight = plan->in_flight,
                                     .window = plan->window,
                                     .micro_batches = plan->micro_batches,
+                                    .replicas = plan->replicas,
                                     .threads = plan->threads};
 }

@@ -6,7 +6,8 @@
  *
  * Units     costs in nanoseconds per micro-batch; memory in bytes.
  * Errors    NP_EINPUT with file:line:column: another recipe's digest, more stages than positions,
- *           a cut out of order, micro-batches that do not fall on grain boundaries.
+ *           a cut out of order, micro-batches that do not fall on grain boundaries, replicas that
+ *           do not divide them or have a device memory beside them.
  * Ownership np_plan_clear releases.
  */
 #ifndef NP_PLAN_PLAN_H
@@ -16,7 +17,7 @@
 #include "sched/disk.h"
 #include "sched/sched.h"
 
-#define NP_MAX_STAGES 1024
+#define NP_MAX_STAGES 1024     /* of all replicas together */
 #define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
 #define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
 #define NP_PLAN_COPY_NS 10000.0 /* what a copy of a file takes beside its bytes: waking a thread */
@@ -24,7 +25,8 @@
 #define NP_PLAN_AHEAD 96 /* steps worth knowing beyond the window where layers come and go */
 
 struct np_plan {
-    int stages;
+    int stages;            /* of each replica */
+    int replicas;          /* copies of the pipeline (sched/sched.h); 0 is as 1 */
     int *stage_first;      /* [stages + 1] positions: stage k is home to stage_first[k] .. */
     int unit;              /* positions an F or B task covers */
     int reach;             /* balanced cuts: how far from home (sched/balance.h); 0: static */
@@ -38,7 +40,7 @@ struct np_plan {
     bool measured;                   /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
     double step_ns, bubble;          /* predicted */
-    uint64_t *stage_bytes;           /* [stages] memory, all layers there */
+    uint64_t *stage_bytes;           /* [stages] memory, all layers there; of the first replica */
 };
 
 /* An empty plan of `stages` stages: arrays of zeros. */
@@ -49,8 +51,23 @@ enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net,
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err);
 
-/* Flights that the window lets begin: window x members x micro-batches; INT_MAX / 2 if that is
- * less. */
+/* NP_EINPUT unless every replica has the same share of the micro-batches, all layers are on the
+ * device where there are several, and there are no more than NP_MAX_STAGES stages. */
+enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err);
+
+static inline int np_plan_replicas(const struct np_plan *plan)
+{
+    return plan->replicas ? plan->replicas : 1;
+}
+
+/* Stages of all replicas. */
+static inline int np_plan_devices(const struct np_plan *plan)
+{
+    return np_plan_replicas(plan) * plan->stages;
+}
+
+/* Flights that the window lets begin on a replica: window x members x its micro-batches;
+ * INT_MAX / 2 if that is less. */
 int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net);
 
 /* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */

@@ -90,6 +90,8 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
     NP_TRY(np_buf_printf(
         out, err, "micro_batches: %d\nwindow: %d\nlookahead: %d\nunit: %d\nthreads: %d\n",
         plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
+    if (plan->replicas > 1)
+        NP_TRY(np_buf_printf(out, err, "replicas: %d\n", plan->replicas));
     if (plan->reach)
         NP_TRY(np_buf_printf(out, err, "cut: balanced\nreach: %d\n", plan->reach));
     if (plan->device_bytes)
@@ -296,6 +298,22 @@ out:
     return status;
 }
 
+/* After what it must agree with. */
+static enum np_status read_replicas(struct np_plan *plan, struct np_yaml_map *map,
+                                    struct np_error *err)
+{
+    enum np_status status;
+    const struct np_yaml_node *node = np_yaml_find(map, "replicas");
+    int64_t replicas = 1;
+    struct np_error why;
+    NP_TRY(np_yaml_get_int(node, &replicas, 1, NP_MAX_GRAINS, err));
+    plan->replicas = (int)replicas;
+    if (np_plan_check_replicas(plan, &why) != NP_OK)
+        status = np_yaml_fail(node, err, "%s", why.msg);
+out:
+    return status;
+}
+
 /* Left out, the stash is memory. */
 static enum np_status read_disk(struct np_plan *plan, struct np_yaml_map *top, struct np_error *err)
 {
@@ -331,6 +349,8 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_disk(plan, map, err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
         status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
+    NP_TRY(status);
+    NP_TRY(read_replicas(plan, map, err));
 out:
     return status;
 }

@@ -142,7 +142,7 @@ static struct np_profile_config config_of(const struct np_plan *plan, const stru
                                           const struct np_partition_request *request)
 {
     int teams = (request->processors > 0 ? request->processors : 1) / plan->threads;
-    teams = teams < plan->stages ? teams : plan->stages;
+    teams = teams < np_plan_devices(plan) ? teams : np_plan_devices(plan);
     return (struct np_profile_config){.kernels = request->kernels,
                                       .samples = (size_t)(net->recipe->batch / plan->micro_batches),
                                       .micro_batches = plan->micro_batches,
@@ -195,7 +195,7 @@ static void stretch(struct np_plan *plan, const struct np_supernet *net,
 {
     int measured = config_of(plan, net, request).concurrent * plan->threads;
     float shared = (float)(measured > devices(request) ? measured : devices(request));
-    float factor = (float)(plan->stages * plan->threads) / shared;
+    float factor = (float)(np_plan_devices(plan) * plan->threads) / shared;
     for (int k = 0; k < net->kind_count && factor > 1; k++) {
         plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * factor);
         plan->kind_cost[k].b = roundf(plan->kind_cost[k].b * factor);

@@ -166,20 +166,21 @@ out:
 
 /* Fewer flights in flight, as far as that costs next to no time: they take less memory, which stays
  * warmer. (The text benchmark on two stages, 4 micro-batches: 12 flights simulated 185.7 ms,
- * measured 199.5; 8: 187.5, 197.0; 5: 189.0, 196.5.) One stage works on one flight at a time.
+ * measured 199.5; 8: 187.5, 197.0; 5: 189.0, 196.5.) A device by itself works on one flight.
  * Several get one more than the simulation needs, because the times of real tasks vary. */
 static enum np_status search_flights(struct search *s, struct np_plan *plan, struct np_error *err)
 {
     enum np_status status = NP_OK;
     double enough = plan->step_ns / FLIGHTS_WORTH;
-    int given = np_fit_most_flights(plan, s->net), low = 0, high = plan->stages > 1 ? given : 1;
+    bool several = np_plan_devices(plan) > 1;
+    int given = np_fit_most_flights(plan, s->net), low = 0, high = several ? given : 1;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         np_fit_flights(plan, s->net, middle);
         NP_TRY(predict(s, plan, err));
         *(plan->step_ns <= enough ? &high : &low) = middle;
     }
-    high += plan->stages > 1;
+    high += several;
     np_fit_flights(plan, s->net, high < given ? high : given);
     NP_TRY(predict(s, plan, err));
     NP_TRY(np_memory_fill(plan, s->net, err));
@@ -253,6 +254,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     enum np_status status = np_plan_init(plan, net, pipeline->stages, err);
     if (status != NP_OK)
         return status;
+    plan->replicas = pipeline->replicas;
     plan->micro_batches = pipeline->micro_batches;
     plan->threads = pipeline->threads;
     plan->unit = request->unit ? request->unit : 1;

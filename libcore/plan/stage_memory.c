@@ -52,7 +52,8 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
     if (status != NP_OK)
         return status;
     for (int k = 0; k < plan->stages; k++) {
-        memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k)};
+        memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k, 0),
+                                             .replica = np_flight_layout_bytes(&layout, k, 1)};
         for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
             *(is_shared(net, p) ? &memory[k].shared : &memory[k].layers) += position_layers(net, p);
         for (int p = layout.stage[k].first; p < layout.stage[k].end; p++)

@@ -14,6 +14,7 @@
 
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
+    uint64_t replica; /* those of each replica but the first, which has the sums and the layers */
     uint64_t shared;  /* stem and head: always there */
     uint64_t layers;  /* all candidates at home here: may be elsewhere while not in use */
     uint64_t largest; /* of all that may run here: the least that must fit beside the rest */

@@ -289,8 +289,8 @@ enum np_status np_session_run(struct np_session_result *result,
     result->digest = s.digest;
     if (s.engine) {
         result->times = np_engine_times(s.engine);
-        for (int k = 0; k < config->plan->stages; k++)
-            result->memory_bytes += np_engine_memory(s.engine, k).peak;
+        for (int d = 0; d < np_plan_devices(config->plan); d++)
+            result->memory_bytes += np_engine_memory(s.engine, d).peak;
         result->has_residence = s.residence != NULL;
         if (s.residence)
             result->residence = sum_residence(&s);

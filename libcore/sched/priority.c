@@ -5,9 +5,9 @@
  * - A step's end precedes the next one's by half of the time that a step ideally takes; otherwise
  *   a late step's F would always beat an early step's, and the pipeline run forwards too eagerly.
  * - Paths are computed per member and block, as for its last piece (member, micro-batch). A piece
- *   with r more behind it counts r/2 times its time on a stage on top: that makes a stage finish
- *   one piece before it takes the next, and costs no path per micro-batch. Factors from 1/3 to 1
- *   do about the same.
+ *   with r more behind it on its replica counts r/2 times its time on a stage on top: that makes a
+ *   stage finish one piece before it takes the next, and costs no path per micro-batch. Factors
+ *   from 1/3 to 1 do about the same.
  * - An update waits for all pieces, so a path that crosses into the next user of a layer counts
  *   the time of the other pieces too (worth 2.5 % on the published stream, 8 stages, 8
  *   micro-batches).
@@ -108,8 +108,8 @@ void np_priority_refresh(struct np_sched *s)
         after_step += s->step[np_slot(s, step)].piece * (float)np_pieces(s) / 2;
     }
     s->stale = false;
-    for (int k = 0; k < s->config.stages; k++) {
-        struct np_ready *ready = &s->ready[k];
+    for (int d = 0; d < np_sched_devices(&s->config); d++) {
+        struct np_ready *ready = &s->ready[d];
         for (uint32_t e = 0; e < ready->count; e++)
             ready->entry[e].key = np_priority_key(s, &ready->entry[e]);
         np_ready_rebuild(ready);
@@ -138,7 +138,8 @@ uint64_t np_priority_key(const struct np_sched *s, const struct np_ready_entry *
 {
     static const uint32_t rank[] = {[NP_TASK_F] = 0, [NP_TASK_B] = 2, [NP_TASK_W] = 1};
     uint32_t age = (uint32_t)(s->step[entry->slot].number - s->base);
-    int order = entry->member * s->config.micro_batches + entry->micro;
+    uint32_t share = np_share(s);
+    int order = (int)(entry->member * share + entry->micro % share);
     uint32_t bits, tie = (0xffff - age) << 16 | rank[entry->kind] << 14 |
                          (uint32_t)(0x3fff - (order < 0x3fff ? order : 0x3fff));
     float path = s->stale ? 0 : path_of(s, entry, np_pieces(s) - 1 - order);

@@ -19,7 +19,7 @@ struct np_rule {
     enum np_shared_kind *kind;
     bool *weightless;
     int *stage_first;
-    int *width; /* [stages]: flights that may be in flight there; 0: any number */
+    int *width; /* [stages]: flights that may be in flight on each device; 0: any number */
     uint64_t ring, known, last;
     uint64_t *updates, *tickets; /* [layers]: done; wanted by the steps pushed so far */
     struct ruled_step *step;     /* [ring] */
@@ -47,6 +47,11 @@ static uint8_t *state(const struct np_rule *r, uint64_t step, int member, int po
 static int stage_of(const struct np_rule *r, uint64_t step, int position)
 {
     return r->stage[(size_t)(step % r->ring) * (size_t)r->config.positions + (size_t)position];
+}
+
+static int replica_of(const struct np_rule *r, int micro)
+{
+    return micro / (r->config.micro_batches / r->config.replicas);
 }
 
 static int home_of(const struct np_rule *r, int position)
@@ -91,6 +96,7 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
     enum np_status status;
     NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
     r->config = *config;
+    r->config.replicas = config->replicas ? config->replicas : 1;
     r->ring = ring;
     r->last = UINT64_MAX;
     NP_TRY(np_zalloc(&r->layer_first, positions + 1, sizeof *r->layer_first, err));
@@ -221,6 +227,7 @@ static bool goes_to(const struct np_rule *r, const struct np_task *t, struct np_
     }
     to->first = t->kind == NP_TASK_F ? t->first + t->count : t->first - 1;
     to->stage = stage_of(r, t->step, to->first);
+    to->device = replica_of(r, t->micro) * r->config.stages + to->stage;
     to->first = unit_of(r, to->first);
     return true;
 }
@@ -251,7 +258,8 @@ enum np_status np_rule_arrived(struct np_rule *r, const struct np_task *t, struc
 static bool is_a_unit(const struct np_rule *r, const struct np_task *t)
 {
     int left = r->stage_first[home_of(r, t->first) + 1] - t->first;
-    if (stage_of(r, t->step, t->first) != t->stage)
+    if (stage_of(r, t->step, t->first) != t->stage ||
+        replica_of(r, t->micro) * r->config.stages + t->stage != t->device)
         return false;
     if (t->kind == NP_TASK_W)
         return t->count == 1;
@@ -325,19 +333,21 @@ static bool is_retired(const struct np_rule *r, uint64_t step, int member, int m
     return true;
 }
 
-/* The first F of a stage: all flights but those that may be in flight beside it are retired. */
+/* The first F of a stage: all flights of the replica before it, but as many as may be in flight
+ * beside it, are retired. */
 static enum np_status check_flight(const struct np_rule *r, const struct np_task *t,
                                    struct np_error *err)
 {
     uint64_t members = (uint64_t)r->config.members, micros = (uint64_t)r->config.micro_batches;
     uint64_t own = (t->step * members + (uint64_t)t->member) * micros + (uint64_t)t->micro;
-    uint64_t width = (uint64_t)r->width[t->stage];
     uint64_t oldest = r->known > r->ring ? (r->known - r->ring) * members * micros : 0;
-    if (t->kind != NP_TASK_F || width == 0 ||
+    int beside = r->width[t->stage];
+    if (t->kind != NP_TASK_F || beside == 0 ||
         (t->first > 0 && stage_of(r, t->step, t->first - 1) == t->stage))
         return NP_OK;
-    for (uint64_t q = oldest; q + width <= own; q++)
-        if (!is_retired(r, q / micros / members, (int)(q / micros % members), (int)(q % micros),
+    for (uint64_t q = own; q-- > oldest;)
+        if (replica_of(r, (int)(q % micros)) == replica_of(r, t->micro) && --beside <= 0 &&
+            !is_retired(r, q / micros / members, (int)(q / micros % members), (int)(q % micros),
                         t->stage))
             return broken(t, "too many flights are at the stage", err);
     return NP_OK;
@@ -387,7 +397,7 @@ enum np_status np_rule_end(struct np_rule *r, const struct np_task *t, struct np
     if (step->ended == step->tasks)
         r->in_flight--;
     r->running--;
-    return goes_to(r, t, &to) && to.stage == t->stage ? mark_input(r, &to, err) : NP_OK;
+    return goes_to(r, t, &to) && to.device == t->device ? mark_input(r, &to, err) : NP_OK;
 }
 
 enum np_status np_rule_finish(const struct np_rule *r, uint64_t steps, struct np_error *err)

@@ -12,12 +12,12 @@
 
 #include "sched/sched_state.h"
 
-static void wake(struct np_sched *s, int stage)
+static void wake(struct np_sched *s, int device)
 {
-    if (stage < s->woken_first)
-        s->woken_first = stage;
-    if (stage > s->woken_last)
-        s->woken_last = stage;
+    if (device < s->woken_first)
+        s->woken_first = device;
+    if (device > s->woken_last)
+        s->woken_last = device;
 }
 
 static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot, uint32_t member,
@@ -29,12 +29,12 @@ static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot
                                    .place = place & 0x3fff,
                                    .kind = kind};
     uint32_t position = kind == NP_TASK_W ? place : s->unit[place].first;
-    int stage = np_stages(s, slot)[position];
+    int device = np_device(s, micro, np_stages(s, slot)[position]);
     if (s->step[slot].number > s->last)
         return;
     entry.key = np_priority_key(s, &entry);
-    np_ready_push(&s->ready[stage], entry);
-    wake(s, stage);
+    np_ready_push(&s->ready[device], entry);
+    wake(s, device);
 }
 
 /* Makes F ready if nothing is left that it waits for. */
@@ -44,7 +44,7 @@ static void offer_forward(struct np_sched *s, uint32_t slot, uint32_t member, ui
     size_t flight = np_flight(s, slot, member, unit);
     uint32_t first = s->unit[unit].first;
     int stage = np_stages(s, slot)[first];
-    const struct np_lane *lane = &s->lane[stage];
+    const struct np_lane *lane = &s->lane[np_device(s, micro, stage)];
     bool enters = first == np_begins(s, slot)[stage];
     if (s->blocked[flight] > 0 ||
         !(s->flags[flight * (size_t)s->config.micro_batches + micro] & NP_HAS_INPUT) ||
@@ -228,8 +228,8 @@ void np_sched_stop_after(struct np_sched *s, uint64_t last)
     if (last >= s->last)
         return;
     s->last = last;
-    for (int k = 0; k < s->config.stages; k++) {
-        struct np_ready *ready = &s->ready[k];
+    for (int d = 0; d < np_sched_devices(&s->config); d++) {
+        struct np_ready *ready = &s->ready[d];
         uint32_t kept = 0;
         for (uint32_t e = 0; e < ready->count; e++)
             if (!is_beyond(&ready->entry[e], s))
@@ -239,17 +239,18 @@ void np_sched_stop_after(struct np_sched *s, uint64_t last)
     }
 }
 
-bool np_sched_next(struct np_sched *s, int stage, struct np_task *task)
+bool np_sched_next(struct np_sched *s, int device, struct np_task *task)
 {
     struct np_ready_entry entry;
     const struct np_use *use;
-    assert(stage >= 0 && stage < s->config.stages);
+    assert(device >= 0 && device < np_sched_devices(&s->config));
     if (s->stale)
         np_priority_refresh(s);
-    if (!np_ready_pop(&s->ready[stage], &entry))
+    if (!np_ready_pop(&s->ready[device], &entry))
         return false;
     *task = (struct np_task){.kind = (enum np_task_kind)entry.kind,
-                             .stage = stage,
+                             .stage = device % s->config.stages,
+                             .device = device,
                              .step = s->step[entry.slot].number,
                              .member = entry.member,
                              .micro = entry.micro,
@@ -348,27 +349,53 @@ static void backward_done(struct np_sched *s, const struct np_task *task, uint32
     }
 }
 
-/* The oldest flights may have become retired at the stage: others begin in their place. Flights of
- * steps that have not begun have no input yet. */
-static void slide(struct np_sched *s, int stage)
+/* A flight by its number on a replica. */
+struct flight {
+    uint32_t slot, member, micro;
+};
+
+static struct flight flight_at(const struct np_sched *s, int replica, uint64_t number)
 {
-    struct np_lane *lane = &s->lane[stage];
-    uint64_t members = (uint64_t)s->config.members, micros = (uint64_t)s->config.micro_batches;
-    uint64_t begun = s->open * members * micros, before = lane->retired, q, end;
-    while (lane->retired < begun && np_lacking(s, np_slot(s, lane->retired / micros / members),
-                                               (uint32_t)(lane->retired / micros % members),
-                                               (uint32_t)(lane->retired % micros))[stage] == 0)
+    uint64_t members = (uint64_t)s->config.members, share = np_share(s);
+    return (struct flight){np_slot(s, number / share / members),
+                           (uint32_t)(number / share % members),
+                           (uint32_t)((uint64_t)replica * share + number % share)};
+}
+
+static bool is_retired(const struct np_sched *s, int device, uint64_t number)
+{
+    struct flight f = flight_at(s, device / s->config.stages, number);
+    return np_lacking(s, f.slot, f.member, f.micro)[device % s->config.stages] == 0;
+}
+
+/* The oldest flights may have become retired at the device: others begin in their place. Flights of
+ * steps that have not begun have no input yet. */
+static void slide(struct np_sched *s, int device)
+{
+    struct np_lane *lane = &s->lane[device];
+    uint64_t begun = s->open * (uint64_t)np_pieces(s), before = lane->retired, end;
+    while (lane->retired < begun && is_retired(s, device, lane->retired))
         lane->retired++;
     if (lane->retired == before)
         return;
     end = lane->retired + lane->in_flight < begun ? lane->retired + lane->in_flight : begun;
-    for (q = before + lane->in_flight; q < end; q++) {
-        uint32_t slot = np_slot(s, q / micros / members);
-        const uint16_t *begins = np_begins(s, slot) + stage;
+    for (uint64_t q = before + lane->in_flight; q < end; q++) {
+        struct flight f = flight_at(s, device / s->config.stages, q);
+        const uint16_t *begins = np_begins(s, f.slot) + device % s->config.stages;
         if (begins[0] < begins[1])
-            offer_forward(s, slot, (uint32_t)(q / micros % members), (uint32_t)(q % micros),
-                          s->unit_of[begins[0]]);
+            offer_forward(s, f.slot, f.member, f.micro, s->unit_of[begins[0]]);
     }
+}
+
+/* All steps below this number have no flight left on any replica. */
+static uint64_t oldest_step(const struct np_sched *s)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (int r = 0; r < s->config.replicas; r++) {
+        uint64_t retired = s->lane[r * s->config.stages].retired;
+        oldest = retired < oldest ? retired : oldest;
+    }
+    return oldest / (uint64_t)np_pieces(s);
 }
 
 /* One task fewer for its flight, which may be retired at the stage, and at those before it. Steps
@@ -379,8 +406,8 @@ static void retire(struct np_sched *s, const struct np_task *task)
         np_lacking(s, np_slot(s, task->step), (uint32_t)task->member, (uint32_t)task->micro);
     uint64_t base = s->base;
     for (int k = task->stage; k >= 0 && --lacking[k] == 0; k--)
-        slide(s, k);
-    s->base = s->lane[0].retired / (uint64_t)np_pieces(s);
+        slide(s, task->device - task->stage + k);
+    s->base = oldest_step(s);
     if (s->base == base)
         return;
     s->stale = true;
@@ -395,6 +422,7 @@ static bool hand_on(struct np_sched *s, const struct np_task *task, enum np_task
     *delivery = *task;
     delivery->kind = kind;
     delivery->stage = np_stages(s, np_slot(s, task->step))[to->first];
+    delivery->device = task->device - task->stage + delivery->stage;
     delivery->first = to->first;
     delivery->count = to->count;
     if (delivery->stage != task->stage)
@@ -408,7 +436,7 @@ bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_tas
     uint32_t unit = s->unit_of[task->first];
     bool leaves = false;
     assert(s->step[np_slot(s, task->step)].number == task->step);
-    s->woken_first = s->woken_last = task->stage;
+    s->woken_first = s->woken_last = task->device;
     if (task->kind == NP_TASK_W)
         weight_done(s, task);
     else if (task->kind == NP_TASK_F && unit + 1 < (uint32_t)s->units)

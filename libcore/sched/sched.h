@@ -1,7 +1,7 @@
-/* The causal scheduler: which task each stage runs next.
+/* The causal scheduler: which task each device runs next.
  *
  * A pure state machine: no clock, no threads, no I/O. Events go in (a step's subnets are known, an
- * activation arrived, a task is done), the next task of a stage comes out. One scheduler, three
+ * activation arrived, a task is done), the next task of a device comes out. One scheduler, three
  * drivers: the engine, the simulator of np-predict-trace, and the context manager's look-ahead.
  *
  * Words:   position: 0 is the stem, 1 .. N the choice blocks, N+1 the head; layer: one candidate of
@@ -18,21 +18,26 @@
  *          micro-batch) order among those to the same layer in the same step; the last one carries
  *          the update and waits, at a shared position, for the update of step s-1.
  *          Frozen positions and weightless layers have F and B only and never wait.
+ * Replicas: of the pipeline, each with a share of every member's micro-batches: replica r has
+ *          numbers r x share .. (r+1) x share - 1, share = micro-batches / replicas. A device is a
+ *          stage of a replica, number replica x stages + stage. A layer's contributions keep their
+ *          order through all replicas, so what is computed does not depend on how many there are.
  * Cut:     A step's stages take its positions in order: at home, or, with `reach`, as balances the
  *          step's own costs (sched/balance.h), up to one stage from home. All members of a step
  *          are cut alike, so a layer is wanted on one stage at a time. Shared positions stay.
- * Flights: a flight is one (step, member, micro-batch), number q = (step x members + member) x
- *          micro-batches + micro-batch. It is retired at stage k when all its tasks at stages >= k
- *          have ended. Stage k begins flight q (its first F there) only if q < r + in_flight[k],
- *          where the oldest r flights are retired at k: so flight q may live in slot
- *          q % in_flight[k] of that stage, and nothing there is read after its time, since values
- *          go to later stages only: a flight is cut in one way as long as it lives. Where its step
- *          has no position it has nothing to begin.
- *          This never stalls: let q be the oldest flight that is not retired at stage 0. At every
- *          stage all flights before q are retired, so q is admitted everywhere; whatever its tasks
- *          wait for (inputs, updates, turns) belongs to q itself or to flights before it.
+ * Flights: a flight is one (step, member, micro-batch), of its replica's number q = (step x members
+ *          + member) x share + micro-batch % share. It is retired at stage k when all its tasks at
+ *          stages >= k have ended. Stage k begins flight q (its first F there) only if
+ *          q < r + in_flight[k], where the replica's oldest r flights are retired at k: so flight q
+ *          may live in slot q % in_flight[k] of that device, and nothing there is read after its
+ *          time, since values go to later stages only: a flight is cut in one way as long as it
+ *          lives. Where its step has no position it has nothing to begin.
+ *          This never stalls: of the flights that are not retired at stage 0 let q be the one of
+ *          the oldest (step, member, micro-batch). At every stage of its replica all flights before
+ *          q are retired, so q is admitted everywhere; whatever its tasks wait for (inputs,
+ *          updates, turns) belongs to q itself or to flights of older ones, which are retired.
  * Order:   the longest remaining path over the window's steps (priority.c), the oldest step among
- *          equals. The order depends on the events alone; no stage idles while it has a task.
+ *          equals. The order depends on the events alone; no device idles while it has a task.
  * Units:   costs in any one unit of time (nanoseconds, or 1 per block), per micro-batch.
  * Errors:  NP_EMEM from np_sched_new only; a wrong sequence of calls is a bug (assert).
  * Threads: the caller serialises all calls on one scheduler.
@@ -54,7 +59,7 @@ enum np_task_kind {
 
 struct np_task {
     enum np_task_kind kind;
-    int stage;
+    int stage, device;
     uint64_t step;
     int member, micro;
     int first, count; /* positions first .. first+count-1; W: count is 1 */
@@ -84,11 +89,22 @@ struct np_sched_config {
     int unit;               /* positions a unit, >= 1; the last unit of a home may be shorter */
     int reach;              /* positions that a step's cut may lie off home; 0: it is home */
     int members, micro_batches;
-    int window; /* step s begins when all steps up to s - window are complete */
-    /* [stages] or NULL; 0: as many as the window lets begin, window x members x micro-batches. */
+    int replicas; /* divides micro_batches; 0 is as 1 */
+    int window;   /* step s begins when all steps up to s - window are complete */
+    /* [stages] or NULL; 0: as many as the window lets begin, window x members x share. */
     const int *in_flight;
     int lookahead; /* steps beyond the window that may be known; they do not change the order */
 };
+
+static inline int np_sched_replicas(const struct np_sched_config *config)
+{
+    return config->replicas ? config->replicas : 1;
+}
+
+static inline int np_sched_devices(const struct np_sched_config *config)
+{
+    return np_sched_replicas(config) * config->stages;
+}
 
 /* A window that keeps the stages busy without holding more activations than that takes: 4 steps
  * where there are as many micro-batches as stages, up to 2 x stages where there is one. */
@@ -109,15 +125,14 @@ void np_sched_push(struct np_sched *sched, const uint16_t *choices);
 /* No task of a step > last will be handed out from now on (tasks already out may finish). */
 void np_sched_stop_after(struct np_sched *sched, uint64_t last);
 
-/* The task that `stage` should run now; false if none is ready. A stage may hold several. */
-bool np_sched_next(struct np_sched *sched, int stage, struct np_task *task);
-/* A task from np_sched_next has ended. The stages of np_sched_woken may now have a task, and the
- * stage of position 0 if np_sched_completed grew (as after np_sched_push); no other. True if its
- * output must be delivered to another stage: then *delivery is the task there that waits for it,
- * to be given to np_sched_arrived once the data is there. Deliveries within a stage happen at
- * once. */
+/* The task that the device should run now; false if none is ready. A device may hold several. */
+bool np_sched_next(struct np_sched *sched, int device, struct np_task *task);
+/* A task from np_sched_next has ended. The devices of np_sched_woken may now have a task, and those
+ * of position 0 if np_sched_completed grew (as after np_sched_push); no other. True if its output
+ * must be delivered to another stage: then *delivery is the task there that waits for it, to be
+ * given to np_sched_arrived once the data is there. Deliveries within a stage happen at once. */
 bool np_sched_done(struct np_sched *sched, const struct np_task *task, struct np_task *delivery);
-/* Between these, both included, lie the stages that the last np_sched_done let begin something. */
+/* Between these, both included, lie the devices that the last np_sched_done let begin something. */
 void np_sched_woken(const struct np_sched *sched, int *first, int *last);
 void np_sched_arrived(struct np_sched *sched, const struct np_task *delivery);
 

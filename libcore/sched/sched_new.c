@@ -22,12 +22,12 @@ static void *carve(struct carver *c, size_t count, size_t size)
     return c->block && !c->overflow ? c->block + start : NULL;
 }
 
-/* At most this many tasks of a stage are ready at once: every micro-batch waits for one F or B, and
- * of every chain of contributions one has its turn. */
+/* At most this many tasks of a device are ready at once: every micro-batch waits for one F or B,
+ * and of every chain of contributions one has its turn. */
 static size_t most_ready(const struct np_sched *s, size_t units, size_t positions)
 {
     const struct np_sched_config *c = &s->config;
-    return (size_t)c->window * (size_t)c->members * ((size_t)c->micro_batches * units + positions);
+    return (size_t)c->window * (size_t)c->members * (np_share(s) * units + positions);
 }
 
 static size_t units_of_home(const struct np_sched_config *c, int stage)
@@ -49,7 +49,7 @@ static size_t ready_room(const struct np_sched *s, const struct np_sched_config 
 static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct carver *carver)
 {
     size_t positions = (size_t)c->positions, stages = (size_t)c->stages;
-    size_t layers = c->layer_first[c->positions];
+    size_t layers = c->layer_first[c->positions], devices = (size_t)np_sched_devices(c);
     size_t slots = (size_t)s->slot_mask + 1, members = (size_t)c->members * slots;
     const struct np_balance balance = np_balance_of(c);
     s->config.layer_first = carve(carver, positions + 1, sizeof *c->layer_first);
@@ -69,14 +69,15 @@ static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct 
     s->shared_updates = carve(carver, positions, sizeof *s->shared_updates);
     s->unit = carve(carver, (size_t)s->units, sizeof *s->unit);
     s->unit_of = carve(carver, positions, sizeof *s->unit_of);
-    s->ready = carve(carver, stages, sizeof *s->ready);
-    s->lane = carve(carver, stages, sizeof *s->lane);
+    s->ready = carve(carver, devices, sizeof *s->ready);
+    s->lane = carve(carver, devices, sizeof *s->lane);
     s->load = carve(carver, positions, sizeof *s->load);
     s->balance = carve(carver, np_balance_scratch(&balance), 1);
-    for (int k = 0; k < c->stages; k++) {
-        void *entries = carve(carver, ready_room(s, c, k), sizeof *s->ready[k].entry);
+    for (size_t d = 0; d < devices; d++) {
+        size_t room = ready_room(s, c, (int)(d % stages));
+        void *entries = carve(carver, room, sizeof *s->ready[d].entry);
         if (carver->block)
-            s->ready[k].entry = entries;
+            s->ready[d].entry = entries;
     }
 }
 
@@ -109,11 +110,11 @@ static void cut_units(struct np_sched *s)
 
 static void open_lanes(struct np_sched *s, const int *in_flight)
 {
-    for (int k = 0; k < s->config.stages; k++) {
-        assert(!in_flight || in_flight[k] >= 0);
-        s->lane[k].in_flight = in_flight && in_flight[k]
-                                   ? (uint64_t)in_flight[k]
-                                   : (uint64_t)s->config.window * (uint64_t)np_pieces(s);
+    for (int d = 0; d < np_sched_devices(&s->config); d++) {
+        int asked = in_flight ? in_flight[d % s->config.stages] : 0;
+        assert(asked >= 0);
+        s->lane[d].in_flight =
+            asked ? (uint64_t)asked : (uint64_t)s->config.window * (uint64_t)np_pieces(s);
     }
 }
 
@@ -130,6 +131,7 @@ static void check(const struct np_sched_config *c)
 {
     assert(c->positions > 0 && c->stages > 0 && c->unit > 0 && c->members > 0);
     assert(c->micro_batches > 0 && c->window > 0 && c->lookahead >= 0);
+    assert(c->replicas >= 0 && c->micro_batches % np_sched_replicas(c) == 0);
     assert(c->reach >= 0 && c->reach <= c->positions);
     assert(c->stage_first[0] == 0 && c->stage_first[c->stages] == c->positions);
     for (int k = 0; k < c->stages; k++)
@@ -151,6 +153,7 @@ enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config 
     size_t slots = 1, steps = (size_t)config->window + (size_t)config->lookahead;
     enum np_status status;
     check(config);
+    shape.config.replicas = np_sched_replicas(config);
     while (slots < steps)
         slots *= 2;
     if (!fits(config, slots))

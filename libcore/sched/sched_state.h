@@ -50,7 +50,7 @@ struct np_step {
     float piece; /* time of one (member, micro-batch) on a stage, on average */
 };
 
-/* The flights at a stage. */
+/* The flights at a device. */
 struct np_lane {
     uint64_t retired;   /* the oldest so many flights are retired here */
     uint64_t in_flight; /* and so many after them may begin */
@@ -60,7 +60,7 @@ struct np_sched {
     struct np_sched_config config; /* its arrays point into this block */
     uint32_t slot_mask;
     int units;
-    int woken_first, woken_last; /* stages that the last task that ended let begin something */
+    int woken_first, woken_last; /* devices that the last task that ended let begin something */
     uint64_t base;               /* the oldest step that is not complete */
     uint64_t known;              /* steps pushed */
     uint64_t open;               /* steps below may start: base + window, as far as known */
@@ -81,8 +81,8 @@ struct np_sched {
     uint64_t *shared_updates; /* [positions]: updates of an NP_SHARED_DELAY position */
     struct np_unit *unit;     /* [units] */
     uint16_t *unit_of;        /* [positions] */
-    struct np_ready *ready;   /* [stages] */
-    struct np_lane *lane;     /* [stages] */
+    struct np_ready *ready;   /* [devices] */
+    struct np_lane *lane;     /* [devices] */
     float *load;              /* [positions]: of a step; scratch of its cut, as is: */
     double *balance;          /* [np_balance_scratch] */
 };
@@ -120,16 +120,28 @@ static inline size_t np_flight(const struct np_sched *s, uint32_t slot, uint32_t
     return ((size_t)slot * (uint32_t)s->config.members + member) * (uint32_t)s->units + unit;
 }
 
+/* Micro-batches of a member on a replica. */
+static inline uint32_t np_share(const struct np_sched *s)
+{
+    return (uint32_t)(s->config.micro_batches / s->config.replicas);
+}
+
+/* Flights of a step on a replica. */
 static inline int np_pieces(const struct np_sched *s)
 {
-    return s->config.members * s->config.micro_batches;
+    return s->config.members * (int)np_share(s);
+}
+
+static inline int np_device(const struct np_sched *s, uint32_t micro, int stage)
+{
+    return (int)(micro / np_share(s)) * s->config.stages + stage;
 }
 
 static inline uint64_t np_flight_number(const struct np_sched *s, uint32_t slot, uint32_t member,
                                         uint32_t micro)
 {
-    uint64_t members = (uint64_t)s->config.members, micros = (uint64_t)s->config.micro_batches;
-    return (s->step[slot].number * members + member) * micros + micro;
+    uint64_t members = (uint64_t)s->config.members, share = np_share(s);
+    return (s->step[slot].number * members + member) * share + micro % share;
 }
 
 static inline uint16_t *np_lacking(const struct np_sched *s, uint32_t slot, uint32_t member,

@@ -40,6 +40,8 @@ enum np_status np_sim_run(struct np_sim_report *report, const struct np_sim_conf
     *report = (struct np_sim_report){0};
     for (int k = 0; config->stages && k < config->sched.stages; k++)
         config->stages[k] = (struct np_sim_stage){.copy = 0};
+    if (config->schedule != NP_SIM_CSP && np_sched_replicas(&config->sched) > 1)
+        return np_fail(err, NP_EINPUT, "only csp has replicas");
     if (config->schedule == NP_SIM_CSP)
         NP_TRY(np_sim_run_csp(report, config, err));
     else if (config->schedule == NP_SIM_NASPIPE)
@@ -48,7 +50,7 @@ enum np_status np_sim_run(struct np_sim_report *report, const struct np_sim_conf
         NP_TRY(np_sim_run_flush(report, config, err));
     if (report->makespan > 0) {
         report->speedup = report->sequential / report->makespan;
-        report->bubble = 1 - report->busy / report->makespan / config->sched.stages;
+        report->bubble = 1 - report->busy / report->makespan / np_sched_devices(&config->sched);
     }
 out:
     return status;

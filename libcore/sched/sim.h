@@ -10,7 +10,9 @@
  *           (sched/contexts.h), as the engine does; the other schedules have all layers there.
  * Source:   Huang et al., GPipe (NeurIPS 2019); Narayanan et al., PipeDream-Flush, in Megatron-LM
  *           (SC 2021), section 2.2; Zhao et al., NASPipe (ASPLOS 2022), algorithm 2.
- * Errors:   NP_EMEM; NP_EINPUT for naspipe with groups; NP_ENO when a check finds a broken rule.
+ * Replicas: csp alone has them, where all layers are there.
+ * Errors:   NP_EMEM; NP_EINPUT for naspipe with groups, for replicas without csp; NP_ENO when a
+ *           check finds a broken rule.
  */
 #ifndef NP_SCHED_SIM_H
 #define NP_SCHED_SIM_H
@@ -55,10 +57,10 @@ struct np_sim_config {
 struct np_sim_report {
     uint64_t steps, tasks;
     double makespan;
-    double busy;       /* of all stages together, with overheads, without stalls */
+    double busy;       /* of all devices together, with overheads, without stalls */
     double sequential; /* cost of all tasks, without overheads */
     double speedup;    /* sequential / makespan */
-    double bubble;     /* share of the stages' time that is idle, stalls included */
+    double bubble;     /* share of the devices' time that is idle, stalls included */
 };
 
 enum np_status np_sim_run(struct np_sim_report *report, const struct np_sim_config *config,

@@ -69,6 +69,7 @@ static bool advance(struct flush *f, uint64_t step, int stage)
     double start = input_at(f, stage, pass), end;
     struct np_task task = {.kind = pass.kind,
                            .stage = stage,
+                           .device = stage,
                            .step = step,
                            .member = member,
                            .micro = pass.piece % c->micro_batches,

@@ -116,6 +116,7 @@ static void start(struct queue *q, struct flight *f)
     double work = (f->kind == NP_TASK_F ? cost.f : cost.b) * c->micro_batches;
     struct np_task task = {.kind = f->kind,
                            .stage = f->stage,
+                           .device = f->stage,
                            .step = f->step,
                            .first = c->stage_first[f->stage],
                            .count = c->stage_first[f->stage + 1] - c->stage_first[f->stage]};

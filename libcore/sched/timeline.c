@@ -14,14 +14,16 @@ enum np_status np_timeline_tsv(struct np_buf *out, const struct np_timeline *tim
 {
     enum np_status status;
     int decimals = timeline->nanoseconds ? 0 : 3;
-    NP_TRY(np_buf_printf(out, err, "stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend\n"));
+    NP_TRY(np_buf_printf(out, err,
+                         "stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend\tdevice\n"));
     for (size_t i = 0; i < timeline->trace->count; i++) {
         const struct np_span *span = &timeline->trace->spans[i];
         const struct np_task *task = &span->task;
         NP_TRY(np_buf_printf(out, err, "%d\t%c\t%" PRIu64 "\t%d\t%d\t%d\t%d\t", task->stage,
                              np_timeline_letter(task->kind), task->step, task->member, task->micro,
                              task->first, task->count));
-        NP_TRY(np_buf_printf(out, err, "%.*f\t%.*f\n", decimals, span->start, decimals, span->end));
+        NP_TRY(np_buf_printf(out, err, "%.*f\t%.*f\t%d\n", decimals, span->start, decimals,
+                             span->end, task->device));
     }
 out:
     return status;

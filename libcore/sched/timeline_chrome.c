@@ -1,4 +1,4 @@
-/* Trace-event JSON. Stages are threads 0 .. S-1, the copiers of all stages follow. */
+/* Trace-event JSON. Devices are threads 0 .. D-1, the copiers of all stages follow. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@ static enum np_status task_event(const struct writer *w, const struct np_span *s
     NP_TRY(np_buf_printf(
         w->out, w->err,
         "{\"name\":\"%c %" PRIu64 ".%d\",\"cat\":\"%c\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,"
-        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"stage\":%d,\"step\":%" PRIu64 ",\"member\":%d,"
-        "\"micro\":%d,\"first\":%d,\"count\":%d,\"opens\":%s,\"updates\":%s",
-        kind, task->step, task->micro, kind, task->stage, span->start * w->scale,
-        (span->end - span->start) * w->scale, task->stage, task->step, task->member, task->micro,
-        task->first, task->count, task->opens ? "true" : "false",
+        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"device\":%d,\"stage\":%d,\"step\":%" PRIu64
+        ",\"member\":%d,\"micro\":%d,\"first\":%d,\"count\":%d,\"opens\":%s,\"updates\":%s",
+        kind, task->step, task->micro, kind, task->device, span->start * w->scale,
+        (span->end - span->start) * w->scale, task->device, task->stage, task->step, task->member,
+        task->micro, task->first, task->count, task->opens ? "true" : "false",
         task->updates ? "true" : "false"));
     if (w->timeline->trace->stage)
         NP_TRY(np_buf_printf(w->out, w->err, ",\"stall\":%.3f", span->stall * w->scale));
@@ -36,7 +36,7 @@ out:
 
 static int copier_thread(const struct np_timeline *timeline, int stage, int copier)
 {
-    return timeline->stages + stage * NP_COPIERS + copier;
+    return np_timeline_devices(timeline) + stage * NP_COPIERS + copier;
 }
 
 static enum np_status copy_event(const struct writer *w, const struct np_copy_span *span)
@@ -93,9 +93,12 @@ static enum np_status threads(const struct writer *w)
     const struct np_timeline *t = w->timeline;
     char name[64];
     enum np_status status = NP_OK;
-    for (int k = 0; k < t->stages; k++) {
+    for (int k = 0; k < np_timeline_devices(t); k++) {
         int place = k * (1 + NP_COPIERS);
-        snprintf(name, sizeof name, "stage %d", k);
+        if (t->replicas > 1)
+            snprintf(name, sizeof name, "replica %d, stage %d", k / t->stages, k % t->stages);
+        else
+            snprintf(name, sizeof name, "stage %d", k);
         NP_TRY(thread(w, k, place, name));
         for (int i = 0; t->trace->stage && i < NP_COPIERS; i++) {
             snprintf(name, sizeof name, "stage %d, copier %d", k, i);

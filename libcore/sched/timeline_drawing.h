@@ -21,8 +21,8 @@ struct np_drawing {
 
 /* Where a moment is, within the drawing. */
 double np_drawing_x(const struct np_drawing *drawing, double time);
-/* The top of a stage's lanes. */
-double np_drawing_y(const struct np_drawing *drawing, int stage);
+/* The top of a device's lanes. */
+double np_drawing_y(const struct np_drawing *drawing, int device);
 
 /* Below every stage, what is copied, and how much of its memory is in use; their legend. */
 enum np_status np_drawing_lanes(const struct np_drawing *drawing);

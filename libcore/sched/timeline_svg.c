@@ -56,9 +56,9 @@ double np_drawing_x(const struct np_drawing *d, double time)
     return LEFT + (t - d->sums.start) * d->scale;
 }
 
-double np_drawing_y(const struct np_drawing *d, int stage)
+double np_drawing_y(const struct np_drawing *d, int device)
 {
-    return d->top + stage * (d->lane + d->copies + d->memory);
+    return d->top + device * (d->lane + d->copies + d->memory);
 }
 
 static enum np_status escaped(const struct np_drawing *d, const char *text)
@@ -140,18 +140,35 @@ static enum np_status axis(const struct np_drawing *d)
     return status;
 }
 
+static enum np_status lane_name(const struct np_drawing *d, double y, double size, const char *what,
+                                int number)
+{
+    return np_buf_printf(d->out, d->err,
+                         "<text x=\"%g\" y=\"%.1f\" font-size=\"%g\" text-anchor=\"end\">%s "
+                         "%d</text>\n",
+                         LEFT - 8, y, size, what, number);
+}
+
+/* A device's replica is named above its stage, as large as two lines can be. */
 static enum np_status lane_names(const struct np_drawing *d)
 {
+    const struct np_timeline *t = d->timeline;
+    bool replicas = t->replicas > 1;
+    double size = d->lane < 14 ? 8 : 12;
     enum np_status status = NP_OK;
-    for (int stage = 0; stage < d->timeline->stages && status == NP_OK; stage++) {
-        double y = np_drawing_y(d, stage);
-        status = np_buf_printf(
+    if (replicas)
+        size = 0.4 * d->lane;
+    for (int device = 0; device < np_timeline_devices(t); device++) {
+        double y = np_drawing_y(d, device), middle = y + d->lane / 2 + 2;
+        NP_TRY(np_buf_printf(
             d->out, d->err,
-            "<rect x=\"%g\" y=\"%.1f\" width=\"%g\" height=\"%.1f\" fill=\"#f3f3f3\"/>"
-            "<text x=\"%g\" y=\"%.1f\" font-size=\"%g\" text-anchor=\"end\">stage %d</text>\n",
-            LEFT, y, WIDTH - LEFT - RIGHT, d->lane - GAP, LEFT - 8, y + d->lane / 2 + 2,
-            d->lane < 14 ? 8.0 : 12.0, stage);
+            "<rect x=\"%g\" y=\"%.1f\" width=\"%g\" height=\"%.1f\" fill=\"#f3f3f3\"/>", LEFT, y,
+            WIDTH - LEFT - RIGHT, d->lane - GAP));
+        if (replicas)
+            NP_TRY(lane_name(d, middle - size / 2, size, "replica", device / t->stages));
+        NP_TRY(lane_name(d, middle + (replicas ? size / 2 : 0), size, "stage", device % t->stages));
     }
+out:
     return status;
 }
 
@@ -161,7 +178,7 @@ static enum np_status draw_span(const struct np_drawing *d, const struct np_span
     const struct np_task *task = &span->task;
     double wait = span->stall * d->scale, x = np_drawing_x(d, span->start) + wait;
     double width = (span->end - span->start) * d->scale - wait;
-    double y = np_drawing_y(d, task->stage), height = d->lane - GAP;
+    double y = np_drawing_y(d, task->device), height = d->lane - GAP;
     if (span->end <= span->start)
         return NP_OK;
     if (wait > JOIN)
@@ -197,15 +214,15 @@ static bool continues(const struct np_drawing *d, const struct np_span *last,
 static enum np_status draw_spans(const struct np_drawing *d)
 {
     const struct np_trace *trace = d->timeline->trace;
-    int stages = d->timeline->stages;
-    struct np_span *waiting = NULL; /* [stages] not drawn yet; start == end: none */
+    int devices = np_timeline_devices(d->timeline);
+    struct np_span *waiting = NULL; /* [devices] not drawn yet; start == end: none */
     enum np_status status;
-    NP_TRY(np_zalloc(&waiting, (size_t)stages, sizeof *waiting, d->err));
+    NP_TRY(np_zalloc(&waiting, (size_t)devices, sizeof *waiting, d->err));
     for (size_t i = 0; i < trace->count; i++) {
         const struct np_span *next = &trace->spans[i];
-        if (next->task.stage >= stages || next->end <= next->start)
+        if (next->task.device >= devices || next->end <= next->start)
             continue;
-        struct np_span *last = &waiting[next->task.stage];
+        struct np_span *last = &waiting[next->task.device];
         if (continues(d, last, next)) {
             last->end = next->end;
             continue;
@@ -213,7 +230,7 @@ static enum np_status draw_spans(const struct np_drawing *d)
         NP_TRY(draw_span(d, last));
         *last = *next;
     }
-    for (int k = 0; k < stages; k++)
+    for (int k = 0; k < devices; k++)
         NP_TRY(draw_span(d, &waiting[k]));
 out:
     free(waiting);
@@ -222,14 +239,14 @@ out:
 
 static void lay_out(struct np_drawing *d)
 {
-    int stages = d->timeline->stages;
+    int devices = np_timeline_devices(d->timeline);
     bool memory = d->timeline->trace->stage != NULL;
     double length = d->sums.end - d->sums.start;
     d->top = memory ? 80 : 62;
-    d->lane = stages <= 16 ? 28 : stages <= 32 ? 18 : 10;
+    d->lane = devices <= 16 ? 28 : devices <= 32 ? 18 : 10;
     d->copies = memory ? d->lane * 0.45 + GAP : 0;
     d->memory = memory ? d->lane + 2 * GAP : 0;
-    d->bottom = np_drawing_y(d, stages);
+    d->bottom = np_drawing_y(d, devices);
     d->scale = length > 0 ? (WIDTH - LEFT - RIGHT) / length : 0;
 }
 
@@ -238,7 +255,7 @@ enum np_status np_timeline_svg(struct np_buf *out, const struct np_timeline *tim
 {
     enum np_status status;
     struct np_drawing d = {.out = out, .timeline = timeline, .err = err};
-    d.sums = np_trace_sum(timeline->trace, timeline->stages);
+    d.sums = np_trace_sum(timeline->trace, np_timeline_devices(timeline));
     lay_out(&d);
     NP_TRY(np_buf_printf(out, err,
                          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "

@@ -42,7 +42,7 @@ enum np_status np_trace_make_stages(struct np_trace *trace, int stages, struct n
     return status;
 }
 
-struct np_trace_sums np_trace_sum(const struct np_trace *trace, int stages)
+struct np_trace_sums np_trace_sum(const struct np_trace *trace, int devices)
 {
     struct np_trace_sums sums = {0};
     uint64_t last = 0;
@@ -62,7 +62,7 @@ struct np_trace_sums np_trace_sum(const struct np_trace *trace, int stages)
     if (trace->count)
         sums.steps = last - sums.first_step + 1;
     if (sums.end > sums.start)
-        sums.bubble = 1 - sums.busy / (stages * (sums.end - sums.start));
+        sums.bubble = 1 - sums.busy / (devices * (sums.end - sums.start));
     return sums;
 }
 

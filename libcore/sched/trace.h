@@ -1,4 +1,4 @@
-/* A trace: what every stage did when, and what its memory came to.
+/* A trace: what every device did when, and what its memory came to.
  *
  * One form for both sources: the simulator's virtual clock and what an engine records.
  *
@@ -49,15 +49,15 @@ enum np_status np_trace_add_copy(struct np_trace *trace, const struct np_copy_sp
 /* stage[stages], zeroed, unless it is there. */
 enum np_status np_trace_make_stages(struct np_trace *trace, int stages, struct np_error *err);
 
-/* What a trace of so many stages amounts to; the first warm-up or last drain is not left out. */
+/* What a trace of so many devices amounts to; the first warm-up or last drain is not left out. */
 struct np_trace_sums {
     double start, end; /* of the first and last span */
-    double busy;       /* over all stages, without stalls */
+    double busy;       /* over all devices, without stalls */
     double stall;
-    double bubble; /* idle share of stages x (end - start), stalls included */
+    double bubble; /* idle share of devices x (end - start), stalls included */
     uint64_t first_step, steps;
 };
-struct np_trace_sums np_trace_sum(const struct np_trace *trace, int stages);
+struct np_trace_sums np_trace_sum(const struct np_trace *trace, int devices);
 
 /* From `time` on, the stage's memory holds so many bytes. */
 struct np_memory_change {

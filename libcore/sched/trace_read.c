@@ -50,7 +50,7 @@ static const char *parse_complete(const json_t *event, double *start, double *en
 static bool parse_task(const json_t *event, struct np_span *span)
 {
     const json_t *args = json_object_get(event, "args"), *stall = json_object_get(args, "stall");
-    double stage, step, member, micro, first, count;
+    double device, stage, step, member, micro, first, count;
     const char *name = parse_complete(event, &span->start, &span->end);
     if (!name || !parse_kind(name, &span->task.kind) || !whole(args, "stage", INT32_MAX, &stage) ||
         !whole(args, "step", WHOLE_MAX, &step) || !whole(args, "member", INT32_MAX, &member) ||
@@ -58,6 +58,7 @@ static bool parse_task(const json_t *event, struct np_span *span)
         !whole(args, "count", INT32_MAX, &count))
         return false;
     span->task.stage = (int)stage;
+    span->task.device = whole(args, "device", INT32_MAX, &device) ? (int)device : (int)stage;
     span->task.step = (uint64_t)step;
     span->task.member = (int)member;
     span->task.micro = (int)micro;

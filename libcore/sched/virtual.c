@@ -9,7 +9,7 @@
 #include "sched/events.h"
 #include "sched/rule.h"
 
-/* What a stage runs. */
+/* What a device runs. */
 struct run {
     struct np_task task; /* count 0: nothing */
     int at;              /* positions behind it, the one it computes included */
@@ -23,18 +23,18 @@ struct np_virtual {
     struct np_virtual_config config;
     struct np_sched *sched;
     struct np_rule *rule; /* NULL: unchecked */
-    /* In order of their numbers: a stage has computed, a copier of a stage has copied, a delivery
+    /* In order of their numbers: a device has computed, a copier of one has copied, a delivery
      * arrives. */
     struct np_events events;
-    struct run *running;         /* [stages] */
+    struct run *running;         /* [devices] */
     struct np_copy_queue *queue; /* [stages]; NULL: no layer comes or goes */
     struct np_disk disk;         /* copies that are moved: first their bytes, then the latency */
     double *owed;                /* [stages] processor time that copies have taken */
     struct np_task *delivery;    /* [most_travelling] */
     uint32_t *free_delivery;     /* stack of free deliveries */
     uint32_t free_count;
-    int *woken;     /* stages that may have got a task */
-    bool *is_woken; /* [stages] */
+    int *woken;     /* devices that may have got a task */
+    bool *is_woken; /* [devices] */
     int woken_count;
     int first_stage; /* the stage of position 0 */
     double now;
@@ -42,7 +42,7 @@ struct np_virtual {
 
 static uint32_t first_copy(const struct np_virtual *v)
 {
-    return (uint32_t)v->config.sched.stages;
+    return (uint32_t)np_sched_devices(&v->config.sched);
 }
 
 static uint32_t first_delivery(const struct np_virtual *v)
@@ -68,7 +68,7 @@ enum np_status np_virtual_new(struct np_virtual **out, const struct np_virtual_c
                               struct np_error *err)
 {
     const struct np_sched_config *c = &config->sched;
-    size_t stages = (size_t)c->stages;
+    size_t devices = (size_t)np_sched_devices(c);
     size_t travelling = (size_t)c->window * (size_t)c->members * (size_t)c->micro_batches;
     struct np_virtual *v = NULL;
     enum np_status status;
@@ -81,11 +81,11 @@ enum np_status np_virtual_new(struct np_virtual **out, const struct np_virtual_c
         NP_TRY(queues_new(v, err));
     NP_TRY(
         np_zalloc(&v->events.entry, first_delivery(v) + travelling, sizeof *v->events.entry, err));
-    NP_TRY(np_zalloc(&v->running, stages, sizeof *v->running, err));
+    NP_TRY(np_zalloc(&v->running, devices, sizeof *v->running, err));
     NP_TRY(np_zalloc(&v->delivery, travelling, sizeof *v->delivery, err));
     NP_TRY(np_zalloc(&v->free_delivery, travelling, sizeof *v->free_delivery, err));
-    NP_TRY(np_zalloc(&v->woken, stages, sizeof *v->woken, err));
-    NP_TRY(np_zalloc(&v->is_woken, stages, sizeof *v->is_woken, err));
+    NP_TRY(np_zalloc(&v->woken, devices, sizeof *v->woken, err));
+    NP_TRY(np_zalloc(&v->is_woken, devices, sizeof *v->is_woken, err));
     for (; v->free_count < travelling; v->free_count++)
         v->free_delivery[v->free_count] = v->free_count;
     while (c->stage_first[v->first_stage + 1] == 0)
@@ -125,12 +125,19 @@ double np_virtual_now(const struct np_virtual *v)
     return v->now;
 }
 
-static void wake(struct np_virtual *v, int stage)
+static void wake(struct np_virtual *v, int device)
 {
-    if (v->is_woken[stage])
+    if (v->is_woken[device])
         return;
-    v->is_woken[stage] = true;
-    v->woken[v->woken_count++] = stage;
+    v->is_woken[device] = true;
+    v->woken[v->woken_count++] = device;
+}
+
+/* Steps begin at position 0, on every replica. */
+static void wake_first(struct np_virtual *v)
+{
+    for (int r = 0; r < np_sched_replicas(&v->config.sched); r++)
+        wake(v, r * v->config.sched.stages + v->first_stage);
 }
 
 enum np_status np_virtual_push(struct np_virtual *v, const uint16_t *choices, struct np_error *err)
@@ -140,7 +147,7 @@ enum np_status np_virtual_push(struct np_virtual *v, const uint16_t *choices, st
     if (v->rule)
         NP_TRY(np_rule_push(v->rule, choices,
                             np_sched_stages(v->sched, np_sched_known(v->sched) - 1), err));
-    wake(v, v->first_stage);
+    wake_first(v);
 out:
     return status;
 }
@@ -201,7 +208,7 @@ static bool start_copies(struct np_virtual *v, int stage)
     return over;
 }
 
-/* The position at which a stage's task is. */
+/* The position at which a device's task is. */
 static struct np_task piece(const struct run *run, int at)
 {
     struct np_task one = run->task;
@@ -211,16 +218,16 @@ static struct np_task piece(const struct run *run, int at)
 }
 
 /* True once the layer of the task's next position is there. */
-static bool enter(struct np_virtual *v, int stage, const struct np_task *next)
+static bool enter(struct np_virtual *v, int device, const struct np_task *next)
 {
-    struct run *run = &v->running[stage];
+    struct run *run = &v->running[device];
     uint32_t layer = np_sched_layer(v->sched, next, next->first);
     enum np_context_pass pass = next->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
-    while (!np_context_enter(v->queue[stage].context, layer, next->step, pass))
-        if (!start_copies(v, stage)) {
+    while (!np_context_enter(v->queue[device].context, layer, next->step, pass))
+        if (!start_copies(v, device)) {
             if (!run->waits) {
                 run->since = v->now;
-                wake_beside(v, stage);
+                wake_beside(v, device);
             }
             run->waits = true;
             return false;
@@ -231,13 +238,13 @@ static bool enter(struct np_virtual *v, int stage, const struct np_task *next)
     return true;
 }
 
-/* The stage's task computes as far as it can without another layer. */
-static void compute(struct np_virtual *v, int stage)
+/* The device's task computes as far as it can without another layer. */
+static void compute(struct np_virtual *v, int device)
 {
-    struct run *run = &v->running[stage];
+    struct run *run = &v->running[device];
     struct np_task next = v->queue ? piece(run, run->at) : run->task;
     double end;
-    if (v->queue && !enter(v, stage, &next))
+    if (v->queue && !enter(v, device, &next))
         return;
     run->at += next.count;
     run->computes = true;
@@ -245,19 +252,19 @@ static void compute(struct np_virtual *v, int stage)
     if (run->at == run->task.count)
         end += v->config.overhead;
     if (v->queue) {
-        end += v->owed[stage];
-        v->owed[stage] = 0;
+        end += v->owed[device];
+        v->owed[device] = 0;
     }
-    np_events_add(&v->events, end, (uint32_t)stage);
+    np_events_add(&v->events, end, (uint32_t)device);
 }
 
-static enum np_status begin(struct np_virtual *v, int stage, struct np_error *err)
+static enum np_status begin(struct np_virtual *v, int device, struct np_error *err)
 {
     const struct np_virtual_config *c = &v->config;
-    struct run *run = &v->running[stage];
+    struct run *run = &v->running[device];
     enum np_status status = NP_OK;
     *run = (struct run){.start = v->now};
-    if (!np_sched_next(v->sched, stage, &run->task))
+    if (!np_sched_next(v->sched, device, &run->task))
         return NP_OK;
     if (v->rule)
         NP_TRY(np_rule_start(v->rule, &run->task, err));
@@ -271,15 +278,15 @@ enum np_status np_virtual_assign(struct np_virtual *v, struct np_error *err)
 {
     enum np_status status = NP_OK;
     while (v->woken_count > 0) {
-        int stage = v->woken[--v->woken_count];
-        struct run *run = &v->running[stage];
-        v->is_woken[stage] = false;
+        int device = v->woken[--v->woken_count];
+        struct run *run = &v->running[device];
+        v->is_woken[device] = false;
         if (v->queue)
-            start_copies(v, stage);
+            start_copies(v, device);
         if (run->task.count == 0)
-            NP_TRY(begin(v, stage, err));
+            NP_TRY(begin(v, device, err));
         if (run->task.count > 0 && !run->computes)
-            compute(v, stage);
+            compute(v, device);
     }
 out:
     return status;
@@ -289,13 +296,13 @@ static enum np_status arrive(struct np_virtual *v, const struct np_task *deliver
                              struct np_error *err)
 {
     np_sched_arrived(v->sched, delivery);
-    wake(v, delivery->stage);
+    wake(v, delivery->device);
     return v->rule ? np_rule_arrived(v->rule, delivery, err) : NP_OK;
 }
 
-static enum np_status end_task(struct np_virtual *v, int stage, struct np_error *err)
+static enum np_status end_task(struct np_virtual *v, int device, struct np_error *err)
 {
-    struct run *run = &v->running[stage];
+    struct run *run = &v->running[device];
     struct np_task task = run->task, delivery;
     struct np_span span = {task, run->start, v->now, run->stall};
     int first, last;
@@ -319,24 +326,24 @@ static enum np_status end_task(struct np_virtual *v, int stage, struct np_error 
     for (int k = first; k <= last; k++)
         wake(v, k);
     if (np_sched_completed(v->sched) != completed)
-        wake(v, v->first_stage);
+        wake_first(v);
 out:
     return status;
 }
 
-/* A stage has computed what it had the layers for. */
-static enum np_status end_piece(struct np_virtual *v, int stage, struct np_error *err)
+/* A device has computed what it had the layers for. */
+static enum np_status end_piece(struct np_virtual *v, int device, struct np_error *err)
 {
-    struct run *run = &v->running[stage];
+    struct run *run = &v->running[device];
     run->computes = false;
-    wake(v, stage);
+    wake(v, device);
     if (v->queue) {
         struct np_task last = piece(run, run->at - 1);
         uint32_t layer = np_sched_layer(v->sched, &last, last.first);
-        np_context_leave(v->queue[stage].context, layer, last.updates);
-        wake_beside(v, stage);
+        np_context_leave(v->queue[device].context, layer, last.updates);
+        wake_beside(v, device);
     }
-    return run->at == run->task.count ? end_task(v, stage, err) : NP_OK;
+    return run->at == run->task.count ? end_task(v, device, err) : NP_OK;
 }
 
 static enum np_status handle(struct np_virtual *v, uint32_t what, struct np_error *err)
@@ -384,7 +391,7 @@ out:
 
 enum np_status np_virtual_finish(struct np_virtual *v, struct np_error *err)
 {
-    for (int k = 0; k < v->config.sched.stages; k++)
-        assert(v->running[k].task.count == 0);
+    for (int d = 0; d < np_sched_devices(&v->config.sched); d++)
+        assert(v->running[d].task.count == 0);
     return v->rule ? np_rule_finish(v->rule, np_sched_known(v->sched), err) : NP_OK;
 }

@@ -18,9 +18,10 @@ struct np_virtual_config {
     double transfer; /* from the end of a task until its output has reached another stage */
     bool check;      /* follow every task with np_rule */
     /* Where layers come and go: the stages' context managers, borrowed, and what a copy takes;
-     * contexts NULL: all layers are there. A task waits for a position's layer, holds it while it
-     * computes there, and goes on to the next. The processor time of a copy that begins while all
-     * stages compute is taken from its own stage: what that computes next ends later. */
+     * contexts NULL: all layers are there, as with replicas. A task waits for a position's layer,
+     * holds it while it computes there, and goes on to the next. The processor time of a copy that
+     * begins while all stages compute is taken from its own stage: what that computes next ends
+     * later. */
     struct np_context *const *contexts; /* [stages] */
     struct np_copy_speed copy_speed;
     /* Each task when it starts, each task and copy when it has ended: in order of time. NULL: not
@@ -47,7 +48,7 @@ enum np_status np_virtual_push(struct np_virtual *machine, const uint16_t *choic
                                struct np_error *err);
 /* More was foretold to the context managers: copies may begin. */
 void np_virtual_foretold(struct np_virtual *machine);
-/* Every idle stage that may have got a task begins it. */
+/* Every idle device that may have got a task begins it. */
 enum np_status np_virtual_assign(struct np_virtual *machine, struct np_error *err);
 /* On to the next time at which something happens: all of it, before anything is decided. *more
  * false: nothing is under way. */

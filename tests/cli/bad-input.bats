@@ -343,7 +343,7 @@ damaged() {
 }
 
 @test "a plan has no options of plans beside it" {
-    for option in "--stages 2" "--threads 2" "--cut balanced" "--reach 2" "--stash-bandwidth 1MiB"; do
+    for option in "--replicas 2" "--stages 2" "--threads 2" "--cut balanced" "--reach 2" "--stash-bandwidth 1MiB"; do
         # shellcheck disable=SC2086
         run np-train recipe.yaml --run r --plan p $option
         [ "$status" -eq 2 ]

@@ -58,11 +58,12 @@ setup() {
 
 @test "-v shows the alternatives and the stages on standard error" {
     np-partition r.yaml --devices 6 --profile-from model -v > plan.yaml 2> table
-    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 * $2 }' table | sort -n | uniq -c > sizes
-    [ "$(tr -s ' \n' ' ' < sizes)" = " 4 1 16 6 " ]
+    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 * $2 * $3 }' table | sort -n | uniq -c > sizes
+    [ "$(tr -s ' \n' ' ' < sizes)" = " 4 1 2 4 22 6 " ]
     [ "$(grep -c '^\*' table)" -eq 1 ]
-    read -r _ stages threads micro window unit _ < <(grep '^\*' table)
+    read -r _ replicas stages threads micro window unit _ < <(grep '^\*' table)
     [ "$(grep -c first: plan.yaml)" = "$stages" ]
+    [ "$replicas" = 1 ] || grep -qx "replicas: $replicas" plan.yaml
     grep -qx "threads: $threads" plan.yaml
     grep -qx "micro_batches: $micro" plan.yaml
     grep -qx "window: $window" plan.yaml
@@ -76,7 +77,7 @@ setup() {
 
 @test "no more threads are measured than this machine has" {
     np-partition r.yaml --devices 4096 -M 4 -v > plan.yaml 2> table
-    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $2 }' table | sort -n | tail -n 1 > most
+    awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $3 }' table | sort -n | tail -n 1 > most
     [ "$(cat most)" -eq "$(nproc)" ]
 }
 
@@ -239,7 +240,7 @@ column() {
         run np-partition r.yaml --estimate $option
         [ "$status" -eq 2 ]
     done
-    said "np-partition: --estimate makes no plan that --devices, --window, --unit, --cut, --reach, --device-memory and --stash-bandwidth are for"
+    said "np-partition: --estimate makes no plan that --devices, --replicas, --window, --unit, --cut, --reach, --device-memory and --stash-bandwidth are for"
     run np-partition r.yaml --estimate -M 3
     [ "$status" -eq 2 ]
 }

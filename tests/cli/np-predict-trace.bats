@@ -30,6 +30,17 @@ published() {
     between 7.9 "$(value speedup)" 8
 }
 
+@test "published stream, 8 devices: the shorter the replicas, the faster with 8 micro-batches" {
+    published -M 8
+    one=$(value speedup)
+    published -M 8 --replicas 2 -n 4
+    [ "$(value stages)" = 4 ]
+    between 7.45 "$(value speedup)" 8
+    between 1.05 "$(awk -v x="$(value speedup)" -v y="$one" 'BEGIN { print x / y }')" 1.13
+    published -M 8 --replicas 4 -n 2
+    between 7.95 "$(value speedup)" 8
+}
+
 @test "48 x 72, 16 stages: csp with 8 micro-batches reaches 15.5" {
     run np-predict-trace --blocks 48 --candidates 72 -n 16 -M 8 --steps 600
     [ "$status" -eq 0 ]
@@ -150,7 +161,7 @@ published() {
 
 @test "tsv: no stage does two things at once, and every task is there" {
     np-predict-trace --blocks 8 --candidates 3 -n 4 -M 2 --steps 12 --format tsv > t
-    [ "$(head -n 1 t)" = "$(printf 'stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend')" ]
+    [ "$(head -n 1 t)" = "$(printf 'stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend\tdevice')" ]
     [ "$(wc -l < t)" -eq $((1 + 8 * 3 * 2 * 12)) ]
     tail -n +2 t | sort -t "$(printf '\t')" -k1,1n -k8,8n |
         awk -F '\t' '$1 == stage && $8 < end { bad = 1 } { stage = $1; end = $9 } END { exit bad }'
@@ -211,7 +222,7 @@ refuses() {
     refuses "give a recipe, or --blocks and --candidates" --blocks 4
     refuses "--blocks and --candidates are for use without a recipe" r.yaml --blocks 4
     refuses "--plan, --against and --costs plan need a recipe" --blocks 4 --candidates 2 --plan p
-    refuses "--plan decides devices, stages, micro-batches and threads" r.yaml --plan p -n 3
+    refuses "--plan decides devices, replicas, stages, micro-batches and threads" r.yaml --plan p -n 3
     refuses "--capacity and --fetch-time are for use without a recipe" r.yaml --capacity 3
     refuses "--device-memory and --stash-bandwidth need a recipe" \
         --blocks 4 --candidates 2 --stash-bandwidth 1MiB
@@ -225,46 +236,67 @@ refuses() {
 
 @test "a sweep has a line for each combination, that of a single simulation" {
     np-predict-trace --blocks 12 --candidates 4 --steps 30 --sweep stages=1..3,window=1,2,5..6 > t
-    [ "$(head -n 1 t)" = "$(printf 'stages\tmicro_batches\twindow\tlookahead\treach\tcapacity\tmakespan\tspeedup\tbubble\thit_rate')" ]
-    [ "$(tail -n +2 t | cut -f 1,3 | paste -sd ' ')" = \
+    [ "$(head -n 1 t)" = "$(printf 'replicas\tstages\tmicro_batches\twindow\tlookahead\treach\tcapacity\tmakespan\tspeedup\tbubble\thit_rate')" ]
+    [ "$(tail -n +2 t | cut -f 2,4 | paste -sd ' ')" = \
         "$(for n in 1 2 3; do for w in 1 2 5 6; do printf '%d\t%d\n' $n $w; done; done | paste -sd ' ')" ]
     run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 -W 5
-    [ "$(sed -n 12p t)" = "$(printf '3\t8\t5\t16\t0\t-\t%s\t%s\t%s\t-' "$(value makespan)" \
+    [ "$(sed -n 12p t)" = "$(printf '1\t3\t8\t5\t16\t0\t-\t%s\t%s\t%s\t-' "$(value makespan)" \
         "$(value speedup)" "$(value bubble)")" ]
     run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --capacity 2 --lookahead 7
     np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 3 --fetch-time 1 \
         --sweep lookahead=3,7,capacity=1..2 > t
-    [ "$(tail -n 1 t | cut -f 4,6,7,10)" = "$(printf '7\t2\t%s\t%s' "$(value makespan)" \
+    [ "$(tail -n 1 t | cut -f 5,7,8,11)" = "$(printf '7\t2\t%s\t%s' "$(value makespan)" \
         "$(value hit_rate)")" ]
 }
 
 @test "a sweep over cuts" {
     np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
         --sweep cut=static,balanced > t
-    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '0 2' ]
+    [ "$(tail -n +2 t | cut -f 6 | paste -sd ' ')" = '0 2' ]
     np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
         --sweep reach=1..3 > t
-    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '1 2 3' ]
+    [ "$(tail -n +2 t | cut -f 6 | paste -sd ' ')" = '1 2 3' ]
     for reach in 1 3; do
         run np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
             --reach $reach
         [ "$(value reach)" = $reach ]
-        [ "$(awk -v r=$reach '$5 == r { print $7 }' t)" = "$(value makespan)" ]
+        [ "$(awk -v r=$reach '$6 == r { print $8 }' t)" = "$(value makespan)" ]
     done
     np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
     np-predict-trace r.yaml --plan plan.yaml --steps 20 --sweep reach=1,2 > t
-    [ "$(tail -n +2 t | cut -f 5 | paste -sd ' ')" = '1 2' ]
+    [ "$(tail -n +2 t | cut -f 6 | paste -sd ' ')" = '1 2' ]
+}
+
+@test "a sweep over replicas: those of a single simulation, with a recipe and without" {
+    np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 2 -M 4 --sweep replicas=1,2,4 > t
+    [ "$(tail -n +2 t | cut -f 1 | paste -sd ' ')" = "1 2 4" ]
+    run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 2 -M 4 --replicas 4
+    [ "$(value replicas)" = 4 ]
+    [ "$(sed -n 4p t | cut -f 8)" = "$(value makespan)" ]
+    np-partition r.yaml -n 2 -M 4 --replicas 2 --profile-from model -q > plan.yaml
+    grep -qx 'replicas: 2' plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml --steps 20
+    makespan=$(value makespan)
+    np-predict-trace r.yaml -n 2 -M 4 --steps 20 --sweep replicas=1,2 > t
+    [ "$(tail -n 1 t | cut -f 8)" = "$makespan" ]
+    refuses "error: only csp has replicas" r.yaml --plan plan.yaml --schedule gpipe
+    refuses "error: replicas share all layers: there cannot be 2 with a device memory" \
+        r.yaml --plan plan.yaml --device-memory 1GiB
+    refuses "replicas share all layers: --capacity is for one" \
+        --blocks 4 --candidates 2 --replicas 2 --capacity 2
+    refuses "error: 3 replicas cannot share 8 micro-batches evenly" \
+        --blocks 4 --candidates 2 -n 2 --replicas 3
 }
 
 @test "a sweep over memory: what does not fit has no answer" {
     np-predict-trace r.yaml -n 2 --steps 20 --sweep device-memory=4KiB,1GiB,micro-batches=1,2 > t
     [ "$(wc -l < t)" -eq 5 ]
-    [ "$(sed -n 2p t)" = "$(printf -- '-\t1\t-\t-\t-\t4096\t-\t-\t-\t-')" ]
-    [ "$(tail -n 1 t | cut -f 1,2,6)" = "$(printf '2\t2\t1073741824')" ]
+    [ "$(sed -n 2p t)" = "$(printf -- '-\t-\t1\t-\t-\t-\t4096\t-\t-\t-\t-')" ]
+    [ "$(tail -n 1 t | cut -f 2,3,7)" = "$(printf '2\t2\t1073741824')" ]
     np-partition r.yaml -n 2 --profile-from model -q > plan.yaml
     np-predict-trace r.yaml --plan plan.yaml --sweep window=1..2 --steps 20 > t
     run np-predict-trace r.yaml --plan plan.yaml --window 2 --steps 20
-    [ "$(tail -n 1 t | cut -f 7)" = "$(value makespan)" ]
+    [ "$(tail -n 1 t | cut -f 8)" = "$(value makespan)" ]
 }
 
 @test "bad sweeps" {
@@ -287,7 +319,8 @@ refuses() {
     refuses "--sweep: '1GB' is not a size such as 512MiB or 2GiB" r.yaml --sweep device-memory=1GB
     refuses "--sweep: capacity is for use without a recipe" r.yaml --sweep capacity=1
     refuses "--sweep and --window both say window" r.yaml --window 2 --sweep window=1
-    refuses "--plan decides stages and micro-batches, not --sweep" r.yaml --plan p --sweep stages=1
+    refuses "--plan decides replicas, stages and micro-batches, not --sweep" \
+        r.yaml --plan p --sweep stages=1
     refuses "--sweep has a table only, of one schedule" r.yaml --format svg --sweep window=1
     refuses "--sweep reads its input again and again: give files" r.yaml --plan - --sweep window=1
     refuses "error: micro-batches 3: micro-batches must divide 8, the grains of a mini-batch (batch 8, grain 1), and 3 does not" \

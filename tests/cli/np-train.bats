@@ -26,6 +26,23 @@ same() {
     jq -e -s 'length == 6 and .[5].step == 5 and .[0].loss > 5 and .[0].loss < 6.5' a/metrics.jsonl
 }
 
+@test "replicas change nothing, and their stages have lanes of their own" {
+    np-train recipe.yaml --run a --stages 1 --replicas 1
+    np-train recipe.yaml --run b --stages 2 --replicas 2 --micro-batches 2 --trace trace.json
+    grep -q '"replica 1, stage 1"' trace.json
+    np-train recipe.yaml --run c --stages 1 --replicas 2 --stop-after 2 --trace trace.svg
+    grep -q '>replica 1<' trace.svg
+    np-train recipe.yaml --run c --resume --replicas 4 --micro-batches 4 --inject-delays 3
+    same a b
+    same a c
+    run np-train recipe.yaml --run d --replicas 2 --device-memory 1GiB
+    [ "$status" -eq 2 ]
+    said "np-train: error: replicas share all layers: there cannot be 2 with a device memory"
+    np-partition recipe.yaml --replicas 2 -M 2 --profile-from model -q > plan.yaml
+    run np-train recipe.yaml --run d --plan plan.yaml --device-memory 1GiB
+    [ "$status" -eq 2 ]
+}
+
 @test "stages, micro-batches, windows, threads, units and pauses change nothing" {
     np-train recipe.yaml --run a --schedule sequential
     np-train recipe.yaml --run b --stages 2

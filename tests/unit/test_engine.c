@@ -33,8 +33,11 @@ static void assert_memory(struct tiny *f, const struct np_plan *plan,
     struct np_stage_memory memory[16];
     ck_assert_int_le(plan->stages, 16);
     tiny_must(np_memory_stages(memory, plan, &f->net, &f->err), &f->err);
-    for (int k = 0; k < plan->stages; k++)
-        ck_assert_uint_eq(np_engine_memory(engine, k).peak, memory[k].flights);
+    for (int d = 0; d < np_plan_devices(plan); d++) {
+        const struct np_stage_memory *m = &memory[d % plan->stages];
+        ck_assert_uint_eq(np_engine_memory(engine, d).peak,
+                          d < plan->stages ? m->flights : m->replica);
+    }
 }
 
 /* Trains steps o->steps .. end-1 on o's state with a fresh engine. */
@@ -90,11 +93,12 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
     char what[160];
     if (!np_kernels_get(shape->isa))
         return;
-    snprintf(what, sizeof what,
-             "%d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, reach %d, "
-             "%s",
-             shape->stages, shape->micro_batches, shape->window, shape->in_flight, shape->threads,
-             shape->unit, shape->reach, np_isa_name(shape->isa));
+    snprintf(
+        what, sizeof what,
+        "%d replicas, %d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, "
+        "reach %d, %s",
+        shape->replicas, shape->stages, shape->micro_batches, shape->window, shape->in_flight,
+        shape->threads, shape->unit, shape->reach, np_isa_name(shape->isa));
     train(f, &o, shape, TINY_STEPS);
     assert_same(f, reference, &o, what);
     np_state_free(o.state);
@@ -167,6 +171,7 @@ START_TEST(hash_matrix)
 {
     const int stages[] = {1, 2, 3, 4, 8}, micro[] = {1, 2, 4}, window[] = {1, 4, 16};
     const int in_flight[] = {0, 1, 3, -1};
+    const int replicas[][3] = {{1, 1, 1}, {1, 2, 2}, {1, 2, 4}};
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
@@ -183,7 +188,8 @@ START_TEST(hash_matrix)
                                                    .unit = 1 + s % 3,
                                                    .isa = (enum np_isa)isa,
                                                    .in_flight = in_flight[(s + m + t + isa) % 4],
-                                                   .reach = (m + w + t) % 2 ? 1 + isa % 3 : 0};
+                                                   .reach = (m + w + t) % 2 ? 1 + isa % 3 : 0,
+                                                   .replicas = replicas[m][(s + t + isa) % 3]};
                         if (!left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
                             compare(&f, &reference, &shape);
                     }
@@ -210,11 +216,11 @@ static const char *const variants[][6] = {
 START_TEST(variant)
 {
     const char *const *sets = variants[_i];
-    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1, 0},
-                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2, 2},
-                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5, 1},
-                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0, 1},
-                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1, 0}};
+    const struct tiny_shape shapes[] = {
+        {1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1, 0, 0},  {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2, 2, 0},
+        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5, 1, 0}, {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0, 1, 0},
+        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1, 0, 0}, {1, 4, 8, 1, 1, NP_ISA_AVX2, 0, -1, 0, 4},
+        {3, 4, 4, 1, 1, NP_ISA_AVX512, 3, 2, 1, 2}};
     struct tiny f;
     struct tiny_outcome reference;
     size_t count = 0;
@@ -236,9 +242,16 @@ START_TEST(injected_delays)
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference, tiny_reference_isa());
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
-        struct tiny_shape shape = {
-            (int)(seed % 4) + 2,       2, 4, 1, 1, NP_ISA_AVX2, seed, (int)(seed % 6) - 1,
-            (int)(seed / 4 + seed) % 3};
+        struct tiny_shape shape = {(int)(seed % 4) + 2,
+                                   2,
+                                   4,
+                                   1,
+                                   1,
+                                   NP_ISA_AVX2,
+                                   seed,
+                                   (int)(seed % 6) - 1,
+                                   (int)(seed / 4 + seed) % 3,
+                                   1 + (int)(seed % 2)};
         compare(&f, &reference, &shape);
     }
     np_state_free(reference.state);
@@ -249,8 +262,8 @@ END_TEST
 /* The state carries over from one engine to another, at any step. */
 START_TEST(another_engine)
 {
-    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0, 0};
-    const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2};
+    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0};
+    const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2, 0};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     if (!np_kernels_get(NP_ISA_AVX512))
@@ -284,7 +297,7 @@ START_TEST(balanced_cuts_move_layers)
     struct tiny f;
     tiny_open(&f, TINY_TEXT, NULL, 0);
     for (int reach = 0; reach < 3; reach++) {
-        const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach};
+        const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach, 0};
         struct tiny_outcome o = {.steps = 0};
         struct np_trace trace = {.count = 0};
         struct np_plan plan;
@@ -311,7 +324,7 @@ END_TEST
 /* A layer that no step activates has no memory, and one left out of a step keeps its bytes. */
 START_TEST(untouched_layers)
 {
-    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0};
+    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
     struct tiny f;
     struct tiny_outcome o = {.steps = 0};
     struct np_stream *stream;
@@ -342,7 +355,7 @@ static bool stop_now(void *context)
 /* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
 START_TEST(stop_on_request)
 {
-    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0, 0};
+    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     struct np_plan plan;
@@ -381,8 +394,8 @@ START_TEST(not_finite)
     const char *const sets[] = {"train.optimizer.lr=1.0e6"};
     char first[512] = "";
     for (int stages = 0; stages <= 4; stages++) {
-        const struct tiny_shape shape = {stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0,
-                                         0};
+        const struct tiny_shape shape = {
+            stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
         struct tiny f;
         struct tiny_outcome o = {.steps = 0};
         struct np_plan plan;

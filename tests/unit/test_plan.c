@@ -77,6 +77,7 @@ START_TEST(writes_what_it_reads)
 {
     struct np_plan plan, again;
     struct np_partition_request r = request(_i);
+    r.replicas = 1 + _i % 2;
     struct np_buf text = {0}, text_again = {0};
     struct np_error err = {.msg = ""};
     ck_assert_msg(partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
@@ -86,6 +87,7 @@ START_TEST(writes_what_it_reads)
     ck_assert_msg(np_plan_read(&again, "plan.yaml", &net, &err) == NP_OK, "%s", err.msg);
     ck_assert_mem_eq(plan.in_flight, again.in_flight, (size_t)_i * sizeof(int));
     ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
+    ck_assert_int_eq(again.replicas, r.replicas);
     ck_assert_int_eq(np_plan_write(&again, &net, &text_again, &err), NP_OK);
     ck_assert_str_eq(text.text, text_again.text);
     np_buf_clear(&text);
@@ -113,7 +115,9 @@ START_TEST(keeps_what_is_asked)
     r.window = 5;
     r.unit = 2;
     r.threads = 2;
+    r.replicas = 2;
     ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan.replicas, 2);
     ck_assert_int_eq(plan.micro_batches, 4);
     ck_assert_int_eq(plan.window, 5);
     ck_assert_int_eq(plan.unit, 2);
@@ -123,8 +127,9 @@ START_TEST(keeps_what_is_asked)
 }
 END_TEST
 
-/* Pipelines of at most six threads, in order of stages. */
-static const struct np_pipeline of_six[] = {{1, 1, 0}, {1, 6, 0}, {2, 3, 0}, {3, 2, 0}, {6, 1, 0}};
+/* Pipelines of at most six threads, in order of replicas and stages. */
+static const struct np_pipeline of_six[] = {{1, 1, 1, 0}, {1, 1, 6, 0}, {1, 2, 3, 0}, {1, 3, 2, 0},
+                                            {1, 6, 1, 0}, {2, 1, 3, 0}, {2, 3, 1, 0}, {4, 1, 1, 0}};
 
 START_TEST(tries_the_pipelines_that_fill_the_devices)
 {
@@ -135,8 +140,9 @@ START_TEST(tries_the_pipelines_that_fill_the_devices)
     r.devices = 6;
     ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
     for (size_t i = 0; i < sizeof of_six / sizeof *of_six; i++)
-        for (int m = 1; m <= 8; m *= 2, next++) {
+        for (int m = of_six[i].replicas; m <= 8; m *= 2, next++) {
             ck_assert_uint_lt(next, tried.count);
+            ck_assert_int_eq(tried.list[next].pipeline.replicas, of_six[i].replicas);
             ck_assert_int_eq(tried.list[next].pipeline.stages, of_six[i].stages);
             ck_assert_int_eq(tried.list[next].pipeline.threads, of_six[i].threads);
             ck_assert_int_eq(tried.list[next].pipeline.micro_batches, m);
@@ -164,6 +170,7 @@ START_TEST(splits_what_is_left_open)
     r.devices = splits[_i].devices;
     r.threads = splits[_i].threads;
     r.micro_batches = 2;
+    r.replicas = 1;
     ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
     const struct np_pipeline *first = &tried.list[0].pipeline;
     const struct np_pipeline *last = &tried.list[tried.count - 1].pipeline;
@@ -341,6 +348,18 @@ START_TEST(refuses_impossible_requests)
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "a reach of 9 is too far: 'recipe.yaml' has 8 positions");
     r = request(2);
+    r.replicas = 3;
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "3 replicas cannot share 8 micro-batches evenly");
+    r.replicas = 2;
+    r.micro_batches = 1;
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "2 replicas cannot share 1 micro-batch evenly");
+    r.micro_batches = 0;
+    r.memory_bytes = 1 << 30;
+    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "replicas share all layers: there cannot be 2 with a device memory");
+    r = request(2);
     r.micro_batches = 3;
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "micro-batches must divide 8, the grains of a mini-batch (batch 8, "
@@ -445,6 +464,12 @@ static const struct {
      "plan.yaml:1:1: missing key 'reach'"},
     {"stages:\n- {first: stem, last: head}\n", "cut: balanced\nreach: 9\n",
      "plan.yaml:11:8: 'reach' must be a whole number from 1 to 8, not '9'"},
+    {"stages:\n- {first: stem, last: head}\n", "replicas: 3\n",
+     "plan.yaml:10:11: 3 replicas cannot share 4 micro-batches evenly"},
+    {"stages:\n- {first: stem, last: head}\n", "replicas: 0\n",
+     "plan.yaml:10:11: 'replicas' must be a whole number from 1 to 4096, not '0'"},
+    {"stages:\n- {first: stem, last: head}\n", "replicas: 2\ndevice_memory: 1073741824\n",
+     "plan.yaml:10:11: replicas share all layers: there cannot be 2 with a device memory"},
     {"stages:\n- {first: stem, last: head}\n", "cut: even\n",
      "plan.yaml:10:6: unknown cut 'even' (known: static, balanced)"},
     {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",

@@ -7,7 +7,14 @@
 #include "sched/sched.h"
 #include "suite.h"
 
-enum { MOST_STAGES = 6, MOST_POSITIONS = 14, MOST_LAYERS = 64, MOST_MEMBERS = 4, STEPS = 40 };
+enum {
+    MOST_STAGES = 6,
+    MOST_DEVICES = 18,
+    MOST_POSITIONS = 14,
+    MOST_LAYERS = 64,
+    MOST_MEMBERS = 4,
+    STEPS = 40
+};
 
 /* A random pipeline, and one run of it. */
 struct trial {
@@ -20,8 +27,8 @@ struct trial {
     struct np_sched_config config;
     struct np_sched *sched;
     struct np_rule *rule;
-    struct np_task running[2 * MOST_STAGES], travelling[1024];
-    int running_count, travelling_count, busy[MOST_STAGES];
+    struct np_task running[2 * MOST_DEVICES], travelling[1024];
+    int running_count, travelling_count, busy[MOST_DEVICES];
 };
 
 static uint32_t draw(struct trial *t, uint32_t below)
@@ -59,7 +66,8 @@ static void draw_pipeline(struct trial *t)
     c->unit = 1 + (int)draw(t, 3);
     c->delay = 1 + (int)draw(t, 4);
     c->members = draw(t, 2) ? 1 : 1 + (int)draw(t, MOST_MEMBERS);
-    c->micro_batches = draw(t, 2) ? 1 : 1 + (int)draw(t, 4);
+    c->replicas = draw(t, 2) ? 0 : 1 + (int)draw(t, MOST_DEVICES / MOST_STAGES);
+    c->micro_batches = np_sched_replicas(c) * (draw(t, 2) ? 1 : 1 + (int)draw(t, 4));
     c->window = 1 + (int)draw(t, 6);
     c->lookahead = draw(t, 2) ? 0 : (int)draw(t, 20);
     c->layer_first = t->layer_first;
@@ -99,17 +107,17 @@ static void push(struct trial *t)
          &err, t->seed);
 }
 
-/* Up to two tasks of a stage may be out: one runs, one is committed ahead. */
-static bool start(struct trial *t, int stage)
+/* Up to two tasks of a device may be out: one runs, one is committed ahead. */
+static bool start(struct trial *t, int device)
 {
     struct np_task *task = &t->running[t->running_count];
     struct np_error err;
-    if (t->busy[stage] == 2 || !np_sched_next(t->sched, stage, task))
+    if (t->busy[device] == 2 || !np_sched_next(t->sched, device, task))
         return false;
-    require(task->stage == stage, t->seed, "a task of another stage");
+    require(task->device == device, t->seed, "a task of another device");
     require(task->step < np_sched_started(t->sched), t->seed, "it has not started");
     must(np_rule_start(t->rule, task, &err), &err, t->seed);
-    t->busy[stage]++;
+    t->busy[device]++;
     t->running_count++;
     return true;
 }
@@ -120,11 +128,11 @@ static void end_one(struct trial *t)
     struct np_task task = t->running[at], delivery;
     struct np_error err;
     t->running[at] = t->running[--t->running_count];
-    t->busy[task.stage]--;
+    t->busy[task.device]--;
     must(np_rule_end(t->rule, &task, &err), &err, t->seed);
     if (!np_sched_done(t->sched, &task, &delivery))
         return;
-    require(delivery.stage != task.stage, t->seed, "an output leaves that should stay");
+    require(delivery.device != task.device, t->seed, "an output leaves that should stay");
     require(t->travelling_count < 1024, t->seed, "too many outputs travel");
     t->travelling[t->travelling_count++] = delivery;
 }
@@ -141,8 +149,8 @@ static void deliver_one(struct trial *t)
 
 static bool start_any(struct trial *t)
 {
-    for (int k = 0; k < t->config.stages; k++)
-        if (start(t, k))
+    for (int d = 0; d < np_sched_devices(&t->config); d++)
+        if (start(t, d))
             return true;
     return false;
 }
@@ -156,7 +164,7 @@ static void run_events(struct trial *t, uint64_t steps)
         if (what == 0 && more)
             push(t);
         else if (what < 4)
-            start(t, (int)draw(t, (uint32_t)t->config.stages));
+            start(t, (int)draw(t, (uint32_t)np_sched_devices(&t->config)));
         else if (what < 6 && t->running_count)
             end_one(t);
         else if (what < 8 && t->travelling_count)
@@ -210,7 +218,7 @@ START_TEST(stop_after_completes_and_no_more)
         for (uint64_t e = 0; e < events; e++) {
             if (np_sched_wants(t.sched) && np_sched_known(t.sched) < STEPS)
                 push(&t);
-            start(&t, (int)draw(&t, (uint32_t)t.config.stages));
+            start(&t, (int)draw(&t, (uint32_t)np_sched_devices(&t.config)));
             if (t.running_count)
                 end_one(&t);
             if (t.travelling_count)
@@ -238,7 +246,7 @@ START_TEST(early_stop_leaves_later_steps)
         while (np_sched_wants(t.sched))
             push(&t);
         for (int e = 0; e < 30; e++) {
-            start(&t, (int)draw(&t, (uint32_t)t.config.stages));
+            start(&t, (int)draw(&t, (uint32_t)np_sched_devices(&t.config)));
             if (t.running_count && draw(&t, 2))
                 end_one(&t);
         }
@@ -287,6 +295,55 @@ START_TEST(a_conflict_waits_for_the_update)
 }
 END_TEST
 
+/* Two replicas, a step of two micro-batches: the second one's W waits for the first one's on the
+ * other replica, the next step everywhere for the update. */
+START_TEST(replicas_keep_one_order)
+{
+    static struct trial t;
+    static const uint16_t only[] = {0};
+    struct np_task task, late, ignored;
+    int first, last;
+    memset(&t, 0, sizeof t);
+    t.config = (struct np_sched_config){.positions = 1,
+                                        .stages = 1,
+                                        .unit = 1,
+                                        .members = 1,
+                                        .micro_batches = 2,
+                                        .replicas = 2,
+                                        .window = 2,
+                                        .delay = 1,
+                                        .layer_first = t.layer_first,
+                                        .kind = t.kind,
+                                        .cost = t.cost,
+                                        .weightless = t.weightless,
+                                        .stage_first = t.stage_first};
+    t.layer_first[1] = t.stage_first[1] = 1;
+    ck_assert_int_eq(np_sched_new(&t.sched, &t.config, NULL), NP_OK);
+    np_sched_push(t.sched, only);
+    np_sched_push(t.sched, only);
+    for (int device = 1; device >= 0; device--)
+        for (int pass = 0; pass < 2; pass++) { /* F, B */
+            ck_assert(np_sched_next(t.sched, device, &task));
+            ck_assert(task.kind == (pass ? NP_TASK_B : NP_TASK_F) && task.micro == device);
+            ck_assert(!np_sched_done(t.sched, &task, &ignored));
+        }
+    ck_assert_msg(!np_sched_next(t.sched, 1, &late), "a contribution overtakes another");
+    ck_assert(np_sched_next(t.sched, 0, &task));
+    ck_assert(task.kind == NP_TASK_W && task.opens && !task.updates);
+    np_sched_done(t.sched, &task, &ignored);
+    np_sched_woken(t.sched, &first, &last);
+    ck_assert(first == 0 && last == 1);
+    ck_assert_msg(!np_sched_next(t.sched, 0, &ignored), "a step overtakes the version it needs");
+    ck_assert(np_sched_next(t.sched, 1, &late));
+    ck_assert(late.kind == NP_TASK_W && !late.opens && late.updates);
+    np_sched_done(t.sched, &late, &ignored);
+    ck_assert_uint_eq(np_sched_completed(t.sched), 1);
+    ck_assert(np_sched_next(t.sched, 0, &task) && np_sched_next(t.sched, 1, &late));
+    ck_assert(task.step == 1 && late.step == 1);
+    np_sched_free(t.sched);
+}
+END_TEST
+
 START_TEST(too_many_steps_are_refused)
 {
     static struct trial t;
@@ -306,6 +363,7 @@ int main(void)
     tcase_add_loop_test(tests, stop_after_completes_and_no_more, 0, 10);
     tcase_add_test(tests, early_stop_leaves_later_steps);
     tcase_add_test(tests, a_conflict_waits_for_the_update);
+    tcase_add_test(tests, replicas_keep_one_order);
     tcase_add_test(tests, too_many_steps_are_refused);
     return suite_run(suite);
 }

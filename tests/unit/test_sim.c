@@ -154,8 +154,8 @@ END_TEST
 static void note_order(void *context, const struct np_span *span)
 {
     struct bench *b = context;
-    ck_assert_msg(span->start >= b->last_end[span->task.stage], "two tasks of a stage overlap");
-    b->last_end[span->task.stage] = span->end;
+    ck_assert_msg(span->start >= b->last_end[span->task.device], "two tasks of a device overlap");
+    b->last_end[span->task.device] = span->end;
 }
 
 /* Everything at once, under the rule's checker: groups, shared positions, units, overheads. */
@@ -184,6 +184,41 @@ START_TEST(checked_runs_of_mixed_pipelines)
     ck_assert_uint_eq(run(&b, NP_SIM_CSP).steps, 60);
     memset(b.last_end, 0, sizeof b.last_end);
     ck_assert_uint_eq(run(&b, NP_SIM_1F1B).steps, 60);
+}
+END_TEST
+
+/* As many devices in replicas of shorter pipelines, under the rule's checker: layers that never
+ * conflict keep all of them busy. */
+START_TEST(replicas_keep_the_rule_and_the_pace)
+{
+    static struct bench b;
+    int replicas = 2 << _i % 3;
+    open_bench(&b, 48, 96, 8 / replicas, 16);
+    b.steps = 60;
+    b.config.sched.replicas = replicas;
+    b.config.sched.unit = 1 + _i / 3;
+    b.config.transfer = 0.5 * (_i / 3);
+    b.config.check = true;
+    b.config.on_task = note_order;
+    struct np_sim_report report = run(&b, NP_SIM_CSP);
+    ck_assert_uint_eq(report.steps, 60);
+    ck_near(report.sequential, 60.0 * 48 * 16 * 3);
+    ck_assert_double_ge(report.speedup, 7.6);
+    ck_near(report.bubble, 1 - report.speedup / 8);
+}
+END_TEST
+
+START_TEST(only_csp_has_replicas)
+{
+    static struct bench b;
+    struct np_sim_report report;
+    struct np_error err;
+    open_bench(&b, 8, 4, 2, 2);
+    b.config.sched.replicas = 2;
+    for (int schedule = NP_SIM_SEQUENTIAL; schedule <= NP_SIM_NASPIPE; schedule++) {
+        b.config.schedule = (enum np_sim_schedule)schedule;
+        ck_assert_int_eq(np_sim_run(&report, &b.config, &err), NP_EINPUT);
+    }
 }
 END_TEST
 
@@ -497,14 +532,18 @@ START_TEST(published_stream_reaches_its_figures)
 {
     static const struct {
         enum np_sim_schedule schedule;
-        int micro_batches;
+        int replicas, micro_batches;
         double least, most;
-    } figures[] = {{NP_SIM_NASPIPE, 1, 1.155, 1.165}, {NP_SIM_GPIPE, 8, 4.266, 4.267},
-                   {NP_SIM_CSP, 1, 1.82, 1.84},       {NP_SIM_CSP, 4, 4.95, 8},
-                   {NP_SIM_CSP, 8, 7.0, 8},           {NP_SIM_CSP, 16, 7.9, 8}};
+    } figures[] = {{NP_SIM_NASPIPE, 1, 1, 1.155, 1.165}, {NP_SIM_GPIPE, 1, 8, 4.266, 4.267},
+                   {NP_SIM_CSP, 1, 1, 1.82, 1.84},       {NP_SIM_CSP, 1, 4, 4.95, 8},
+                   {NP_SIM_CSP, 1, 8, 7.0, 7.1},         {NP_SIM_CSP, 1, 16, 7.9, 8},
+                   {NP_SIM_CSP, 2, 8, 7.45, 8},          {NP_SIM_CSP, 4, 8, 7.95, 8},
+                   {NP_SIM_CSP, 2, 16, 7.95, 8}};
     static struct bench b;
     double speedup;
-    open_bench(&b, 112, 24, 8, figures[_i].micro_batches);
+    int stages = 8 / figures[_i].replicas;
+    open_bench(&b, 112, 24, stages, figures[_i].micro_batches);
+    b.config.sched.replicas = figures[_i].replicas;
     b.stream = open_published();
     if (!b.stream) {
         fprintf(stderr, "test_sim: SKIPPED: no published-112x24.subnets in $NP_TEST_DATA\n");
@@ -553,6 +592,8 @@ int main(void)
     tcase_add_loop_test(tests, draining_schedules_match_their_closed_form, 0, 16);
     tcase_add_loop_test(tests, one_stage_gains_nothing, 0, 2);
     tcase_add_loop_test(tests, checked_runs_of_mixed_pipelines, 0, 12);
+    tcase_add_loop_test(tests, replicas_keep_the_rule_and_the_pace, 0, 6);
+    tcase_add_test(tests, only_csp_has_replicas);
     tcase_add_test(tests, naspipe_refuses_groups);
     tcase_add_test(tests, lookahead_changes_nothing);
     tcase_add_loop_test(tests, wide_flight_windows_change_nothing, 0, 3);
@@ -561,7 +602,7 @@ int main(void)
     tcase_add_loop_test(tests, balanced_cuts_keep_the_rule_and_pay, 0, 6);
     tcase_add_test(tests, equal_costs_stay_at_home);
     tcase_add_test(tests, fair_groups_fill_the_pipeline);
-    tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 6);
+    tcase_add_loop_test(tests, published_stream_reaches_its_figures, 0, 9);
     tcase_add_loop_test(tests, memory_for_everything_changes_nothing, 0, 6);
     tcase_add_test(tests, copies_take_their_time);
     tcase_add_loop_test(tests, copies_take_processors, 1, 3);

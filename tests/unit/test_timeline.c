@@ -12,8 +12,14 @@
 /* Two stages, three steps; step 1 begins before step 0 ends. */
 static const struct np_span spans[] = {
     {{.kind = NP_TASK_F, .stage = 0, .step = 0, .first = 0, .count = 2}, 0, 2000, 0},
-    {{.kind = NP_TASK_F, .stage = 1, .step = 0, .first = 2, .count = 1}, 2000, 3000, 0},
-    {{.kind = NP_TASK_B, .stage = 1, .step = 0, .first = 2, .count = 1}, 3000, 4000, 0},
+    {{.kind = NP_TASK_F, .stage = 1, .device = 1, .step = 0, .first = 2, .count = 1},
+     2000,
+     3000,
+     0},
+    {{.kind = NP_TASK_B, .stage = 1, .device = 1, .step = 0, .first = 2, .count = 1},
+     3000,
+     4000,
+     0},
     {{.kind = NP_TASK_F, .stage = 0, .step = 1, .micro = 3, .first = 0, .count = 2}, 2000, 4500, 0},
     {{.kind = NP_TASK_W, .stage = 0, .step = 1, .first = 1, .count = 1, .opens = true},
      4500,
@@ -116,8 +122,9 @@ START_TEST(tsv)
     struct np_buf buf = {0};
     trace.count = 1;
     ck_assert_int_eq(np_timeline_tsv(&buf, &timeline, NULL), NP_OK);
-    ck_assert_str_eq(buf.text, "stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend\n"
-                               "0\tF\t0\t0\t0\t0\t2\t0\t2000\n");
+    ck_assert_str_eq(buf.text,
+                     "stage\tkind\tstep\tmember\tmicro\tfirst\tcount\tstart\tend\tdevice\n"
+                     "0\tF\t0\t0\t0\t0\t2\t0\t2000\t0\n");
     np_buf_clear(&buf);
 }
 END_TEST
@@ -226,6 +233,36 @@ START_TEST(svg)
 }
 END_TEST
 
+/* A lane for each stage of each replica, both named; the device survives the file. */
+START_TEST(replicas_have_lanes_of_their_own)
+{
+    struct np_buf buf = {0};
+    struct np_trace read = {.count = 0};
+    struct np_timeline replicas = timeline;
+    replicas.replicas = 2;
+    replicas.stages = 1;
+    for (size_t i = 0; i < trace.count; i++)
+        trace.spans[i].task.stage = 0;
+    ck_assert_int_eq(np_timeline_svg(&buf, &replicas, NULL), NP_OK);
+    ck_assert_ptr_nonnull(strstr(buf.text, ">replica 1</text>"));
+    ck_assert_ptr_null(strstr(buf.text, ">replica 2</text>"));
+    ck_assert_ptr_null(strstr(buf.text, ">stage 1</text>"));
+    np_buf_clear(&buf);
+    ck_assert_int_eq(np_timeline_chrome(&buf, &replicas, NULL), NP_OK);
+    ck_assert_ptr_nonnull(strstr(buf.text, "\"replica 1, stage 0\""));
+    write_file("trace.json", buf.text);
+    ck_assert_int_eq(np_trace_read(&read, "trace.json", NULL), NP_OK);
+    ck_assert_uint_eq(read.count, trace.count);
+    for (size_t i = 0; i < read.count; i++) {
+        bool second = read.spans[i].task.step == 0 && read.spans[i].task.first == 2;
+        ck_assert_int_eq(read.spans[i].task.device, second);
+        ck_assert_int_eq(read.spans[i].task.stage, 0);
+    }
+    np_trace_clear(&read);
+    np_buf_clear(&buf);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("timeline");
@@ -238,6 +275,7 @@ int main(void)
     tcase_add_test(plain, chrome_reads_back);
     tcase_add_test(plain, foreign_events_are_passed_over);
     tcase_add_test(plain, svg);
+    tcase_add_test(plain, replicas_have_lanes_of_their_own);
     tcase_add_checked_fixture(moving, fill_with_copies, drop);
     tcase_add_test(moving, memory);
     tcase_add_test(moving, chrome_reads_back);

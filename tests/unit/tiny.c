@@ -146,7 +146,8 @@ enum np_isa tiny_reference_isa(void)
 
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape)
 {
-    struct np_partition_request request = {.stages = shape->stages ? shape->stages : 1,
+    struct np_partition_request request = {.replicas = shape->replicas ? shape->replicas : 1,
+                                           .stages = shape->stages ? shape->stages : 1,
                                            .micro_batches = shape->micro_batches,
                                            .window = shape->window,
                                            .unit = shape->unit,
