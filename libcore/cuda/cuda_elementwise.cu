@@ -98,9 +98,59 @@ bool np_cuda_finite(struct np_team *team, const float *x, size_t count)
                      [=] __device__(size_t i) { return (uint32_t)!np_is_finite(x[i]); });
 }
 
-void np_cuda_zero(struct np_team *team, float *y, size_t count)
+void np_cuda_fill(struct np_team *team, float *y, size_t count, float value)
 {
-    cudaMemsetAsync(y, 0, count * sizeof *y, cuda_team(team)->stream);
+    cuda_each(team, count, [=] __device__(size_t i) {
+        y[i] = value;
+        return 0u;
+    });
+}
+
+void np_cuda_copy(struct np_team *team, float *y, const float *x, size_t count)
+{
+    if (y != x)
+        cudaMemcpyAsync(y, x, count * sizeof *y, cudaMemcpyDeviceToDevice, cuda_team(team)->stream);
+}
+
+bool np_cuda_divide(struct np_team *team, float *y, const float *x, const float *gamma,
+                    size_t count, float by)
+{
+    return cuda_each(team, count, [=] __device__(size_t i) {
+        float quotient = (gamma ? gamma[i] * x[i] : x[i]) / by;
+        y[i] = quotient;
+        return (uint32_t)!np_is_finite(quotient);
+    });
+}
+
+bool np_cuda_rstd(struct np_team *team, float *y, const float *x, size_t count, float eps)
+{
+    return cuda_each(team, count, [=] __device__(size_t i) {
+        float from = x[i], root = 1.0f / sqrtf(from + eps);
+        y[i] = root;
+        return (uint32_t)!np_is_finite(from) | (uint32_t)!np_is_finite(root);
+    });
+}
+
+void np_cuda_spread(struct np_team *team, float *y, const float *x, size_t count, size_t width)
+{
+    cuda_cells(team, count, width, [=] __device__(size_t i, uint32_t j) {
+        y[i * width + j] = x[i];
+        return 0u;
+    });
+}
+
+void np_cuda_hits(struct np_team *team, int32_t *hits, const float *logits, const int32_t *targets,
+                  size_t rows, size_t classes)
+{
+    cuda_each(team, rows, [=] __device__(size_t r) {
+        const float *row = logits + r * classes;
+        size_t best = 0;
+        for (size_t v = 1; v < classes; v++)
+            if (row[v] > row[best])
+                best = v;
+        hits[r] = best == (size_t)targets[r];
+        return 0u;
+    });
 }
 
 #define TURN 32 /* rows and columns of a part that is turned in shared memory */

@@ -16,7 +16,11 @@
     X(add)                                                                                         \
     X(act)                                                                                         \
     X(finite)                                                                                      \
-    X(zero)                                                                                        \
+    X(fill)                                                                                        \
+    X(copy)                                                                                        \
+    X(divide)                                                                                      \
+    X(rstd)                                                                                        \
+    X(spread)                                                                                      \
     X(transpose)                                                                                   \
     X(dropout)                                                                                     \
     X(normal)                                                                                      \
@@ -51,6 +55,7 @@
     X(embed)                                                                                       \
     X(embed_grad)                                                                                  \
     X(xent)                                                                                        \
+    X(hits)                                                                                        \
     X(xent_grad)                                                                                   \
     X(adamw)                                                                                       \
     X(sgd)                                                                                         \

@@ -126,7 +126,7 @@ enum np_status np_state_ready(struct np_state *state, const struct np_kernels *k
                        stride * sizeof(float));
     np_weights_init(kernels, team, l->slab, kind, state->net->recipe->seed, layer);
     if (state->net->moments)
-        kernels->zero(team, l->slab + stride, (size_t)state->net->moments * stride);
+        kernels->fill(team, l->slab + stride, (size_t)state->net->moments * stride, 0.0f);
     np_team_wait(team);
     if (team->rank == 0)
         l->made = true;
@@ -167,9 +167,7 @@ bool np_state_update(struct np_state *state, const struct np_kernels *kernels, s
                                        .lr = lr,
                                        .agreed = agreed};
     if (np_state_old_count(state, layer) > 0) {
-        struct np_share s = np_team_share(team, kind->floats, NP_ALIGN / sizeof(float));
-        memcpy(old_version(state, layer, l->updates) + s.begin, l->slab + s.begin,
-               (s.end - s.begin) * sizeof *l->slab);
+        kernels->copy(team, old_version(state, layer, l->updates), l->slab, kind->floats);
         np_team_wait(team);
     }
     bool finite = np_weights_update(kernels, team, state->net->recipe, &update, fingerprint);

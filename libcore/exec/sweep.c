@@ -186,7 +186,7 @@ static void add_gradient(const struct spot *s, int value, const float *more, boo
         return;
     }
     if (!cell->dy)
-        np_work_copy(sweep->crew, own, more, floats);
+        np_work_copy(sweep->crew, sweep->config->kernels, own, more, floats);
     else if (!np_work_add(sweep->crew, sweep->config->kernels, own, cell->dy, more, floats))
         *finite = false;
     cell->dy = own;

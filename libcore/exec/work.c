@@ -1,7 +1,6 @@
 #include "exec/work.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/memory.h"
 
@@ -85,10 +84,9 @@ static void sum_member(struct np_team *team, void *argument)
 {
     struct sum *s = argument;
     if (!s->a) {
-        s->kernels->zero(team, s->y, s->count);
+        s->kernels->fill(team, s->y, s->count, 0.0f);
     } else if (!s->b) {
-        struct np_share share = np_team_share(team, s->count, NP_ALIGN / sizeof(float));
-        memcpy(s->y + share.begin, s->a + share.begin, (share.end - share.begin) * sizeof *s->y);
+        s->kernels->copy(team, s->y, s->a, s->count);
     } else if (!s->kernels->add(team, NP_ACT_NONE, s->y, NULL, s->a, s->b, s->count)) {
         atomic_store_explicit(&s->not_finite, true, memory_order_relaxed);
     }
@@ -103,9 +101,10 @@ bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *
     return !atomic_load(&sum.not_finite);
 }
 
-void np_work_copy(struct np_crew *crew, float *y, const float *a, size_t count)
+void np_work_copy(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
+                  size_t count)
 {
-    struct sum sum = {.y = y, .a = a, .count = count};
+    struct sum sum = {.kernels = kernels, .y = y, .a = a, .count = count};
     np_crew_run(crew, sum_member, &sum);
 }
 

@@ -42,7 +42,8 @@ enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
 /* y = a + b, y = +0; y may be a. False if a sum is not finite. */
 bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
                  const float *b, size_t count);
-void np_work_copy(struct np_crew *crew, float *y, const float *a, size_t count);
+void np_work_copy(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,
+                  size_t count);
 void np_work_zero(struct np_crew *crew, const struct np_kernels *kernels, float *y, size_t count);
 
 #endif

@@ -18,9 +18,10 @@
  * Threads Every kernel is called by all members of a team and computes the caller's share. Those
  *         that make gradients of weights from products may wait inside, no other does. Callers put
  *         np_team_wait between a kernel and another that reads its result, unless they are told
- *         that shares agree. Outputs do not alias inputs unless stated. A result of bool is the
- *         caller's share alone: the team's is the `and` over its members. Unless stated it is
- *         false if this share wrote a value that is not finite, or put one into an activation
+ *         that shares agree: those of add, fill, copy, divide, rstd and col_total do where they
+ *         write equally many elements. Outputs do not alias inputs unless stated. A result of bool
+ *         is the caller's share alone: the team's is the `and` over its members. Unless stated it
+ *         is false if this share wrote a value that is not finite, or put one into an activation
  *         (which may hide it).
  * Errors  none: sizes are checked by the callers. A kernel never allocates. Where an input is not
  *         finite the outputs that depend on it are unspecified (as a rule not finite either).
@@ -91,7 +92,16 @@ struct np_kernels {
     /* y = act(x); y may be x. */
     bool (*act)(struct np_team *, enum np_act, float *y, const float *x, size_t count);
     bool (*finite)(struct np_team *, const float *x, size_t count);
-    void (*zero)(struct np_team *, float *y, size_t count);
+    void (*fill)(struct np_team *, float *y, size_t count, float value);
+    /* y = x, which may be y. */
+    void (*copy)(struct np_team *, float *y, const float *x, size_t count);
+    /* y = x / by; with gamma, y = (gamma * x) / by. y may be x. */
+    bool (*divide)(struct np_team *, float *y, const float *x, const float *gamma, size_t count,
+                   float by);
+    /* y = 1 / sqrt(x + eps); false also where x is not finite. y may be x. */
+    bool (*rstd)(struct np_team *, float *y, const float *x, size_t count, float eps);
+    /* y [count][width]: x[i] all along row i. */
+    void (*spread)(struct np_team *, float *y, const float *x, size_t count, size_t width);
     /* [rows][cols] -> [cols][rows] */
     void (*transpose)(struct np_team *, float *y, const float *x, size_t rows, size_t cols);
 
@@ -228,6 +238,9 @@ struct np_kernels {
      * loss = a == 0 ? L - d_target : fma(-off, lane sum of d_v, fma(-on, d_target, L)). */
     void (*xent)(struct np_team *, float *loss, const float *logits, const int32_t *targets,
                  size_t rows, size_t classes, float smoothing);
+    /* hits[r] = 1 if the target of row r is the first of its largest logits, else 0. */
+    void (*hits)(struct np_team *, int32_t *hits, const float *logits, const int32_t *targets,
+                 size_t rows, size_t classes);
     /* dlogits_v = (flush(np_expf(d_v) / z) - t_v) * scale, t_v = off, for the target off + on.
      * dlogits may be logits. */
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,

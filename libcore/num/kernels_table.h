@@ -18,7 +18,11 @@
         .add = add,                                                                                \
         .act = act,                                                                                \
         .finite = all_finite,                                                                      \
-        .zero = zero,                                                                              \
+        .fill = fill,                                                                              \
+        .copy = copy,                                                                              \
+        .divide = divide,                                                                          \
+        .rstd = rstd,                                                                              \
+        .spread = spread,                                                                          \
         .transpose = transpose,                                                                    \
         .dropout = dropout,                                                                        \
         .normal = normal,                                                                          \
@@ -53,6 +57,7 @@
         .embed = embed,                                                                            \
         .embed_grad = embed_grad,                                                                  \
         .xent = xent,                                                                              \
+        .hits = hits,                                                                              \
         .xent_grad = xent_grad,                                                                    \
         .adamw = adamw,                                                                            \
         .sgd = sgd,                                                                                \

@@ -99,10 +99,3 @@ struct np_conv np_pass_window(const struct np_pass *pass, int i)
                             .ldx = np_pass_ld(pass, node->in[0]),
                             .ldy = (size_t)out.channels};
 }
-
-void np_pass_copy(const struct np_pass *pass, float *y, const float *x, size_t count)
-{
-    struct np_share share = np_team_share(pass->team, count, NP_ALIGN / sizeof *y);
-    if (y != x)
-        memcpy(y + share.begin, x + share.begin, (share.end - share.begin) * sizeof *y);
-}

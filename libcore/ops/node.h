@@ -210,7 +210,4 @@ struct np_conv np_pass_window(const struct np_pass *pass, int node);
 /* The column norm of a node, with its tail. */
 bool np_pass_colnorm(struct np_pass *pass, int node, struct np_colnorm *norm);
 
-/* y = x, this member's share. */
-void np_pass_copy(const struct np_pass *pass, float *y, const float *x, size_t count);
-
 #endif

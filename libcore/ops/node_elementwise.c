@@ -121,7 +121,7 @@ static void drop(const struct np_pass *pass, int i, float *y, const float *x)
     size_t each = np_shape_floats(np_pass_shape(pass, node->out));
     struct drop d;
     if (!call->train) {
-        np_pass_copy(pass, y, x, call->samples * each);
+        pass->kernels->copy(pass->team, y, x, call->samples * each);
     } else if (node->op == NP_NODE_DROPOUT) {
         d = drop_of(pass, i, NP_DRAW_DROPOUT);
         pass->kernels->dropout(pass->team, y, x, call->samples * each, d.key, call->step,

@@ -27,7 +27,7 @@ static bool embed_weight(struct np_pass *pass, int i, float *g, bool accumulate)
     const struct np_tensor *tensors = pass->call->kind->tensors + node->tensor;
     for (int k = TABLE; !accumulate && k <= POSITIONS; k++)
         if (k == TABLE || node->bias)
-            pass->kernels->zero(pass->team, g + tensors[k].offset, tensors[k].count);
+            pass->kernels->fill(pass->team, g + tensors[k].offset, tensors[k].count, 0.0f);
     np_team_wait(pass->team);
     pass->kernels->embed_grad(pass->team, np_pass_gradient(pass, g, i, TABLE),
                               node->bias ? np_pass_gradient(pass, g, i, POSITIONS) : NULL,
@@ -40,20 +40,6 @@ static bool embed_weight(struct np_pass *pass, int i, float *g, bool accumulate)
 const struct np_node_ops np_node_embed = {
     .forward = embed_forward, .weight = embed_weight, .reads_dy = true, .silent = true};
 
-/* 1 for a row whose target is the first of its largest logits. */
-static void find_hits(struct np_pass *pass, const float *logits, size_t rows, size_t classes)
-{
-    struct np_share share = np_team_share(pass->team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
-        const float *row = logits + r * classes;
-        size_t best = 0;
-        for (size_t v = 1; v < classes; v++)
-            if (row[v] > row[best])
-                best = v;
-        pass->call->hits[r] = best == (size_t)pass->call->targets[r];
-    }
-}
-
 static bool xent_forward(struct np_pass *pass, int i)
 {
     const struct np_op_call *call = pass->call;
@@ -63,7 +49,7 @@ static bool xent_forward(struct np_pass *pass, int i)
     pass->kernels->xent(pass->team, call->loss, logits, call->targets, rows, classes,
                         call->smoothing);
     if (call->hits)
-        find_hits(pass, logits, rows, classes);
+        pass->kernels->hits(pass->team, call->hits, logits, call->targets, rows, classes);
     np_team_wait(pass->team);
     return pass->kernels->finite(pass->team, call->loss, rows);
 }

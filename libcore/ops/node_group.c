@@ -1,7 +1,5 @@
 /* Group norm: a sample's statistics over its positions and the channels of a group, spread over
  * those channels: a column norm whose segments are samples. */
-#include <math.h>
-
 #include "ops/node.h"
 
 enum { GAMMA, BETA };
@@ -54,14 +52,12 @@ static struct group group_of(const struct np_pass *pass, int i)
 static void spread_means(struct np_pass *pass, const struct group *g, float *means,
                          const float *sums, float *scratch)
 {
-    struct np_share share;
-    pass->kernels->rowsum(pass->team, scratch, sums, g->groups, g->width);
+    const struct np_kernels *kernels = pass->kernels;
+    kernels->rowsum(pass->team, scratch, sums, g->groups, g->width);
     np_team_wait(pass->team);
-    share = np_team_share(pass->team, g->groups, 1);
-    for (size_t j = share.begin; j < share.end; j++)
-        for (size_t c = 0; c < g->width; c++)
-            means[j * g->width + c] = scratch[j] / g->count;
+    kernels->spread(pass->team, means, scratch, g->groups, g->width);
     np_team_wait(pass->team);
+    kernels->divide(pass->team, means, means, NULL, g->groups * g->width, g->count);
 }
 
 static bool group_forward(struct np_pass *pass, int i)
@@ -70,17 +66,16 @@ static bool group_forward(struct np_pass *pass, int i)
     const struct np_kernels *kernels = pass->kernels;
     float *mean = (float *)g.norm.mean, *rstd = (float *)g.norm.rstd;
     float *sums = np_pass_scratch(pass, i), *scratch = sums + g.row;
-    struct np_share share = np_team_share(pass->team, g.norm.segments * g.norm.cols, 1);
     kernels->col_sum(pass->team, sums, g.norm.x, g.norm.segments, g.norm.rows, g.norm.cols, 0,
                      false);
     np_team_wait(pass->team);
     spread_means(pass, &g, mean, sums, scratch);
+    np_team_wait(pass->team);
     kernels->col_square(pass->team, sums, g.norm.x, mean, g.norm.segments, g.norm.rows, g.norm.cols,
                         NP_SUM_NEW);
     np_team_wait(pass->team);
     spread_means(pass, &g, rstd, sums, scratch);
-    for (size_t c = share.begin; c < share.end; c++)
-        rstd[c] = 1.0f / sqrtf(rstd[c] + NP_NORM_EPS);
+    kernels->rstd(pass->team, rstd, rstd, g.norm.segments * g.norm.cols, NP_NORM_EPS);
     np_team_wait(pass->team);
     return np_pass_colnorm(pass, i, &g.norm);
 }
@@ -89,13 +84,11 @@ static bool group_forward(struct np_pass *pass, int i)
 static void share_of_dx(struct np_pass *pass, const struct group *g, float *means,
                         const float *sums, float *scratch)
 {
-    struct np_share share = np_team_share(pass->team, g->norm.segments, 1);
-    size_t cols = g->norm.cols;
-    for (size_t n = share.begin; n < share.end; n++)
-        for (size_t c = 0; c < cols; c++)
-            scratch[n * cols + c] = g->norm.gamma[c] * sums[n * cols + c];
+    pass->kernels->col_scale(pass->team, scratch, NULL, sums, g->norm.gamma, 1, g->norm.segments,
+                             g->norm.cols);
     np_team_wait(pass->team);
     spread_means(pass, g, means, scratch, scratch + g->row);
+    np_team_wait(pass->team);
 }
 
 static bool group_backward(struct np_pass *pass, int i)

@@ -13,8 +13,8 @@ static size_t taps_of(const struct np_node *node)
     return (size_t)node->window.kernel_height * (size_t)node->window.kernel_width;
 }
 
-/* saved: the kernel as [heads][taps], and as [taps][C]; in W: gradients of [taps][C], of [taps]
- * [heads], of its transpose, and of the logits */
+/* saved: the kernel as [heads][taps], and as [taps][C]; in F: as [taps][heads]; in W: gradients of
+ * [taps][C], of [taps][heads], of its transpose, and of the logits */
 static void light_parts(struct np_node_parts *parts, const struct np_program *program,
                         const struct np_node *node, size_t samples)
 {
@@ -22,6 +22,7 @@ static void light_parts(struct np_node_parts *parts, const struct np_program *pr
     size_t taps = np_lines((size_t)program->values[node->out].channels * taps_of(node));
     (void)samples;
     parts->saved = logits + taps;
+    parts->forward = logits;
     parts->weight = taps + 3 * logits;
 }
 
@@ -45,13 +46,13 @@ static struct light light_of(const struct np_pass *pass, int i)
 }
 
 /* soft [heads][taps] -> kernel [taps][C] */
-static void spread(struct np_pass *pass, const struct light *l)
+static void spread(struct np_pass *pass, const struct light *l, float *turned)
 {
-    size_t channels = l->conv.in_channels;
-    struct np_share share = np_team_share(pass->team, l->taps, 1);
-    for (size_t tap = share.begin; tap < share.end; tap++)
-        for (size_t c = 0; c < channels; c++)
-            l->kernel[tap * channels + c] = l->soft[c / l->width * l->taps + tap];
+    np_team_wait(pass->team);
+    pass->kernels->transpose(pass->team, turned, l->soft, l->heads, l->taps);
+    np_team_wait(pass->team);
+    pass->kernels->spread(pass->team, l->kernel, turned, l->taps * l->heads, l->width);
+    np_team_wait(pass->team);
 }
 
 static bool light_forward(struct np_pass *pass, int i)
@@ -59,9 +60,7 @@ static bool light_forward(struct np_pass *pass, int i)
     struct light l = light_of(pass, i);
     l.conv.out = np_pass_value(pass, np_pass_node(pass, i)->out);
     pass->kernels->softmax(pass->team, l.soft, np_pass_tensor(pass, i, LOGITS), l.heads, l.taps);
-    np_team_wait(pass->team);
-    spread(pass, &l);
-    np_team_wait(pass->team);
+    spread(pass, &l, np_pass_scratch(pass, i));
     return pass->kernels->dwconv(pass->team, &l.conv);
 }
 

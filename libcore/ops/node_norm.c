@@ -1,8 +1,5 @@
 /* Layer norm, whose statistics belong to rows, and batch norm, whose statistics belong to the
  * channels of a whole mini-batch. */
-#include <math.h>
-
-#include "num/elementary.h"
 #include "ops/node.h"
 
 enum { GAMMA, BETA };
@@ -103,15 +100,27 @@ static struct np_colnorm batch_of(const struct np_pass *pass, int i)
 /* mean and rstd from norm_stats, where the call wants so. */
 static bool batch_fixed(struct np_pass *pass, const struct np_colnorm *norm, const float *stats)
 {
-    struct np_share share = np_team_share(pass->team, norm->cols, NP_ALIGN / sizeof(float));
+    const struct np_kernels *kernels = pass->kernels;
     float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
-    bool finite = true;
-    for (size_t c = share.begin; c < share.end; c++) {
-        mean[c] = stats[c];
-        rstd[c] = 1.0f / sqrtf(stats[norm->cols + c] + NP_NORM_EPS);
-        finite = finite && np_is_finite(mean[c]) && np_is_finite(rstd[c]);
-    }
+    bool finite = kernels->finite(pass->team, stats, norm->cols);
+    kernels->copy(pass->team, mean, stats, norm->cols);
+    finite = kernels->rstd(pass->team, rstd, stats + norm->cols, norm->cols, NP_NORM_EPS) && finite;
     np_team_wait(pass->team);
+    return finite;
+}
+
+/* The mean of each channel from the sums of chunks; stats, if not NULL, grows by it. */
+static bool batch_mean(struct np_pass *pass, const struct np_colnorm *norm, float *mean,
+                       const float *sums, float *stats)
+{
+    const struct np_kernels *kernels = pass->kernels;
+    const size_t cols = norm->cols;
+    bool finite;
+    np_team_wait(pass->team);
+    kernels->col_total(pass->team, mean, sums, 1, np_chunks(norm->rows), cols);
+    finite = kernels->divide(pass->team, mean, mean, NULL, cols, (float)norm->rows);
+    if (stats)
+        kernels->add(pass->team, NP_ACT_NONE, stats, NULL, stats, mean, cols);
     return finite;
 }
 
@@ -120,29 +129,15 @@ static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm
                              float *stats)
 {
     const struct np_kernels *kernels = pass->kernels;
-    const size_t cols = norm->cols, chunks = np_chunks(norm->rows);
-    struct np_share share = np_team_share(pass->team, norm->cols, NP_ALIGN / sizeof(float));
+    const size_t cols = norm->cols;
     float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
-    float rows = (float)norm->rows;
-    bool finite = true;
+    bool finite;
     kernels->col_sum(pass->team, sums, norm->x, 1, norm->rows, cols, 0, NP_SUM_CHUNKS);
-    np_team_wait(pass->team);
-    kernels->col_total(pass->team, mean, sums, 1, chunks, cols);
-    for (size_t c = share.begin; c < share.end; c++)
-        mean[c] = mean[c] / rows;
+    finite = batch_mean(pass, norm, mean, sums, stats);
     np_team_wait(pass->team);
     kernels->col_square(pass->team, sums, norm->x, mean, 1, norm->rows, cols, NP_SUM_CHUNKS);
-    np_team_wait(pass->team);
-    kernels->col_total(pass->team, rstd, sums, 1, chunks, cols);
-    for (size_t c = share.begin; c < share.end; c++) {
-        float var = rstd[c] / rows;
-        rstd[c] = 1.0f / sqrtf(var + NP_NORM_EPS);
-        finite = finite && np_is_finite(mean[c]) && np_is_finite(var);
-        if (stats) {
-            stats[c] = stats[c] + mean[c];
-            stats[norm->cols + c] = stats[norm->cols + c] + var;
-        }
-    }
+    finite = batch_mean(pass, norm, rstd, sums, stats ? stats + cols : NULL) && finite;
+    finite = kernels->rstd(pass->team, rstd, rstd, cols, NP_NORM_EPS) && finite;
     np_team_wait(pass->team);
     return finite;
 }
@@ -172,7 +167,6 @@ static bool batch_forward(struct np_pass *pass, int i)
 static bool batch_backward(struct np_pass *pass, int i)
 {
     struct np_colnorm norm = batch_of(pass, i);
-    struct np_share share = np_team_share(pass->team, norm.cols, NP_ALIGN / sizeof(float));
     float *sum = np_pass_delta(pass, i), *dot = sum + np_lines(norm.cols);
     float *a = np_pass_scratch(pass, i), *b = a + np_lines(norm.cols);
     float *sums = b + np_lines(norm.cols);
@@ -187,10 +181,8 @@ static bool batch_backward(struct np_pass *pass, int i)
     pass->kernels->col_total(pass->team, dot, dots, 1, chunks, norm.cols);
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    for (size_t c = share.begin; c < share.end; c++) {
-        a[c] = norm.gamma[c] * sum[c] / rows;
-        b[c] = norm.gamma[c] * dot[c] / rows;
-    }
+    pass->kernels->divide(pass->team, a, sum, norm.gamma, norm.cols, rows);
+    pass->kernels->divide(pass->team, b, dot, norm.gamma, norm.cols, rows);
     np_team_wait(pass->team);
     return pass->kernels->colnorm_grad(pass->team, sink.to, sink.base, &norm, np_pass_dy(pass, i),
                                        a, b);

@@ -57,14 +57,6 @@ const struct np_node_ops np_node_avg_pool = {.forward = avg_forward,
                                              .takes_base = NP_IN0,
                                              .silent = true};
 
-/* y = x / count, each. */
-static void divide(struct np_pass *pass, float *y, const float *x, size_t size, size_t count)
-{
-    struct np_share share = np_team_share(pass->team, size, NP_ALIGN / sizeof *y);
-    for (size_t j = share.begin; j < share.end; j++)
-        y[j] = x[j] / (float)count;
-}
-
 static bool global_forward(struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
@@ -73,7 +65,8 @@ static bool global_forward(struct np_pass *pass, int i)
     pass->kernels->col_sum(pass->team, y, np_pass_value(pass, node->in[0]), pass->call->samples,
                            positions, np_pass_channels(pass, node->out), 0, false);
     np_team_wait(pass->team);
-    divide(pass, y, y, np_pass_floats(pass, node->out), positions);
+    pass->kernels->divide(pass->team, y, y, NULL, np_pass_floats(pass, node->out),
+                          (float)positions);
     return true;
 }
 
@@ -92,7 +85,8 @@ static bool global_backward(struct np_pass *pass, int i)
     struct np_sink sink;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    divide(pass, each, np_pass_dy(pass, i), np_pass_floats(pass, node->out), positions);
+    pass->kernels->divide(pass->team, each, np_pass_dy(pass, i), NULL,
+                          np_pass_floats(pass, node->out), (float)positions);
     np_team_wait(pass->team);
     return pass->kernels->col_spread(pass->team, sink.to, sink.base, each, pass->call->samples,
                                      positions, np_pass_channels(pass, node->out));

@@ -36,8 +36,8 @@ const struct np_node_ops np_node_merge = {.forward = merge_forward,
 static bool zero_forward(struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    pass->kernels->zero(pass->team, np_pass_value(pass, node->out),
-                        np_pass_floats(pass, node->out));
+    pass->kernels->fill(pass->team, np_pass_value(pass, node->out), np_pass_floats(pass, node->out),
+                        0.0f);
     return true;
 }
 

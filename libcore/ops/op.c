@@ -74,8 +74,8 @@ static bool finish_output(struct np_pass *pass)
         if (pass->program->nodes[i].out == output)
             last = np_node_ops_of(&pass->program->nodes[i]);
     if (pass->layout.value[output].part != NP_SLAB_Y)
-        np_pass_copy(pass, pass->slab[NP_SLAB_Y], np_pass_value(pass, output),
-                     np_pass_floats(pass, output));
+        pass->kernels->copy(pass->team, pass->slab[NP_SLAB_Y], np_pass_value(pass, output),
+                            np_pass_floats(pass, output));
     else if (last->silent)
         finite =
             pass->kernels->finite(pass->team, pass->slab[NP_SLAB_Y], np_pass_floats(pass, output));
@@ -167,7 +167,7 @@ static bool finish_input(struct np_pass *pass, int value)
     if (!to || !np_op_gives(pass->call->kind, value))
         return true;
     if (pass->layout.gradient[value] != NP_SLAB_DX + value)
-        np_pass_copy(pass, to, pass->given[value], count);
+        pass->kernels->copy(pass->team, to, pass->given[value], count);
     return !pass->unseen[value] || pass->kernels->finite(pass->team, to, count);
 }
 
@@ -182,7 +182,7 @@ static bool pass_back(struct np_pass *pass)
         finite = pass->kernels->add(pass->team, NP_ACT_NONE, to, NULL, base, dy,
                                     np_pass_floats(pass, value));
     else if (to)
-        np_pass_copy(pass, to, dy, np_pass_floats(pass, value));
+        pass->kernels->copy(pass->team, to, dy, np_pass_floats(pass, value));
     np_team_wait(pass->team);
     return finite;
 }

@@ -4,13 +4,6 @@
 
 #include "num/philox.h"
 
-static void fill(struct np_team *team, float *w, size_t count, float value)
-{
-    struct np_share share = np_team_share(team, count, 1);
-    for (size_t i = share.begin; i < share.end; i++)
-        w[i] = value;
-}
-
 void np_weights_init(const struct np_kernels *kernels, struct np_team *team, float *w,
                      const struct np_kind *kind, uint64_t seed, uint32_t layer)
 {
@@ -20,8 +13,8 @@ void np_weights_init(const struct np_kernels *kernels, struct np_team *team, flo
         if (tensor->init == NP_INIT_NORMAL)
             kernels->normal(team, w + tensor->offset, tensor->count, key, tensor->std);
         else
-            fill(team, w + tensor->offset, tensor->count,
-                 tensor->init == NP_INIT_ONE ? 1.0f : 0.0f);
+            kernels->fill(team, w + tensor->offset, tensor->count,
+                          tensor->init == NP_INIT_ONE ? 1.0f : 0.0f);
     }
     np_team_wait(team);
 }

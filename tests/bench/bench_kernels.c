@@ -169,7 +169,7 @@ static void run_finite(const struct np_kernels *k, size_t rows)
 
 static void run_zero(const struct np_kernels *k, size_t rows)
 {
-    k->zero(&team, a[1], rows * COLS);
+    k->fill(&team, a[1], rows * COLS, 0.0f);
 }
 
 static void run_transpose(const struct np_kernels *k, size_t rows)

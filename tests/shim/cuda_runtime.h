@@ -120,7 +120,7 @@ unsigned shim_room(void);
 
 typedef struct CUstream_st *cudaStream_t;
 enum cudaError_t { cudaSuccess };
-enum cudaMemcpyKind { cudaMemcpyDeviceToHost };
+enum cudaMemcpyKind { cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 template <class Kernel>

@@ -69,9 +69,41 @@ static uint64_t run_finite(struct np_team *team, const struct call *c)
     return !c->kernels->finite(team, c->r[0], c->count);
 }
 
-static uint64_t run_zero(struct np_team *team, const struct call *c)
+static uint64_t run_fill(struct np_team *team, const struct call *c)
 {
-    c->kernels->zero(team, c->r[0], c->count);
+    c->kernels->fill(team, c->r[0], c->count, 0.0f);
+    c->kernels->fill(team, c->r[5], c->count, 0.7f);
+    return 0;
+}
+
+static uint64_t run_copy(struct np_team *team, const struct call *c)
+{
+    c->kernels->copy(team, c->r[5], c->r[0], c->count);
+    c->kernels->copy(team, c->r[1], c->r[1], c->count);
+    return 0;
+}
+
+static uint64_t run_divide(struct np_team *team, const struct call *c)
+{
+    uint64_t bad = !c->kernels->divide(team, c->r[5], c->r[0], NULL, c->count, 7.0f);
+    bad |= !c->kernels->divide(team, c->r[6], c->r[0], c->r[1], c->count, 7.0f);
+    return bad | !c->kernels->divide(team, c->r[2], c->r[2], c->r[1], c->count, 3.0f);
+}
+
+static uint64_t run_rstd(struct np_team *team, const struct call *c)
+{
+    return !c->kernels->rstd(team, c->r[5], c->r[4], c->count, 1e-5f);
+}
+
+static uint64_t run_spread(struct np_team *team, const struct call *c)
+{
+    c->kernels->spread(team, c->r[5], c->r[0], c->rows, c->cols);
+    return 0;
+}
+
+static uint64_t run_hits(struct np_team *team, const struct call *c)
+{
+    c->kernels->hits(team, (int32_t *)c->r[5], c->r[0], c->targets, c->rows, c->cols);
     return 0;
 }
 
@@ -279,7 +311,12 @@ static const struct kernel_case cases[] = {
     {.name = "glu_grad", .run = run_glu_grad},
     {.name = "add", .run = run_add, .any = true},
     {.name = "finite", .run = run_finite, .any = true},
-    {.name = "zero", .run = run_zero},
+    {.name = "fill", .run = run_fill},
+    {.name = "copy", .run = run_copy},
+    {.name = "divide", .run = run_divide, .any = true},
+    {.name = "rstd", .run = run_rstd, .any = true},
+    {.name = "spread", .run = run_spread},
+    {.name = "hits", .run = run_hits},
     {.name = "transpose", .run = run_transpose},
     {.name = "dropout", .run = run_dropout},
     {.name = "normal", .run = run_normal},
