@@ -20,19 +20,9 @@ struct np_checkpoints {
     struct np_digest data;
     struct np_store store;
     struct stored *stored; /* [layers]; updates 0: nothing */
-    float *bytes;          /* one layer's canonical bytes */
     void *block;           /* holds: */
-    float *slab;           /* one layer's slab, as a stash wants it */
+    float *slab;           /* one layer's slab, as a stash wants it, or its canonical bytes */
 };
-
-static size_t largest_layer(const struct np_supernet *net)
-{
-    size_t floats = 1;
-    for (int k = 0; k < net->kind_count; k++)
-        if (net->kinds[k].floats > floats)
-            floats = net->kinds[k].floats;
-    return floats;
-}
 
 static enum np_status slab_new(struct np_checkpoints *c, struct np_error *err)
 {
@@ -63,8 +53,6 @@ enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&c->store, objects, err));
     NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
-    NP_TRY(np_alloc(&c->bytes, largest_layer(state->net),
-                    (1 + (size_t)state->net->moments) * sizeof *c->bytes, err));
     NP_TRY(slab_new(c, err));
     *out = c;
     c = NULL;
@@ -80,7 +68,6 @@ void np_checkpoints_free(struct np_checkpoints *c)
         return;
     np_store_clear(&c->store);
     free(c->stored);
-    free(c->bytes);
     free(c->block);
     free(c);
 }
@@ -97,7 +84,7 @@ static enum np_status check_finite(const struct np_checkpoints *c, uint32_t laye
 {
     char name[NP_LAYER_NAME];
     for (size_t i = 0; i < count; i++) {
-        if (isfinite(c->bytes[i]))
+        if (isfinite(c->slab[i]))
             continue;
         np_supernet_layer_name(c->state->net, layer, name);
         return np_fail(err, NP_ENAN, "a weight of layer '%s' is not finite after %llu updates",
@@ -114,10 +101,10 @@ static enum np_status put_layer(struct np_checkpoints *c, uint32_t layer, struct
     const float *slab;
     enum np_status status;
     NP_TRY(np_state_slab(c->state, layer, c->slab, &slab, err));
-    for (size_t i = 0; i < parts; i++)
-        memcpy(c->bytes + i * kind->floats, slab + i * stride, kind->floats * sizeof(float));
+    for (size_t i = 0; i < parts; i++) /* also where slab is c->slab */
+        memmove(c->slab + i * kind->floats, slab + i * stride, kind->floats * sizeof(float));
     NP_TRY(check_finite(c, layer, parts * kind->floats, err));
-    NP_TRY(np_store_put(&c->store, &c->stored[layer].digest, c->bytes,
+    NP_TRY(np_store_put(&c->store, &c->stored[layer].digest, c->slab,
                         parts * kind->floats * sizeof(float), err));
     c->stored[layer].updates = l->updates;
 out:
@@ -180,10 +167,10 @@ static enum np_status get_layer(struct np_checkpoints *c, const struct np_manife
     const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
     size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
     enum np_status status;
-    NP_TRY(np_store_get(&c->store, &entry->digest, c->bytes, parts * kind->floats * sizeof(float),
+    NP_TRY(np_store_get(&c->store, &entry->digest, c->slab, parts * kind->floats * sizeof(float),
                         err));
-    for (size_t i = 0; i < parts; i++)
-        memcpy(c->slab + i * stride, c->bytes + i * kind->floats, kind->floats * sizeof(float));
+    for (size_t i = parts; i-- > 0;)
+        memmove(c->slab + i * stride, c->slab + i * kind->floats, kind->floats * sizeof(float));
     NP_TRY(np_state_restore(c->state, layer, c->slab, entry->updates, err));
     c->stored[layer] = (struct stored){entry->updates, entry->digest};
 out:
