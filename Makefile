@@ -97,8 +97,7 @@ check-unit: $(TRIED)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(TRIED)
 
 check-cli: $(BIN) completions
-	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C TERM=$${TERM:-dumb} \
-	    bats --formatter pretty --print-output-on-failure tests/cli
+	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-cli $(wildcard tests/cli/*.bats)
 
 check: check-unit check-cuda
 	+@$(MAKE) --no-print-directory check-cli
