@@ -143,12 +143,7 @@ void np_cuda_hits(struct np_team *team, int32_t *hits, const float *logits, cons
                   size_t rows, size_t classes)
 {
     cuda_each(team, rows, [=] __device__(size_t r) {
-        const float *row = logits + r * classes;
-        size_t best = 0;
-        for (size_t v = 1; v < classes; v++)
-            if (row[v] > row[best])
-                best = v;
-        hits[r] = best == (size_t)targets[r];
+        hits[r] = np_first_largest(logits + r * classes, classes) == (size_t)targets[r];
         return 0u;
     });
 }

@@ -226,12 +226,13 @@ out:
 static void calibrate(const struct eval_stage *stage, const struct place *at, int position)
 {
     const struct eval *e = stage->eval;
+    const struct np_kernels *kernels = e->config->kernels;
     float *stats = e->stats[position], count = (float)e->net->recipe->calibration;
+    struct np_team alone = {.size = 1};
     if (stats && at->index == 0)
-        memset(stats, 0, e->stats_floats[position] * sizeof(float));
+        kernels->fill(&alone, stats, e->stats_floats[position], 0.0f);
     if (stats && at->index == at->calibrations)
-        for (size_t i = 0; i < e->stats_floats[position]; i++)
-            stats[i] = stats[i] / count;
+        kernels->divide(&alone, stats, stats, NULL, e->stats_floats[position], count);
 }
 
 /* After the last micro-batch of a batch. */

@@ -50,6 +50,16 @@ NP_FN uint32_t np_not_finite(float x)
     return np_float_bits(x - x);
 }
 
+/* Where the first of the largest of count >= 1 numbers is. What is not a number is never larger. */
+NP_FN size_t np_first_largest(const float *x, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
 NP_FN float np_absf(float x)
 {
     return np_bits_float(np_float_bits(x) & 0x7fffffffu);

@@ -101,12 +101,7 @@ static void hits(struct np_team *team, int32_t *hits, const float *logits, const
 {
     struct np_share share = np_team_share(team, rows, NP_SHARE_UNIT);
     for (size_t r = share.begin; r < share.end; r++) {
-        const float *row = logits + r * classes;
-        size_t best = 0;
-        for (size_t v = 1; v < classes; v++)
-            if (row[v] > row[best])
-                best = v;
-        hits[r] = best == (size_t)targets[r];
+        hits[r] = np_first_largest(logits + r * classes, classes) == (size_t)targets[r];
     }
 }
 

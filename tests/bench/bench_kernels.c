@@ -167,7 +167,7 @@ static void run_finite(const struct np_kernels *k, size_t rows)
     k->finite(&team, a[0], rows * COLS);
 }
 
-static void run_zero(const struct np_kernels *k, size_t rows)
+static void run_fill(const struct np_kernels *k, size_t rows)
 {
     k->fill(&team, a[1], rows * COLS, 0.0f);
 }
@@ -296,7 +296,7 @@ static const struct bench {
     {"add", run_add, roof_read_2_write_1, 3},
     {"add relu, kept", run_add_relu, roof_read_2_write_2, 4},
     {"finite", run_finite, roof_read, 1},
-    {"zero", run_zero, roof_write, 1},
+    {"fill", run_fill, roof_write, 1},
     {"transpose", run_transpose, roof_read_1_write_1, 2},
     {"dropout", run_dropout, roof_read_1_write_1, 2},
     {"normal", run_normal, roof_write, 1},
