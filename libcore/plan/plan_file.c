@@ -16,7 +16,6 @@
 #include "plan/stage_memory.h"
 
 #define POSITION_NAME 24
-#define WINDOW_MAX 65536
 #define COST_MAX_NS 1e15
 
 static void position_name(char out[POSITION_NAME], const struct np_supernet *net, int position)
@@ -339,8 +338,8 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     enum np_status status;
     struct np_error why;
     NP_TRY(read_int(map, "micro_batches", &plan->micro_batches, NP_MAX_GRAINS, err));
-    NP_TRY(read_int(map, "window", &plan->window, WINDOW_MAX, err));
-    NP_TRY(read_int(map, "lookahead", &plan->lookahead, WINDOW_MAX, err));
+    NP_TRY(read_int(map, "window", &plan->window, NP_SCHED_MOST_AHEAD, err));
+    NP_TRY(read_int(map, "lookahead", &plan->lookahead, NP_SCHED_MOST_AHEAD, err));
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
     NP_TRY(read_cut(plan, map, net, err));

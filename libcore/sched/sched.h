@@ -96,6 +96,8 @@ struct np_sched_config {
     int lookahead; /* steps beyond the window that may be known; they do not change the order */
 };
 
+#define NP_SCHED_MOST_AHEAD 65536 /* of what files may say of a window or a look-ahead */
+
 static inline int np_sched_replicas(const struct np_sched_config *config)
 {
     return config->replicas ? config->replicas : 1;

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "sched/sched.h"
 #include "sched/trace.h"
 
 #define WHOLE_MAX 1e15
@@ -134,7 +135,7 @@ static void parse_copying(struct np_trace_copying *copying, const json_t *other)
         if (strcmp(prefetch, np_context_policy_name((enum np_context_policy)p)) == 0)
             copying->policy = (enum np_context_policy)p;
     copying->in_file = stash && strcmp(stash, "file") == 0;
-    if (whole(other, "lookahead", INT32_MAX, &lookahead))
+    if (whole(other, "lookahead", NP_SCHED_MOST_AHEAD, &lookahead))
         copying->lookahead = (int)lookahead;
     if (whole(other, "disk_read", WHOLE_MAX, &read) &&
         whole(other, "disk_write", WHOLE_MAX, &write) &&

@@ -259,28 +259,34 @@ START_TEST(early_stop_leaves_later_steps)
 }
 END_TEST
 
+/* One stage has all positions, a step is one micro-batch. The caller sets layer_first. */
+static void plain_trial(struct trial *t, int positions, int window)
+{
+    memset(t, 0, sizeof *t);
+    t->config = (struct np_sched_config){.positions = positions,
+                                         .stages = 1,
+                                         .unit = 1,
+                                         .members = 1,
+                                         .micro_batches = 1,
+                                         .window = window,
+                                         .delay = 1,
+                                         .layer_first = t->layer_first,
+                                         .kind = t->kind,
+                                         .cost = t->cost,
+                                         .weightless = t->weightless,
+                                         .stage_first = t->stage_first};
+    t->stage_first[1] = positions;
+}
+
 /* Steps 0 and 1 have the first layer in common, step 2 has not. */
 START_TEST(a_conflict_waits_for_the_update)
 {
     static struct trial t;
     static const uint16_t same[] = {0, 0}, other[] = {1, 0};
     struct np_task first, second;
-    memset(&t, 0, sizeof t);
-    t.config = (struct np_sched_config){.positions = 2,
-                                        .stages = 1,
-                                        .unit = 1,
-                                        .members = 1,
-                                        .micro_batches = 1,
-                                        .window = 3,
-                                        .delay = 1,
-                                        .layer_first = t.layer_first,
-                                        .kind = t.kind,
-                                        .cost = t.cost,
-                                        .weightless = t.weightless,
-                                        .stage_first = t.stage_first};
+    plain_trial(&t, 2, 3);
     t.layer_first[1] = 2;
     t.layer_first[2] = 3;
-    t.stage_first[1] = 2;
     ck_assert_int_eq(np_sched_new(&t.sched, &t.config, NULL), NP_OK);
     np_sched_push(t.sched, same);
     np_sched_push(t.sched, same);
@@ -303,21 +309,9 @@ START_TEST(replicas_keep_one_order)
     static const uint16_t only[] = {0};
     struct np_task task, late, ignored;
     int first, last;
-    memset(&t, 0, sizeof t);
-    t.config = (struct np_sched_config){.positions = 1,
-                                        .stages = 1,
-                                        .unit = 1,
-                                        .members = 1,
-                                        .micro_batches = 2,
-                                        .replicas = 2,
-                                        .window = 2,
-                                        .delay = 1,
-                                        .layer_first = t.layer_first,
-                                        .kind = t.kind,
-                                        .cost = t.cost,
-                                        .weightless = t.weightless,
-                                        .stage_first = t.stage_first};
-    t.layer_first[1] = t.stage_first[1] = 1;
+    plain_trial(&t, 1, 2);
+    t.config.micro_batches = t.config.replicas = 2;
+    t.layer_first[1] = 1;
     ck_assert_int_eq(np_sched_new(&t.sched, &t.config, NULL), NP_OK);
     np_sched_push(t.sched, only);
     np_sched_push(t.sched, only);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "sched/sched.h"
 #include "sched/timeline.h"
 #include "suite.h"
 
@@ -215,6 +216,27 @@ START_TEST(foreign_events_are_passed_over)
 }
 END_TEST
 
+/* What it would take to look so far ahead is asked of the memory later. */
+START_TEST(a_look_ahead_beyond_any_plans_is_not_said)
+{
+    static const int said[] = {NP_SCHED_MOST_AHEAD, NP_SCHED_MOST_AHEAD + 1, INT32_MAX};
+    for (int i = 0; i < 3; i++) {
+        struct np_trace read = {.count = 0};
+        struct np_error err;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"F 0.0\",\"ts\":1,\"dur\":2,"
+                 "\"args\":{\"stage\":0,\"step\":0,\"member\":0,\"micro\":0,\"first\":0,"
+                 "\"count\":1}}],\"otherData\":{\"lookahead\":%d}}",
+                 said[i]);
+        write_file("ahead.json", text);
+        ck_assert_msg(np_trace_read(&read, "ahead.json", &err) == NP_OK, "%s", err.msg);
+        ck_assert_int_eq(read.copying.lookahead, i == 0 ? said[i] : 0);
+        np_trace_clear(&read);
+    }
+}
+END_TEST
+
 START_TEST(svg)
 {
     struct np_buf buf = {0};
@@ -274,6 +296,7 @@ int main(void)
     tcase_add_test(plain, tsv);
     tcase_add_test(plain, chrome_reads_back);
     tcase_add_test(plain, foreign_events_are_passed_over);
+    tcase_add_test(plain, a_look_ahead_beyond_any_plans_is_not_said);
     tcase_add_test(plain, svg);
     tcase_add_test(plain, replicas_have_lanes_of_their_own);
     tcase_add_checked_fixture(moving, fill_with_copies, drop);
