@@ -191,8 +191,7 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
         pthread_cond_broadcast(&r->idle);
 }
 
-/* A task waits for a layer that no copy is under way for, here or elsewhere: a bug, said at once.
- */
+/* A task waits for a layer that nobody copies, here or elsewhere: a bug, said at once. */
 static bool waits_in_vain(const struct place *place)
 {
     return place->waits && place->busy == 0 && !np_context_may_wait(place->context, place->wanted);
