@@ -58,38 +58,6 @@ bool np_state_may_leave(const struct np_state *state, uint32_t layer)
            np_supernet_kind(state->net, layer)->floats > 0;
 }
 
-static bool is_stashed(const struct np_state *state, uint32_t layer)
-{
-    return state->stash && np_state_may_leave(state, layer);
-}
-
-enum np_status np_state_slab(const struct np_state *state, uint32_t layer, float *scratch,
-                             const float **slab, struct np_error *err)
-{
-    *slab = state->layers[layer].slab;
-    if (*slab || !is_stashed(state, layer))
-        return NP_OK;
-    *slab = scratch;
-    return np_stash_get(state->stash, layer, scratch, err);
-}
-
-enum np_status np_state_restore(struct np_state *state, uint32_t layer, const float *slab,
-                                uint64_t updates, struct np_error *err)
-{
-    struct np_layer_state *l = &state->layers[layer];
-    enum np_status status;
-    if (is_stashed(state, layer)) {
-        NP_TRY(np_stash_put(state->stash, layer, slab, err));
-    } else {
-        NP_TRY(np_state_take(state, layer, err));
-        memcpy(l->slab, slab, np_state_slab_bytes(state, layer));
-        l->made = true;
-    }
-    l->updates = updates;
-out:
-    return status;
-}
-
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err)
 {
     struct np_layer_state *l = &state->layers[layer];

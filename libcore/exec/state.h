@@ -48,13 +48,6 @@ uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer);
 /* A candidate with weights: where there is a stash, that is its home. */
 bool np_state_may_leave(const struct np_state *state, uint32_t layer);
 
-/* The values of a layer that was updated, wherever they are: *slab is the layer's own, or the
- * scratch, filled. The scratch is what a stash asks of a buffer (io/stash.h). */
-enum np_status np_state_slab(const struct np_state *state, uint32_t layer, float *scratch,
-                             const float **slab, struct np_error *err);
-/* The layer's values after `updates` updates, from a checkpoint. Old versions' memory is taken. */
-enum np_status np_state_restore(struct np_state *state, uint32_t layer, const float *slab,
-                                uint64_t updates, struct np_error *err);
 /* Takes the layer's memory without filling it in. */
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);
 /* Makes sure that the layer has weights: called by all members of a team, returns after a wait if

@@ -87,14 +87,14 @@ void np_file_out_abort(struct np_file_out *out)
 }
 
 /* Synchronises, closes and renames; the paths stay for the caller. */
-static enum np_status finish(struct np_file_out *out, struct np_error *err)
+static enum np_status finish(struct np_file_out *out, const char *path, struct np_error *err)
 {
     int fd = out->fd;
     if (fsync(fd) != 0)
-        return fail(err, "write", out->path);
+        return fail(err, "write", path);
     out->fd = -1;
-    if (close(fd) != 0 || rename(out->aside, out->path) != 0)
-        return fail(err, "write", out->path);
+    if (close(fd) != 0 || rename(out->aside, path) != 0)
+        return fail(err, "write", path);
     return NP_OK;
 }
 
@@ -105,9 +105,9 @@ static void release(struct np_file_out *out)
     *out = (struct np_file_out){0};
 }
 
-enum np_status np_file_out_rename(struct np_file_out *out, struct np_error *err)
+enum np_status np_file_out_rename(struct np_file_out *out, const char *path, struct np_error *err)
 {
-    enum np_status status = finish(out, err);
+    enum np_status status = finish(out, path, err);
     if (status == NP_OK)
         release(out);
     else
@@ -133,7 +133,7 @@ enum np_status np_file_out_commit(struct np_file_out *out, struct np_error *err)
 {
     enum np_status status;
     size_t length = dir_length(out->path);
-    NP_TRY(finish(out, err));
+    NP_TRY(finish(out, out->path, err));
     out->path[length] = '\0';
     status = np_file_sync_dir(length ? out->path : ".", err);
     release(out);

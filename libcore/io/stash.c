@@ -80,28 +80,37 @@ void np_stash_free(struct np_stash *stash)
     free(stash);
 }
 
-static struct np_stash_span span_of(const struct record *r, bool write, void *data)
+static struct np_stash_span span_of(const struct record *r, bool write, uint64_t offset, void *data,
+                                    uint64_t n)
 {
     assert((uintptr_t)data % NP_STASH_ALIGN == 0);
-    return (struct np_stash_span){write, data, r->offset, padded(r->bytes)};
+    return (struct np_stash_span){write, data, r->offset + offset, padded(n)};
 }
 
-enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,
-                            struct np_error *err)
+static bool is_part(const struct record *r, uint64_t offset, uint64_t n)
+{
+    return offset % NP_STASH_ALIGN == 0 && offset <= r->bytes && n <= r->bytes - offset &&
+           (n % NP_STASH_ALIGN == 0 || offset + n == r->bytes);
+}
+
+enum np_status np_stash_put_part(struct np_stash *stash, size_t record, uint64_t offset,
+                                 const void *data, uint64_t n, struct np_error *err)
 {
     struct record *r = &stash->records[record];
-    enum np_status status;
-    assert(record < stash->count);
+    enum np_status status = NP_OK;
+    assert(record < stash->count && is_part(r, offset, n));
     if (stash->file) {
         /* The span serves reads too; a write only looks. */
-        NP_TRY(np_stash_file_move(stash->file, span_of(r, true, (void *)(uintptr_t)data), err));
+        void *looked_at = (void *)(uintptr_t)data;
+        NP_TRY(np_stash_file_move(stash->file, span_of(r, true, offset, looked_at, n), err));
     } else {
         if (!r->data)
             NP_TRY(np_arena_take(stash->memory, &r->data, r->bytes, err));
-        if (r->bytes)
-            memcpy(r->data, data, (size_t)r->bytes);
-        status = NP_OK;
+        if (n)
+            memcpy((char *)r->data + offset, data, (size_t)n);
     }
+    if (offset + n < r->bytes)
+        goto out;
     if (!r->put && stash->file)
         atomic_fetch_add(&stash->on_disk, padded(r->bytes));
     r->put = true;
@@ -109,15 +118,27 @@ out:
     return status;
 }
 
-enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, struct np_error *err)
+enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,
+                            struct np_error *err)
+{
+    return np_stash_put_part(stash, record, 0, data, stash->records[record].bytes, err);
+}
+
+enum np_status np_stash_get_part(struct np_stash *stash, size_t record, uint64_t offset, void *data,
+                                 uint64_t n, struct np_error *err)
 {
     const struct record *r = &stash->records[record];
-    assert(record < stash->count && r->put);
+    assert(record < stash->count && r->put && is_part(r, offset, n));
     if (stash->file)
-        return np_stash_file_move(stash->file, span_of(r, false, data), err);
-    if (r->bytes)
-        memcpy(data, r->data, (size_t)r->bytes);
+        return np_stash_file_move(stash->file, span_of(r, false, offset, data, n), err);
+    if (n)
+        memcpy(data, (const char *)r->data + offset, (size_t)n);
     return NP_OK;
+}
+
+enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, struct np_error *err)
+{
+    return np_stash_get_part(stash, record, 0, data, stash->records[record].bytes, err);
 }
 
 enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_arena *arena,

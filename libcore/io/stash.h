@@ -45,6 +45,12 @@ enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *d
 /* The record must have been put. */
 enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data,
                             struct np_error *err);
+/* The same for the bytes from `offset` on, a multiple of NP_STASH_ALIGN; so is n, or the record
+ * ends there. A record is put when its last part is, the parts in ascending order. */
+enum np_status np_stash_put_part(struct np_stash *stash, size_t record, uint64_t offset,
+                                 const void *data, uint64_t n, struct np_error *err);
+enum np_status np_stash_get_part(struct np_stash *stash, size_t record, uint64_t offset, void *data,
+                                 uint64_t n, struct np_error *err);
 
 /* A record's block leaves the arena for the stash; changed: since it was brought, or it never
  * was. */

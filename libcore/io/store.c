@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "io/file.h"
 
-#define BLOCK (128 << 10)
+#define BLOCK NP_STORE_PIECE
 /* Weights hardly compress: the fastest level finds what there is (zeros, repeated moments). */
 #define LEVEL 1
 /* What a reader must have for any level up to 19; a larger window is not one of ours. */
@@ -72,29 +72,67 @@ static const char *object_path(struct np_store *store, const struct np_digest *d
     return store->object;
 }
 
+/* Of an object whose digest is not known yet; its file is written aside. */
+static const char *new_path(struct np_store *store)
+{
+    snprintf(store->object, strlen(store->path) + 5, "%s/new", store->path);
+    return store->object;
+}
+
 enum np_status np_store_has(struct np_store *store, bool *out, const struct np_digest *digest,
                             struct np_error *err)
 {
     return np_file_exists(out, object_path(store, digest), err);
 }
 
-static enum np_status compress(struct np_store *store, struct np_file_out *file, const void *bytes,
-                               size_t n, struct np_error *err)
+/* Begins a frame of n bytes of content. */
+static enum np_status begin_frame(struct np_store *store, uint64_t n, struct np_error *err)
 {
-    ZSTD_inBuffer in = {.src = bytes, .size = n};
+    size_t state = ZSTD_CCtx_reset(store->compressor, ZSTD_reset_session_only);
+    if (!ZSTD_isError(state))
+        state = ZSTD_CCtx_setPledgedSrcSize(store->compressor, n);
+    if (ZSTD_isError(state))
+        return np_fail(err, NP_EMEM, "cannot compress: %s", ZSTD_getErrorName(state));
+    return NP_OK;
+}
+
+/* Compresses the n bytes in the first block, the last of the content or not. */
+static enum np_status compress(struct np_store *store, struct np_file_out *file, size_t n,
+                               bool last, struct np_error *err)
+{
+    ZSTD_inBuffer in = {.src = store->buffer, .size = n};
     enum np_status status = NP_OK;
-    size_t rest = ZSTD_CCtx_reset(store->compressor, ZSTD_reset_session_only);
-    if (!ZSTD_isError(rest))
-        rest = ZSTD_CCtx_setPledgedSrcSize(store->compressor, n);
+    size_t rest;
     do {
-        ZSTD_outBuffer block = {.dst = store->buffer, .size = BLOCK};
-        if (!ZSTD_isError(rest))
-            rest = ZSTD_compressStream2(store->compressor, &block, &in, ZSTD_e_end);
+        ZSTD_outBuffer block = {.dst = store->buffer + BLOCK, .size = BLOCK};
+        rest = ZSTD_compressStream2(store->compressor, &block, &in,
+                                    last ? ZSTD_e_end : ZSTD_e_continue);
         if (ZSTD_isError(rest))
-            return np_fail(err, NP_EMEM, "cannot compress '%s': %s", np_text_safe(file->path).s,
-                           ZSTD_getErrorName(rest));
+            return np_fail(err, NP_EMEM, "cannot compress: %s", ZSTD_getErrorName(rest));
         status = np_file_out_write(file, block.dst, block.pos, err);
-    } while (status == NP_OK && rest > 0);
+    } while (status == NP_OK && (last ? rest > 0 : in.pos < in.size));
+    return status;
+}
+
+/* Content from the source to the file, and its digest. */
+static enum np_status write_content(struct np_store *store, struct np_file_out *file,
+                                    struct np_digest *digest, struct np_store_source source,
+                                    uint64_t n, struct np_error *err)
+{
+    bool last = false;
+    enum np_status status;
+    NP_TRY(np_sha256_begin(&store->sha, err));
+    NP_TRY(begin_frame(store, n, err));
+    while (!last) {
+        size_t piece = n < BLOCK ? (size_t)n : BLOCK;
+        n -= piece;
+        last = n == 0;
+        NP_TRY(source.read(source.context, store->buffer, piece, err));
+        NP_TRY(np_sha256_add(&store->sha, store->buffer, piece, err));
+        NP_TRY(compress(store, file, piece, last, err));
+    }
+    NP_TRY(np_sha256_end(&store->sha, digest, err));
+out:
     return status;
 }
 
@@ -111,20 +149,20 @@ static enum np_status ensure_dir(struct np_store *store, unsigned byte, struct n
     return NP_OK;
 }
 
-enum np_status np_store_put(struct np_store *store, struct np_digest *out, const void *bytes,
-                            size_t n, struct np_error *err)
+/* The name is known at the end only: written beside the directories, then renamed. */
+enum np_status np_store_put_from(struct np_store *store, struct np_digest *out,
+                                 struct np_store_source source, uint64_t n, struct np_error *err)
 {
     struct np_file_out file = {0};
     struct np_digest digest;
     bool there;
     enum np_status status;
-    NP_TRY(np_digest_compute(&digest, bytes, n, err));
+    NP_TRY(np_file_out_init(&file, new_path(store), err));
+    NP_TRY(write_content(store, &file, &digest, source, n, err));
     NP_TRY(np_store_has(store, &there, &digest, err));
     if (!there) {
         NP_TRY(ensure_dir(store, digest.b[0], err));
-        NP_TRY(np_file_out_init(&file, object_path(store, &digest), err));
-        NP_TRY(compress(store, &file, bytes, n, err));
-        NP_TRY(np_file_out_rename(&file, err));
+        NP_TRY(np_file_out_rename(&file, object_path(store, &digest), err));
     }
     /* Also when it is there: a run that crashed may have renamed it and not come to the sync. */
     store->unsynced[digest.b[0]] = true;
@@ -132,6 +170,23 @@ enum np_status np_store_put(struct np_store *store, struct np_digest *out, const
 out:
     np_file_out_abort(&file);
     return status;
+}
+
+static enum np_status read_bytes(void *context, void *piece, size_t n, struct np_error *err)
+{
+    const uint8_t **bytes = context;
+    (void)err;
+    if (n)
+        memcpy(piece, *bytes, n);
+    *bytes += n;
+    return NP_OK;
+}
+
+enum np_status np_store_put(struct np_store *store, struct np_digest *out, const void *bytes,
+                            size_t n, struct np_error *err)
+{
+    const uint8_t *at = bytes;
+    return np_store_put_from(store, out, (struct np_store_source){read_bytes, &at}, n, err);
 }
 
 enum np_status np_store_sync(struct np_store *store, struct np_error *err)
@@ -149,15 +204,14 @@ out:
     return status;
 }
 
-/* An object being read. With out == NULL its content passes through a block and only the digest
- * stays. */
+/* An object being read. Without a sink only the digest of its content stays. */
 struct reading {
     struct np_store *store;
     const struct np_digest *digest;
     int fd;
     ZSTD_inBuffer in;
     bool ended; /* the file, not the frame: zstd may still hold content */
-    uint8_t *out;
+    struct np_store_sink sink;
     uint64_t size, done; /* bytes of content: as the frame states, and so far */
 };
 
@@ -200,20 +254,33 @@ static enum np_status read_size(struct reading *r, struct np_error *err)
     return NP_OK;
 }
 
-/* Expands what one block of output takes; *more: bytes that zstd still expects, 0 at the end. */
+/* The block of content is full, or the last: it goes to the digest and the sink. */
+static enum np_status pass_on(struct reading *r, size_t n, struct np_error *err)
+{
+    const uint8_t *block = r->store->buffer + BLOCK;
+    enum np_status status;
+    NP_TRY(np_sha256_add(&r->store->sha, block, n, err));
+    if (r->sink.write)
+        NP_TRY(r->sink.write(r->sink.context, block, n, err));
+out:
+    return status;
+}
+
+/* Expands what the rest of the block takes; *more: bytes that zstd still expects, 0 at the end. */
 static enum np_status expand(struct reading *r, size_t *more, struct np_error *err)
 {
-    uint64_t rest = r->size - r->done;
-    ZSTD_outBuffer block = {.dst = r->out ? r->out + r->done : r->store->buffer + BLOCK,
-                            .size = rest < BLOCK ? (size_t)rest : BLOCK};
-    size_t before = r->in.pos;
+    uint64_t start = r->done / BLOCK * BLOCK, rest = r->size - start;
+    ZSTD_outBuffer block = {.dst = r->store->buffer + BLOCK,
+                            .size = rest < BLOCK ? (size_t)rest : BLOCK,
+                            .pos = (size_t)(r->done - start)};
+    size_t before_in = r->in.pos, before_out = block.pos;
     *more = ZSTD_decompressStream(r->store->expander, &block, &r->in);
     if (ZSTD_isError(*more))
         return damaged(r->digest, err, ZSTD_getErrorName(*more));
-    if (*more > 0 && block.pos == 0 && r->in.pos == before)
+    if (*more > 0 && block.pos == before_out && r->in.pos == before_in)
         return damaged(r->digest, err, r->ended ? "it ends early" : "it is longer than it states");
-    r->done += block.pos;
-    return np_sha256_add(&r->store->sha, block.dst, block.pos, err);
+    r->done = start + block.pos;
+    return block.pos > before_out && block.pos == block.size ? pass_on(r, block.pos, err) : NP_OK;
 }
 
 static enum np_status read_content(struct reading *r, struct np_error *err)
@@ -255,23 +322,40 @@ static void close_object(struct reading *r)
         close(r->fd);
 }
 
-enum np_status np_store_get(struct np_store *store, const struct np_digest *digest, void *out,
-                            size_t n, struct np_error *err)
+enum np_status np_store_get_into(struct np_store *store, const struct np_digest *digest,
+                                 struct np_store_sink sink, uint64_t n, struct np_error *err)
 {
-    struct reading r = {.store = store, .digest = digest, .fd = -1, .out = out};
+    struct reading r = {.store = store, .digest = digest, .fd = -1, .sink = sink};
     enum np_status status;
     NP_TRY(open_object(&r, err));
     NP_TRY(fill(&r, err));
     NP_TRY(read_size(&r, err));
     if (r.size != n) {
-        status = np_fail(err, NP_EDATA, "object '%s' holds %llu bytes, not %zu",
-                         np_digest_hex(digest).s, (unsigned long long)r.size, n);
+        status =
+            np_fail(err, NP_EDATA, "object '%s' holds %llu bytes, not %llu",
+                    np_digest_hex(digest).s, (unsigned long long)r.size, (unsigned long long)n);
         goto out;
     }
     NP_TRY(read_object(&r, err));
 out:
     close_object(&r);
     return status;
+}
+
+static enum np_status write_bytes(void *context, const void *piece, size_t n, struct np_error *err)
+{
+    uint8_t **bytes = context;
+    (void)err;
+    memcpy(*bytes, piece, n);
+    *bytes += n;
+    return NP_OK;
+}
+
+enum np_status np_store_get(struct np_store *store, const struct np_digest *digest, void *out,
+                            size_t n, struct np_error *err)
+{
+    uint8_t *at = out;
+    return np_store_get_into(store, digest, (struct np_store_sink){write_bytes, &at}, n, err);
 }
 
 enum np_status np_store_check(struct np_store *store, const struct np_digest *digest,

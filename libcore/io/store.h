@@ -35,17 +35,34 @@ struct np_store {
 enum np_status np_store_init(struct np_store *store, const char *path, struct np_error *err);
 void np_store_clear(struct np_store *store);
 
-/* Stores n bytes under their digest, which is *out; does nothing if they are there. The content is
+/* Where content comes from, and where it goes, in pieces of at most NP_STORE_PIECE bytes, all but
+ * the last of that size: the next n bytes into or out of piece. A failure ends the call, with its
+ * message. */
+#define NP_STORE_PIECE (128 << 10)
+struct np_store_source {
+    enum np_status (*read)(void *context, void *piece, size_t n, struct np_error *err);
+    void *context;
+};
+struct np_store_sink {
+    enum np_status (*write)(void *context, const void *piece, size_t n, struct np_error *err);
+    void *context;
+};
+
+/* Stores n bytes under their digest, which is *out; an object that is there stays. The content is
  * on disk when this returns and the name after np_store_sync, so that a checkpoint of thousands of
  * objects synchronises each of the 256 directories once. */
 enum np_status np_store_put(struct np_store *store, struct np_digest *out, const void *bytes,
                             size_t n, struct np_error *err);
+enum np_status np_store_put_from(struct np_store *store, struct np_digest *out,
+                                 struct np_store_source source, uint64_t n, struct np_error *err);
 enum np_status np_store_sync(struct np_store *store, struct np_error *err);
 
-/* Reads the object of exactly n bytes into out, and compares its digest. On failure out holds
- * nothing that may be used. */
+/* Reads the object of exactly n bytes, and compares its digest, which is after the sink has it. On
+ * failure nothing that was read may be used. */
 enum np_status np_store_get(struct np_store *store, const struct np_digest *digest, void *out,
                             size_t n, struct np_error *err);
+enum np_status np_store_get_into(struct np_store *store, const struct np_digest *digest,
+                                 struct np_store_sink sink, uint64_t n, struct np_error *err);
 
 /* The same without keeping the content: *size is its length. */
 enum np_status np_store_check(struct np_store *store, const struct np_digest *digest,

@@ -7,6 +7,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "exec/state_stream.h"
+
+/* A layer in the stash passes through a window of this size: enough for a disk's bandwidth. */
+#define WINDOW ((size_t)4 << 20)
 
 /* What this process last stored of a layer. */
 struct stored {
@@ -21,20 +25,16 @@ struct np_checkpoints {
     struct np_store store;
     struct stored *stored; /* [layers]; updates 0: nothing */
     void *block;           /* holds: */
-    float *slab;           /* one layer's slab, as a stash wants it, or its canonical bytes */
+    float *window;         /* as a stash wants it */
 };
 
-static enum np_status slab_new(struct np_checkpoints *c, struct np_error *err)
+static enum np_status window_new(struct np_checkpoints *c, struct np_error *err)
 {
-    uint64_t largest = 0;
     enum np_status status;
-    for (uint32_t layer = 0; layer < c->state->net->layers; layer++)
-        if (np_state_slab_bytes(c->state, layer) > largest)
-            largest = np_state_slab_bytes(c->state, layer);
-    NP_TRY(np_alloc(&c->block, (size_t)largest + 2 * NP_STASH_ALIGN, 1, err));
+    NP_TRY(np_alloc(&c->block, WINDOW + NP_STASH_ALIGN, 1, err));
     uintptr_t start = (uintptr_t)c->block;
     start += (NP_STASH_ALIGN - start % NP_STASH_ALIGN) % NP_STASH_ALIGN;
-    c->slab = (float *)start;
+    c->window = (float *)start;
 out:
     return status;
 }
@@ -53,7 +53,7 @@ enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&c->store, objects, err));
     NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
-    NP_TRY(slab_new(c, err));
+    NP_TRY(window_new(c, err));
     *out = c;
     c = NULL;
 out:
@@ -78,35 +78,60 @@ void np_checkpoints_free(struct np_checkpoints *c)
 #error "checkpoints are little-endian: this machine needs a conversion here"
 #endif
 
+/* A layer on its way to an object, or from one. */
+struct passage {
+    struct np_state_stream stream;
+    uint64_t updates;
+};
+
+static struct passage passage_of(const struct np_checkpoints *c, uint32_t layer, uint64_t updates)
+{
+    return (struct passage){np_state_stream(c->state, layer, c->window, WINDOW), updates};
+}
+
+static uint64_t layer_bytes(const struct np_checkpoints *c, uint32_t layer)
+{
+    return np_state_stream_floats(c->state, layer) * sizeof(float);
+}
+
 /* NaN differs between machines and must not enter a digest. */
-static enum np_status check_finite(const struct np_checkpoints *c, uint32_t layer, size_t count,
+static enum np_status check_finite(const struct passage *p, const float *values, size_t count,
                                    struct np_error *err)
 {
     char name[NP_LAYER_NAME];
     for (size_t i = 0; i < count; i++) {
-        if (isfinite(c->slab[i]))
+        if (isfinite(values[i]))
             continue;
-        np_supernet_layer_name(c->state->net, layer, name);
+        np_supernet_layer_name(p->stream.state->net, p->stream.layer, name);
         return np_fail(err, NP_ENAN, "a weight of layer '%s' is not finite after %llu updates",
-                       name, (unsigned long long)c->state->layers[layer].updates);
+                       name, (unsigned long long)p->updates);
     }
     return NP_OK;
 }
 
+static enum np_status read_piece(void *context, void *piece, size_t n, struct np_error *err)
+{
+    struct passage *p = context;
+    enum np_status status;
+    NP_TRY(np_state_read(&p->stream, piece, n / sizeof(float), err));
+    NP_TRY(check_finite(p, piece, n / sizeof(float), err));
+out:
+    return status;
+}
+
+static enum np_status write_piece(void *context, const void *piece, size_t n, struct np_error *err)
+{
+    struct passage *p = context;
+    return np_state_write(&p->stream, piece, n / sizeof(float), p->updates, err);
+}
+
 static enum np_status put_layer(struct np_checkpoints *c, uint32_t layer, struct np_error *err)
 {
-    const struct np_layer_state *l = &c->state->layers[layer];
-    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
-    size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
-    const float *slab;
+    struct passage p = passage_of(c, layer, c->state->layers[layer].updates);
     enum np_status status;
-    NP_TRY(np_state_slab(c->state, layer, c->slab, &slab, err));
-    for (size_t i = 0; i < parts; i++) /* also where slab is c->slab */
-        memmove(c->slab + i * kind->floats, slab + i * stride, kind->floats * sizeof(float));
-    NP_TRY(check_finite(c, layer, parts * kind->floats, err));
-    NP_TRY(np_store_put(&c->store, &c->stored[layer].digest, c->slab,
-                        parts * kind->floats * sizeof(float), err));
-    c->stored[layer].updates = l->updates;
+    NP_TRY(np_store_put_from(&c->store, &c->stored[layer].digest,
+                             (struct np_store_source){read_piece, &p}, layer_bytes(c, layer), err));
+    c->stored[layer].updates = p.updates;
 out:
     return status;
 }
@@ -164,14 +189,10 @@ out:
 static enum np_status get_layer(struct np_checkpoints *c, const struct np_manifest_entry *entry,
                                 uint32_t layer, struct np_error *err)
 {
-    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
-    size_t stride = np_state_stride(kind), parts = 1 + (size_t)c->state->net->moments;
+    struct passage p = passage_of(c, layer, entry->updates);
     enum np_status status;
-    NP_TRY(np_store_get(&c->store, &entry->digest, c->slab, parts * kind->floats * sizeof(float),
-                        err));
-    for (size_t i = parts; i-- > 0;)
-        memmove(c->slab + i * stride, c->slab + i * kind->floats, kind->floats * sizeof(float));
-    NP_TRY(np_state_restore(c->state, layer, c->slab, entry->updates, err));
+    NP_TRY(np_store_get_into(&c->store, &entry->digest, (struct np_store_sink){write_piece, &p},
+                             layer_bytes(c, layer), err));
     c->stored[layer] = (struct stored){entry->updates, entry->digest};
 out:
     return status;

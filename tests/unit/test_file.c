@@ -175,7 +175,7 @@ START_TEST(test_out)
     ck_assert_int_ne(access("x", F_OK), 0);
     ck_assert_int_eq(np_file_out_commit(&a, &err), NP_OK);
     np_file_out_abort(&a);
-    ck_assert_int_eq(np_file_out_rename(&b, &err), NP_OK);
+    ck_assert_int_eq(np_file_out_rename(&b, b.path, &err), NP_OK);
     ck_assert_int_eq(np_file_sync_dir(".", &err), NP_OK);
     ck_assert_int_eq(np_file_read(&bytes, &size, "x", 10, &err), NP_OK);
     ck_assert_str_eq(bytes, "second");

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "exec/residence.h"
+#include "exec/state_stream.h"
 #include "exec/train.h"
 #include "plan/stage_memory.h"
 #include "plan/steps.h"
@@ -24,7 +25,10 @@ struct way {
     bool in_file;
 };
 
-enum { EVALUATED = 3 }; /* subnets */
+enum {
+    EVALUATED = 3, /* subnets */
+    PIECE = 333    /* floats of a layer at a time */
+};
 
 struct run {
     struct tiny *t;
@@ -32,7 +36,7 @@ struct run {
     struct np_state *state;
     struct np_engine *engine;
     struct tiny_outcome outcome;
-    float *block, *scratch;
+    _Alignas(NP_STASH_ALIGN) float window[NP_STASH_ALIGN / sizeof(float)];
 };
 
 static uint64_t slabs(const struct np_supernet *net, const struct np_state *state)
@@ -68,9 +72,6 @@ static void run_open(struct run *r, struct tiny *t, const struct way *way)
     r->plan.device_bytes += slabs(&t->net, r->state) * (uint64_t)way->tenths / 10;
     config = config_of(r, way, file);
     tiny_must(np_engine_new(&r->engine, &config, r->state, &t->err), &t->err);
-    tiny_must(np_alloc(&r->block, slabs(&t->net, r->state) + 2 * NP_STASH_ALIGN, 1, &t->err),
-              &t->err);
-    r->scratch = r->block + (NP_STASH_ALIGN - (uintptr_t)r->block % NP_STASH_ALIGN) / sizeof(float);
 }
 
 static void run_close(struct run *r)
@@ -78,7 +79,6 @@ static void run_close(struct run *r)
     np_engine_free(r->engine);
     np_state_free(r->state);
     np_plan_clear(&r->plan);
-    free(r->block);
 }
 
 static void train(struct run *r, uint64_t end)
@@ -91,18 +91,27 @@ static void train(struct run *r, uint64_t end)
     np_stream_close(stream);
 }
 
+static struct np_state_stream stream_of(struct run *r, uint32_t layer)
+{
+    return np_state_stream(r->state, layer, r->window, sizeof r->window);
+}
+
 /* The other run's layers into a fresh one, as a checkpoint would. */
 static void carry_over(struct run *to, struct run *from)
 {
     struct np_error *err = &to->t->err;
     for (uint32_t l = 0; l < to->t->net.layers; l++) {
-        const float *slab;
-        if (!from->state->layers[l].updates)
-            continue;
-        tiny_must(np_state_slab(from->state, l, from->scratch, &slab, err), err);
-        memcpy(to->scratch, slab, np_state_slab_bytes(to->state, l));
-        tiny_must(np_state_restore(to->state, l, to->scratch, from->state->layers[l].updates, err),
-                  err);
+        uint64_t updates = from->state->layers[l].updates;
+        size_t rest = np_state_stream_floats(to->state, l), n;
+        struct np_state_stream out = stream_of(from, l), in = stream_of(to, l);
+        for (; updates && rest; rest -= n) {
+            float piece[PIECE];
+            n = rest < PIECE ? rest : PIECE;
+            ck_assert_uint_eq(to->state->layers[l].updates, 0);
+            tiny_must(np_state_read(&out, piece, n, err), err);
+            tiny_must(np_state_write(&in, piece, n, updates, err), err);
+        }
+        ck_assert_uint_eq(to->state->layers[l].updates, updates);
     }
     to->outcome = from->outcome;
 }
@@ -121,7 +130,7 @@ static void reference_run(struct tiny *t, struct run *r)
     train(r, TINY_STEPS);
 }
 
-static void assert_same(struct run *r, const struct run *reference, const struct way *way)
+static void assert_same(struct run *r, struct run *reference, const struct way *way)
 {
     char what[160];
     snprintf(what, sizeof what,
@@ -132,17 +141,18 @@ static void assert_same(struct run *r, const struct run *reference, const struct
                   "losses or fingerprints differ: %s", what);
     for (uint32_t l = 0; l < r->t->net.layers; l++) {
         const struct np_layer_state *x = &r->state->layers[l], *y = &reference->state->layers[l];
-        const struct np_kind *kind = np_supernet_kind(&r->t->net, l);
-        const float *slab;
+        struct np_state_stream xs = stream_of(r, l), ys = stream_of(reference, l);
+        size_t rest = np_state_stream_floats(r->state, l), n;
         ck_assert_msg(x->updates == y->updates, "updates of layer %u: %s", l, what);
         if (!x->updates)
             continue;
-        tiny_must(np_state_slab(r->state, l, r->scratch, &slab, &r->t->err), &r->t->err);
-        for (size_t part = 0; part < 1 + (size_t)r->t->net.moments; part++)
-            ck_assert_msg(memcmp(slab + part * np_state_stride(kind),
-                                 y->slab + part * np_state_stride(kind),
-                                 kind->floats * sizeof(float)) == 0,
-                          "layer %u differs: %s", l, what);
+        for (; rest; rest -= n) {
+            float a[PIECE], b[PIECE];
+            n = rest < PIECE ? rest : PIECE;
+            tiny_must(np_state_read(&xs, a, n, &r->t->err), &r->t->err);
+            tiny_must(np_state_read(&ys, b, n, &r->t->err), &r->t->err);
+            ck_assert_msg(memcmp(a, b, n * sizeof *a) == 0, "layer %u differs: %s", l, what);
+        }
     }
 }
 
@@ -163,7 +173,7 @@ static void assert_sums(const struct run *r, const struct way *way)
     ck_assert_msg(way->tenths > 0 || out > 0, "nothing fits, and nothing was put out");
 }
 
-static void one_way(struct tiny *t, const struct run *reference, const struct way *way)
+static void one_way(struct tiny *t, struct run *reference, const struct way *way)
 {
     struct run r;
     if (!np_kernels_get(way->shape.isa))

@@ -164,6 +164,35 @@ START_TEST(sums)
 }
 END_TEST
 
+/* A record put in parts comes back as a whole, and the other way round. */
+START_TEST(parts)
+{
+    struct np_stash *stash = new_stash(_i);
+    unsigned char *data = new_buffer(), *expected = new_buffer();
+    for (size_t record = 0; stash && record < RECORDS; record++) {
+        size_t bytes = sizes[record], step = 3 * NP_STASH_ALIGN;
+        fill(expected, bytes, 17 + (uint32_t)record);
+        for (size_t at = 0; at == 0 || at < bytes; at += step) {
+            size_t n = bytes - at < step ? bytes - at : step;
+            memcpy(data, expected + at, n);
+            ck_assert_int_eq(np_stash_put_part(stash, record, at, data, n, NULL), NP_OK);
+        }
+        memset(data, 0xa5, bytes);
+        ck_assert_int_eq(np_stash_get(stash, record, data, NULL), NP_OK);
+        ck_assert_mem_eq(data, expected, bytes);
+        for (size_t at = 0; at < bytes; at += step) {
+            size_t n = bytes - at < step ? bytes - at : step;
+            memset(data, 0xa5, step);
+            ck_assert_int_eq(np_stash_get_part(stash, record, at, data, n, NULL), NP_OK);
+            ck_assert_mem_eq(data, expected + at, n);
+        }
+    }
+    np_stash_free(stash);
+    free(data);
+    free(expected);
+}
+END_TEST
+
 /* Blocks of an arena go to the stash and come back; in memory they are the same blocks. */
 START_TEST(blocks)
 {
@@ -282,6 +311,7 @@ int main(void)
     tcase_add_loop_test(tests, model, 0, KINDS);
     tcase_add_loop_test(tests, threads, 0, KINDS);
     tcase_add_loop_test(tests, sums, 0, KINDS);
+    tcase_add_loop_test(tests, parts, 0, KINDS);
     tcase_add_loop_test(tests, blocks, 0, KINDS);
     tcase_add_test(tests, names);
     tcase_add_test(tests, edges);
