@@ -1,0 +1,191 @@
+/* The simulator where stages hold less than all layers. */
+#include <check.h>
+#include <string.h>
+
+#include "sim_bench.h"
+#include "suite.h"
+
+/* Every layer takes a byte, and a stage has room for `subnets` of its part of a subnet. */
+static void give_memory(struct bench *b, int subnets, double copy_time)
+{
+    const struct np_sched_config *c = &b->config.sched;
+    for (uint32_t l = 0; l < b->layer_first[c->positions]; l++)
+        b->bytes[l] = 1;
+    for (int k = 0; k < c->stages; k++)
+        b->room[k] = (uint64_t)(subnets * (c->stage_first[k + 1] - c->stage_first[k]));
+    b->memory = (struct np_sim_memory){b->bytes, b->room, NP_CONTEXT_AHEAD, {.latency = copy_time}};
+    b->config.memory = &b->memory;
+    b->config.stages = b->sums;
+}
+
+static double hit_rate(const struct bench *b)
+{
+    double hits = 0, visits = 0;
+    for (int k = 0; k < b->config.sched.stages; k++) {
+        const struct np_context_sums *s = &b->sums[k].sums;
+        hits += (double)s->hits;
+        visits += (double)(s->hits + s->late + s->misses);
+    }
+    return hits / visits;
+}
+
+START_TEST(memory_for_everything_changes_nothing)
+{
+    static struct bench b;
+    static const enum np_context_policy policies[] = {NP_CONTEXT_AHEAD, NP_CONTEXT_DEMAND,
+                                                      NP_CONTEXT_LRU};
+    struct np_sim_report all, report;
+    bench_open(&b, 24, 8, 1 + _i, 1 + _i % 3);
+    b.config.sched.unit = 1 + _i % 2;
+    b.config.sched.lookahead = 3 * _i;
+    b.config.overhead = 0.25;
+    b.config.transfer = 0.5;
+    all = bench_run(&b, NP_SIM_CSP);
+    give_memory(&b, 8, 100);
+    for (int i = 0; i < 3; i++) {
+        b.memory.policy = policies[i];
+        report = bench_run(&b, NP_SIM_CSP);
+        ck_assert(report.makespan == all.makespan && report.busy == all.busy);
+        for (int k = 0; k < b.config.sched.stages; k++) {
+            ck_assert_uint_eq(b.sums[k].sums.bytes_in + b.sums[k].sums.bytes_out, 0);
+            ck_assert(b.sums[k].copy == 0 && b.sums[k].stall == 0);
+        }
+    }
+}
+END_TEST
+
+/* One stage, one block of two candidates, room for one: the alternating stream pays a write and a
+ * fetch at every change, and the copies of the first visit are the making. */
+START_TEST(copies_take_their_time)
+{
+    static struct bench b;
+    struct np_sim_report report;
+    bench_open(&b, 1, 2, 1, 1);
+    b.steps = 5;
+    b.stream = tmpfile();
+    ck_assert_ptr_nonnull(b.stream);
+    fputs("0 1 0 1 0", b.stream);
+    rewind(b.stream);
+    give_memory(&b, 1, 10);
+    b.memory.speed.read_per_byte = 2;
+    b.memory.speed.write_per_byte = 3;
+    report = bench_run(&b, NP_SIM_CSP);
+    fclose(b.stream);
+    /* 0 and 1 are made, then three times one is written (13) and the other fetched (12); the first
+     * change only writes. */
+    bench_near(report.makespan, 5 * 3 + 13 + 3 * 25);
+    bench_near(b.sums[0].copy, 4 * 13 + 3 * 12);
+    bench_near(b.sums[0].stall, 13 + 3 * 25);
+    bench_near(report.sequential, 15);
+    ck_assert_uint_eq(b.sums[0].sums.made, 2);
+    ck_assert_uint_eq(b.sums[0].sums.bytes_in, 3);
+    ck_assert_uint_eq(b.sums[0].sums.bytes_out, 4);
+    ck_assert_uint_eq(b.sums[0].sums.peak_bytes, 1);
+}
+END_TEST
+
+/* What copies take of a processor lengthens what is computed beside them, and nothing else; several
+ * stages seldom compute all at once here. */
+START_TEST(copies_take_processors)
+{
+    static struct bench b;
+    struct np_sim_report alone, beside;
+    double copied = 0;
+    bench_open(&b, 24, 8, _i, 2);
+    b.steps = 100;
+    b.config.sched.lookahead = 32;
+    give_memory(&b, 2, 0);
+    b.memory.speed = (struct np_copy_speed){
+        .read_per_byte = 0.01, .write_per_byte = 0.01, .both_per_byte = 0.01};
+    alone = bench_run(&b, NP_SIM_CSP);
+    b.memory.speed.busy_per_byte = 0.25;
+    beside = bench_run(&b, NP_SIM_CSP);
+    for (int k = 0; k < _i; k++)
+        copied += (double)(b.sums[k].sums.bytes_in + b.sums[k].sums.bytes_out);
+    ck_assert_double_gt(copied, 100);
+    ck_assert_double_gt(beside.busy, alone.busy + (_i == 1 ? 0.1 : 0.01) * copied);
+    ck_assert_double_le(beside.busy, alone.busy + 0.25 * copied + 1e-6);
+    ck_assert_double_gt(beside.makespan, alone.makespan);
+}
+END_TEST
+
+/* What copies bring less what they take: at least that is held when a copy starts. */
+static void note_copy(void *context, const struct np_copy_span *span)
+{
+    struct bench *b = context;
+    ck_assert(span->end >= span->start);
+    if (span->copy.kind == NP_COPY_MAKE || span->copy.kind == NP_COPY_FETCH)
+        b->held[span->stage] += span->bytes;
+    if (b->held[span->stage] > b->most[span->stage])
+        b->most[span->stage] = b->held[span->stage];
+    if (span->copy.kind == NP_COPY_DROP || span->copy.kind == NP_COPY_WRITE)
+        b->held[span->stage] -= span->bytes;
+}
+
+/* Any memory gives the same order of versions (checked), and is never exceeded; less of it never
+ * copies less. */
+START_TEST(memory_is_never_exceeded)
+{
+    static struct bench b;
+    uint64_t copied = 0;
+    bench_open(&b, 24, 8, 1 + 3 * (_i % 2), 1 + _i / 2);
+    b.steps = 100;
+    b.config.check = true;
+    b.config.sched.lookahead = 32;
+    b.config.on_task = bench_note_order;
+    b.config.on_copy = note_copy;
+    for (int subnets = 8; subnets > 0; subnets /= 2) {
+        uint64_t now = 0;
+        memset(b.last_end, 0, sizeof b.last_end);
+        memset(b.held, 0, sizeof b.held);
+        memset(b.most, 0, sizeof b.most);
+        give_memory(&b, subnets, 0.5);
+        ck_assert_uint_eq(bench_run(&b, NP_SIM_CSP).steps, 100);
+        for (int k = 0; k < b.config.sched.stages; k++) {
+            ck_assert_uint_le(b.sums[k].sums.peak_bytes, b.room[k]);
+            ck_assert_uint_le(b.most[k], b.sums[k].sums.peak_bytes);
+            now += b.sums[k].sums.bytes_out;
+        }
+        ck_assert_uint_ge(now, copied);
+        copied = now;
+    }
+    ck_assert_uint_gt(copied, 0);
+}
+END_TEST
+
+/* schedule.md, 10: with room for a window of subnets, fetching ahead costs next to nothing, on
+ * demand a lot; and at 96 steps of look-ahead 98 % of the visits find their layer. */
+START_TEST(published_stream_with_context_switching)
+{
+    static struct bench b;
+    double free_run, ahead, demand, rate;
+    bench_open(&b, 112, 24, 8, 8);
+    b.stream = bench_published();
+    if (!b.stream)
+        return;
+    b.config.sched.lookahead = 96;
+    b.steps = 300;
+    free_run = bench_run(&b, NP_SIM_CSP).makespan;
+    give_memory(&b, 4, 1);
+    ahead = bench_run(&b, NP_SIM_CSP).makespan;
+    rate = hit_rate(&b);
+    b.memory.policy = NP_CONTEXT_DEMAND;
+    demand = bench_run(&b, NP_SIM_CSP).makespan;
+    fclose(b.stream);
+    ck_assert_double_ge(rate, 0.98);
+    ck_assert_double_le(ahead, 1.01 * free_run);
+    ck_assert_double_ge(demand, 1.2 * free_run);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim_memory");
+    TCase *tests = suite_case(suite, "memory");
+    tcase_add_loop_test(tests, memory_for_everything_changes_nothing, 0, 6);
+    tcase_add_test(tests, copies_take_their_time);
+    tcase_add_loop_test(tests, copies_take_processors, 1, 3);
+    tcase_add_loop_test(tests, memory_is_never_exceeded, 0, 4);
+    tcase_add_test(tests, published_stream_with_context_switching);
+    return suite_run(suite);
+}
