@@ -70,6 +70,17 @@ same() {
     jq -e '.plan.stages == 3' c/run.json
 }
 
+@test "without a plan, the one that np-partition makes from modelled costs" {
+    for more in --devices=2 --stages=3 --device-memory=4MiB; do
+        np-partition recipe.yaml -q -o plan.yaml --profile-from model "$more"
+        np-train recipe.yaml --plan plan.yaml --run a
+        np-train recipe.yaml --run b "$more"
+        same a b
+        [ "$(jq -c .plan a/run.json)" = "$(jq -c .plan b/run.json)" ]
+        rm -r a b
+    done
+}
+
 @test "stopped and resumed under other plans" {
     np-train recipe.yaml --run a
     np-train recipe.yaml --run b --stages 2 --stop-after 2 > out
