@@ -24,6 +24,7 @@ struct size_list {
 
 struct np_arena {
     pthread_mutex_t mutex;
+    struct np_arena_source source; /* take NULL: the system */
     uint64_t cap, clock;
     struct np_arena_sums sums;
     struct size_list *lists; /* ascending sizes */
@@ -32,14 +33,30 @@ struct np_arena {
 
 enum np_status np_arena_new(struct np_arena **out, uint64_t cap, struct np_error *err)
 {
+    return np_arena_new_from(out, cap, NULL, err);
+}
+
+enum np_status np_arena_new_from(struct np_arena **out, uint64_t cap,
+                                 const struct np_arena_source *source, struct np_error *err)
+{
     struct np_arena *arena;
     enum np_status status = np_zalloc(&arena, 1, sizeof *arena, err);
     if (status != NP_OK)
         return status;
     pthread_mutex_init(&arena->mutex, NULL); /* cannot fail without attributes */
     arena->cap = cap;
+    if (source)
+        arena->source = *source;
     *out = arena;
     return NP_OK;
+}
+
+static void give_back(struct np_arena *arena, void *block, uint64_t bytes)
+{
+    if (arena->source.take)
+        arena->source.give(arena->source.context, block);
+    else
+        munmap(block, (size_t)bytes);
 }
 
 void np_arena_free(struct np_arena *arena)
@@ -49,7 +66,7 @@ void np_arena_free(struct np_arena *arena)
     for (size_t i = 0; i < arena->count; i++) {
         struct size_list *list = &arena->lists[i];
         for (size_t k = 0; k < list->count; k++)
-            munmap(list->blocks[k], (size_t)list->bytes);
+            give_back(arena, list->blocks[k], list->bytes);
         free(list->blocks);
     }
     free(arena->lists);
@@ -100,7 +117,7 @@ static bool drop_vacant(struct np_arena *arena)
     }
     if (!oldest)
         return false;
-    munmap(oldest->blocks[--oldest->count], (size_t)oldest->bytes);
+    give_back(arena, oldest->blocks[--oldest->count], oldest->bytes);
     arena->sums.held -= oldest->bytes;
     return true;
 }
@@ -134,24 +151,34 @@ static void hold(struct np_arena *arena, struct size_list *list, void *block)
     arena->sums.held += list->bytes;
 }
 
+static enum np_status map_pages(void **out, uint64_t bytes, struct np_error *err)
+{
+    void *block =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        return np_fail_errno(err, "cannot allocate %s", np_text_size(bytes).s);
+    /* Fewer misses in the table of pages; where it is refused nothing else changes. */
+    madvise(block, (size_t)bytes, MADV_HUGEPAGE);
+    *out = block;
+    return NP_OK;
+}
+
 /* A new block in the list, which has no vacant one. */
 static enum np_status add_block(struct np_arena *arena, struct size_list *list,
                                 struct np_error *err)
 {
     enum np_status status = make_room(arena, list, err);
-    void *block = MAP_FAILED;
+    const struct np_arena_source *source = &arena->source;
+    void *block = NULL;
     if (status != NP_OK)
         return status;
     do
-        block = mmap(NULL, (size_t)list->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
-    while (block == MAP_FAILED && drop_vacant(arena));
-    if (block == MAP_FAILED)
-        return np_fail_errno(err, "cannot allocate %s", np_text_size(list->bytes).s);
-    /* Fewer misses in the table of pages; where it is refused nothing else changes. */
-    madvise(block, (size_t)list->bytes, MADV_HUGEPAGE);
-    hold(arena, list, block);
-    return NP_OK;
+        status = source->take ? source->take(source->context, &block, list->bytes, err)
+                              : map_pages(&block, list->bytes, err);
+    while (status != NP_OK && drop_vacant(arena));
+    if (status == NP_OK)
+        hold(arena, list, block);
+    return status;
 }
 
 /* The vacant block at list->used is in use from here on. */

@@ -1,9 +1,9 @@
 /* The arena: a device's memory under a hard cap.
  *
  * All that a stage holds while it trains is taken here. Blocks are whole pages straight from the
- * system; a block given back is kept for the next request of the same size, and goes back to the
- * system when a request of another size needs the room. So bytes held, vacant ones included, never
- * exceed the cap, and a steady state asks the system for nothing.
+ * system, or come from another source; a block given back is kept for the next request of the same
+ * size, and goes back where it came from when a request of another size needs the room. So bytes
+ * held, vacant ones included, never exceed the cap, and a steady state asks for nothing.
  *
  * Units     bytes; a request counts as np_arena_bytes of it.
  * Errors    NP_EMEM: the cap, with what is in use and what was asked for, or the system.
@@ -30,6 +30,14 @@ static inline uint64_t np_arena_bytes(uint64_t bytes)
 
 /* cap 0: none. */
 enum np_status np_arena_new(struct np_arena **out, uint64_t cap, struct np_error *err);
+/* With blocks from elsewhere; NULL: from the system. */
+struct np_arena_source {
+    const void *context; /* borrowed */
+    enum np_status (*take)(const void *context, void **block, uint64_t bytes, struct np_error *err);
+    void (*give)(const void *context, void *block);
+};
+enum np_status np_arena_new_from(struct np_arena **out, uint64_t cap,
+                                 const struct np_arena_source *source, struct np_error *err);
 void np_arena_free(struct np_arena *arena);
 
 /* A block that starts on a page; its contents are undefined. 0 bytes: NULL. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "exec/place.h"
 #include "plan/stage_memory.h"
 
 static double now_s(void)
@@ -38,8 +39,10 @@ out:
     return status;
 }
 
-static enum np_status stage_init(struct np_engine *e, int device, struct np_error *err)
+static enum np_status stage_init(struct np_engine *e, int device,
+                                 const struct np_flight_shape *shape, struct np_error *err)
 {
+    const struct np_device *place = np_train_device(&e->config, device);
     struct np_stage *stage = &e->stages[device];
     int stages = e->config.plan->stages, k = device % stages;
     const struct np_flight_stage *layout = &e->layout.stage[k];
@@ -48,10 +51,10 @@ static enum np_status stage_init(struct np_engine *e, int device, struct np_erro
     stage->engine = e;
     stage->device = device;
     pthread_cond_init(&stage->wake, NULL);
-    NP_TRY(np_arena_new(&stage->arena, e->config.plan->device_bytes, err));
+    NP_TRY(np_device_arena(&stage->arena, place, e->config.plan->device_bytes, err));
     NP_TRY(np_flights_take(&e->flights[device], stage->arena, layout, first, err));
-    NP_TRY(np_crew_new(&stage->crew, e->config.plan->threads,
-                       e->flights[device].block[NP_BLOCK_SCRATCH], layout->scratch_bytes, err));
+    NP_TRY(
+        np_place_crew(&stage->crew, place, shape, e->config.net, layout, &e->flights[device], err));
 out:
     return status;
 }
@@ -61,12 +64,16 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
     const struct np_plan *plan = e->config.plan;
     size_t devices = (size_t)np_plan_devices(plan);
     struct np_flight_shape shape = np_plan_flight_shape(plan);
+    const struct np_crew_config alone = {.size = 1};
     enum np_status status;
+    np_place_team(&shape, np_train_device(&e->config, 0), e->config.net);
     NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
     NP_TRY(np_zalloc(&e->flights, devices, sizeof *e->flights, err));
     NP_TRY(np_zalloc(&e->stages, devices, sizeof *e->stages, err));
     for (int d = 0; d < np_plan_devices(plan); d++)
-        NP_TRY(stage_init(e, d, err));
+        NP_TRY(stage_init(e, d, &shape, err));
+    if (np_plan_replicas(plan) > 1)
+        NP_TRY(np_crew_new(&e->maker, np_train_device(&e->config, 0), &alone, err));
 out:
     return status;
 }
@@ -153,6 +160,7 @@ void np_engine_free(struct np_engine *e)
         np_arena_free(e->stages[d].arena);
         pthread_cond_destroy(&e->stages[d].wake);
     }
+    np_crew_free(e->maker);
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);
         free(e->slots[i].stages);
@@ -210,20 +218,33 @@ static void push_step(struct np_engine *e)
     np_engine_wake(e);
 }
 
+struct making {
+    const struct np_engine *engine;
+    const uint16_t *choices;
+    enum np_status status;
+    struct np_error *err;
+};
+
+static void make_member(struct np_team *team, void *argument)
+{
+    struct making *making = argument;
+    const struct np_engine *e = making->engine;
+    const struct np_supernet *net = e->config.net;
+    for (int i = 0; i < net->recipe->members; i++)
+        for (int p = 0; p < net->positions && making->status == NP_OK; p++) {
+            uint32_t layer = np_step_layer(net, making->choices + i * net->positions, p);
+            making->status = np_state_ready(e->state, e->config.kernels, team, layer, making->err);
+        }
+}
+
 /* The step's layers, before two replicas can meet at one that no step has used yet. */
 static enum np_status make_layers(struct np_engine *e, const uint16_t *choices,
                                   struct np_error *err)
 {
-    const struct np_supernet *net = e->config.net;
-    struct np_team alone = {.size = 1};
-    enum np_status status = NP_OK;
-    for (int i = 0; i < net->recipe->members; i++)
-        for (int p = 0; p < net->positions; p++) {
-            uint32_t layer = np_step_layer(net, choices + i * net->positions, p);
-            NP_TRY(np_state_ready(e->state, e->config.kernels, &alone, layer, err));
-        }
-out:
-    return status;
+    struct making making = {e, choices, NP_OK, err};
+    bool finite;
+    np_crew_run(e->maker, make_member, &making);
+    return making.status == NP_OK ? np_crew_finish(e->maker, &finite, err) : making.status;
 }
 
 /* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a

@@ -48,6 +48,7 @@ struct np_engine {
     size_t samples;                 /* of a micro-batch */
     uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
+    struct np_crew *maker; /* the feeder's, where there are replicas */
     size_t slot_count;
     struct np_slot *slots;
     struct np_stage *stages; /* [devices]: those of the first replica, of the second, .. */

@@ -68,7 +68,8 @@ static enum np_status stats_new(struct eval *e, struct np_error *err)
                 e->stats_floats[p] = floats;
         }
         if (e->stats_floats[p])
-            NP_TRY(np_alloc(&e->stats[p], e->stats_floats[p], sizeof(float), err));
+            NP_TRY(np_device_alloc(np_train_device(e->config, e->homes[p]), &e->stats[p],
+                                   e->stats_floats[p] * sizeof(float), err));
     }
 out:
     return status;
@@ -107,7 +108,7 @@ static enum np_status settle(struct eval *e, const struct np_engine *engine, con
         e->stages = engine->config.plan->stages;
         e->micro_batches = (uint64_t)engine->config.plan->micro_batches;
     } else {
-        NP_TRY(np_solo_init(&e->solo, e->net, e->config->plan->threads, true, err));
+        NP_TRY(np_solo_init(&e->solo, e->config, true, err));
         e->layout = &e->solo.layout;
         e->flights = &e->solo.flights;
         e->stage_first = alone;
@@ -141,7 +142,8 @@ static void eval_clear(struct eval *e)
 {
     np_solo_clear(&e->solo);
     for (int p = 0; e->stats && p < e->net->positions; p++)
-        free(e->stats[p]);
+        if (e->stats[p])
+            np_device_release(np_train_device(e->config, e->homes[p]), e->stats[p]);
     free(e->stats);
     free(e->stats_floats);
     free(e->grain_loss);
@@ -222,17 +224,33 @@ out:
     return status;
 }
 
+struct calibration {
+    const struct np_kernels *kernels;
+    float *stats, by; /* by 0: they begin */
+    size_t count;
+};
+
+static void calibrate_member(struct np_team *team, void *argument)
+{
+    const struct calibration *c = argument;
+    if (c->by > 0.0f)
+        c->kernels->divide(team, c->stats, c->stats, NULL, c->count, c->by);
+    else
+        c->kernels->fill(team, c->stats, c->count, 0.0f);
+}
+
 /* Batch norm's statistics of the stage's positions: sums of the subnet's first batches. */
 static void calibrate(const struct eval_stage *stage, const struct place *at, int position)
 {
     const struct eval *e = stage->eval;
-    const struct np_kernels *kernels = e->config->kernels;
-    float *stats = e->stats[position], count = (float)e->net->recipe->calibration;
-    struct np_team alone = {.size = 1};
-    if (stats && at->index == 0)
-        kernels->fill(&alone, stats, e->stats_floats[position], 0.0f);
-    if (stats && at->index == at->calibrations)
-        kernels->divide(&alone, stats, stats, NULL, e->stats_floats[position], count);
+    struct calibration c = {.kernels = e->config->kernels,
+                            .stats = e->stats[position],
+                            .count = e->stats_floats[position]};
+    if (c.stats && at->index == 0)
+        np_crew_run(stage->crew, calibrate_member, &c);
+    c.by = (float)e->net->recipe->calibration;
+    if (c.stats && at->index == at->calibrations)
+        np_crew_run(stage->crew, calibrate_member, &c);
 }
 
 /* After the last micro-batch of a batch. */

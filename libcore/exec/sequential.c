@@ -27,7 +27,7 @@ static enum np_status run_init(struct run *r, const struct np_train_config *conf
     size_t grains = (size_t)(recipe->batch / recipe->grain);
     enum np_status status;
     *r = (struct run){.config = config, .net = net, .recipe = recipe};
-    NP_TRY(np_solo_init(&r->solo, net, config->plan->threads, false, err));
+    NP_TRY(np_solo_init(&r->solo, config, false, err));
     NP_TRY(np_zalloc(&r->choices, places, sizeof *r->choices, err));
     NP_TRY(np_zalloc(&r->blocks, places, sizeof *r->blocks, err));
     NP_TRY(np_zalloc(&r->prints, places, sizeof *r->prints, err));

@@ -3,26 +3,30 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "exec/place.h"
 
-enum np_status np_solo_init(struct np_solo *solo, const struct np_supernet *net, int threads,
+enum np_status np_solo_init(struct np_solo *solo, const struct np_train_config *config,
                             bool evaluates, struct np_error *err)
 {
+    const struct np_supernet *net = config->net;
+    const struct np_device *device = np_train_device(config, 0);
     const int stage_first[] = {0, net->positions}, in_flight[] = {1};
-    const struct np_flight_shape shape = {.stages = 1,
-                                          .stage_first = stage_first,
-                                          .in_flight = in_flight,
-                                          .window = 1,
-                                          .micro_batches = 1,
-                                          .threads = threads,
-                                          .late_updates = true,
-                                          .forward_only = evaluates};
+    struct np_flight_shape shape = {.stages = 1,
+                                    .stage_first = stage_first,
+                                    .in_flight = in_flight,
+                                    .window = 1,
+                                    .micro_batches = 1,
+                                    .threads = config->plan->threads,
+                                    .late_updates = true,
+                                    .forward_only = evaluates};
     enum np_status status;
     *solo = (struct np_solo){NULL};
+    np_place_team(&shape, device, net);
     NP_TRY(np_flight_layout_init(&solo->layout, net, &shape, err));
-    NP_TRY(np_arena_new(&solo->arena, 0, err));
+    NP_TRY(np_device_arena(&solo->arena, device, 0, err));
     NP_TRY(np_flights_take(&solo->flights, solo->arena, &solo->layout.stage[0], NULL, err));
-    NP_TRY(np_crew_new(&solo->crew, threads, solo->flights.block[NP_BLOCK_SCRATCH],
-                       solo->layout.stage[0].scratch_bytes, err));
+    NP_TRY(np_place_crew(&solo->crew, device, &shape, net, &solo->layout.stage[0], &solo->flights,
+                         err));
     NP_TRY(np_zalloc(&solo->cells, (size_t)net->positions, sizeof *solo->cells, err));
     NP_TRY(np_zalloc(&solo->stages, (size_t)net->positions, sizeof *solo->stages, err));
 out:

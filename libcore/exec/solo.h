@@ -18,8 +18,8 @@ struct np_solo {
     uint16_t *stages;      /* [positions]: all 0 */
 };
 
-/* evaluates: forward passes alone. */
-enum np_status np_solo_init(struct np_solo *solo, const struct np_supernet *net, int threads,
+/* On the first of the config's devices. evaluates: forward passes alone. */
+enum np_status np_solo_init(struct np_solo *solo, const struct np_train_config *config,
                             bool evaluates, struct np_error *err);
 void np_solo_clear(struct np_solo *solo);
 

@@ -26,10 +26,12 @@ void np_state_free(struct np_state *state)
     if (!state)
         return;
     for (uint32_t layer = 0; state->layers && layer < state->net->layers; layer++) {
-        free(state->layers[layer].slab);
-        free(state->layers[layer].old);
+        const struct np_device *home = np_state_home(state, layer);
+        np_device_release(home, state->layers[layer].slab);
+        np_device_release(home, state->layers[layer].old);
     }
     free(state->layers);
+    free(state->homes);
     free(state);
 }
 
@@ -58,22 +60,28 @@ bool np_state_may_leave(const struct np_state *state, uint32_t layer)
            np_supernet_kind(state->net, layer)->floats > 0;
 }
 
+const struct np_device *np_state_home(const struct np_state *state, uint32_t layer)
+{
+    return state->homes ? state->homes[np_supernet_position(state->net, layer)] : &np_device_host;
+}
+
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err)
 {
     struct np_layer_state *l = &state->layers[layer];
-    size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
-    size_t old = (size_t)np_state_old_count(state, layer);
+    const struct np_device *home = np_state_home(state, layer);
+    uint64_t stride = np_state_stride(np_supernet_kind(state->net, layer)) * sizeof(float);
+    uint64_t old = (uint64_t)np_state_old_count(state, layer);
     float *slab = NULL;
     enum np_status status;
     if (l->slab)
         return NP_OK;
-    NP_TRY(np_alloc(&slab, 1 + (size_t)state->net->moments, stride * sizeof *slab, err));
+    NP_TRY(np_device_alloc(home, &slab, np_state_slab_bytes(state, layer), err));
     if (old)
-        NP_TRY(np_zalloc(&l->old, old, stride * sizeof *slab, err));
+        NP_TRY(np_device_alloc(home, &l->old, old * stride, err));
     l->slab = slab;
     return NP_OK;
 out:
-    free(slab);
+    np_device_release(home, slab);
     return status;
 }
 

@@ -16,6 +16,7 @@
 #define NP_EXEC_STATE_H
 
 #include "io/stash.h"
+#include "num/device.h"
 #include "ops/weights.h"
 #include "space/supernet.h"
 
@@ -30,6 +31,7 @@ struct np_residence;
 struct np_state {
     const struct np_supernet *net;
     struct np_layer_state *layers;
+    const struct np_device **homes; /* [positions]: of their layers' memory; NULL: the host */
     struct np_stash *stash;         /* of candidates, by layer number; NULL: they stay; borrowed */
     struct np_residence *residence; /* moves them; NULL if there is none; borrowed */
 };
@@ -48,6 +50,9 @@ uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer);
 /* A candidate with weights: where there is a stash, that is its home. */
 bool np_state_may_leave(const struct np_state *state, uint32_t layer);
 
+/* Where a layer's memory is. */
+const struct np_device *np_state_home(const struct np_state *state, uint32_t layer);
+
 /* Takes the layer's memory without filling it in. */
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);
 /* Makes sure that the layer has weights: called by all members of a team, returns after a wait if
@@ -59,7 +64,8 @@ enum np_status np_state_ready(struct np_state *state, const struct np_kernels *k
 const float *np_state_weights(const struct np_state *state, uint32_t layer, uint64_t version);
 
 /* One update of a layer from gradient slab g, by all members of a team; returns after a wait.
- * False, nothing written, if a gradient is not finite. *fingerprint: this member's share. */
+ * False, nothing written, if a gradient is not finite. This member's share is added to
+ * *fingerprint, in the device's memory. */
 bool np_state_update(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
                      uint32_t layer, const float *g, float lr, float *agreed,
                      uint64_t *fingerprint);

@@ -1,7 +1,5 @@
 #include "exec/state_stream.h"
 
-#include <string.h>
-
 struct np_state_stream np_state_stream(struct np_state *state, uint32_t layer, float *window,
                                        size_t window_bytes)
 {
@@ -77,20 +75,29 @@ out:
     return status;
 }
 
-enum np_status np_state_read(struct np_state_stream *s, float *out, size_t count,
-                             struct np_error *err)
+/* The next floats, to or from the host. */
+static enum np_status pass(struct np_state_stream *s, float *host, size_t count, bool write,
+                           struct np_error *err)
 {
+    const struct np_device *home = np_state_home(s->state, s->layer);
     enum np_status status = NP_OK;
     while (count) {
         size_t n = count;
         float *values;
-        NP_TRY(next(s, &values, &n, false, err));
-        memcpy(out, values, n * sizeof *out);
-        out += n;
+        NP_TRY(next(s, &values, &n, write, err));
+        NP_TRY(np_device_copy(home, write ? values : host, write ? host : values, n * sizeof *host,
+                              err));
+        host += n;
         count -= n;
     }
 out:
     return status;
+}
+
+enum np_status np_state_read(struct np_state_stream *s, float *out, size_t count,
+                             struct np_error *err)
+{
+    return pass(s, out, count, false, err);
 }
 
 static enum np_status finish(struct np_state_stream *s, uint64_t updates, struct np_error *err)
@@ -113,14 +120,7 @@ enum np_status np_state_write(struct np_state_stream *s, const float *values, si
     enum np_status status = NP_OK;
     if (!in_stash(s))
         NP_TRY(np_state_take(s->state, s->layer, err));
-    while (count) {
-        size_t n = count;
-        float *to;
-        NP_TRY(next(s, &to, &n, true, err));
-        memcpy(to, values, n * sizeof *to);
-        values += n;
-        count -= n;
-    }
+    NP_TRY(pass(s, (float *)values, count, true, err)); /* only read */
     if (s->at == np_state_stream_floats(s->state, s->layer))
         NP_TRY(finish(s, updates, err));
 out:

@@ -74,29 +74,38 @@ static const float *read_of(const struct spot *s, int value)
     return source >= 0 ? s->sweep->cells[source].y : NULL;
 }
 
+static size_t lay_batch(const struct spot *s, struct np_batch *batch, float *slab)
+{
+    const struct np_program *program = &s->kind->program;
+    return np_batch_lay(batch, s->net->recipe, s->sweep->samples, np_program_reads_inputs(program),
+                        np_program_reads_targets(program), slab);
+}
+
 /* What the layer reads of the batch. */
 static struct np_batch batch_of(const struct spot *s)
 {
     struct np_batch batch = {.images = NULL};
     if (s->place->batch != NP_NO_STORAGE)
-        np_batch_lay(&batch, s->net->recipe, s->sweep->samples,
-                     np_program_reads_inputs(&s->kind->program),
-                     np_program_reads_targets(&s->kind->program),
-                     storage(s->sweep, s->stage, s->place->batch));
+        lay_batch(s, &batch, storage(s->sweep, s->stage, s->place->batch));
     return batch;
 }
 
 static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
-    struct np_batch batch = batch_of(s);
+    struct np_batch batch;
     if (s->place->batch == NP_NO_STORAGE)
         return;
+    float *at = storage(sweep, s->stage, s->place->batch), *host;
+    size_t bytes = lay_batch(s, &batch, NULL) * sizeof(float);
+    host = np_crew_fill(sweep->crew, at, bytes);
+    lay_batch(s, &batch, host);
     if (sweep->evaluated)
         np_data_eval_batch(sweep->evaluated, &batch, sweep->index, sweep->samples, sweep->total);
     else
         np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
                       (uint32_t)sweep->member, sweep->first, sweep->samples);
+    np_crew_send(sweep->crew, at, host, bytes);
 }
 
 /* The work on a position that all passes begin with. */
@@ -128,7 +137,6 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .tokens = batch.tokens,
                  .source = batch.source,
                  .targets = batch.targets,
-                 .hits = sweep->hits,
                  .smoothing = (float)recipe->label_smoothing,
                  .scale = 1.0f / (float)targets,
                  .saved = storage(sweep, s->stage, s->place->saved),
@@ -141,11 +149,29 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
 static enum np_status run(const struct spot *s, const struct np_work *work, bool *finite,
                           struct np_error *err)
 {
-    struct np_work_result result;
-    enum np_status status = np_work_run(&result, s->sweep->crew, work, err);
-    if (status == NP_OK && !result.finite)
+    bool found = true;
+    enum np_status status = np_work_run(&found, s->sweep->crew, work, err);
+    if (status == NP_OK && !found)
         *finite = false;
     return status;
+}
+
+/* As run, and returns when it is done. */
+static enum np_status finish(const struct spot *s, const struct np_work *work, bool *finite,
+                             struct np_error *err)
+{
+    enum np_status status = run(s, work, finite, err);
+    return status == NP_OK ? np_crew_finish(s->sweep->crew, finite, err) : status;
+}
+
+/* What the head tells the host: losses of grains, hits. */
+static void ask_head(const struct spot *s, struct np_work *work)
+{
+    const struct np_sweep *sweep = s->sweep;
+    size_t rows = value_floats(s, s->position), grains = sweep->samples / work->call.grain;
+    work->grain_loss = np_crew_reply(sweep->crew, sweep->grain_loss, grains * sizeof(float));
+    if (sweep->hits)
+        work->call.hits = np_crew_reply(sweep->crew, sweep->hits, rows * sizeof *sweep->hits);
 }
 
 enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool *finite,
@@ -167,10 +193,10 @@ enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool
     if (position == s.net->positions - 1) {
         work.forward.y = NULL;
         work.call.loss = y;
-        work.grain_loss = sweep->grain_loss;
+        ask_head(&s, &work);
     }
     s.cell->y = y;
-    return run(&s, &work, finite, err);
+    return finish(&s, &work, finite, err);
 }
 
 /* Adds a contribution that is complete to the gradient of a value: borrows it if it is the first,
@@ -243,6 +269,7 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
     }
     if (sum >= 0)
         add_gradient(&s, sum, s.cell->dy, finite);
+    NP_TRY(np_crew_finish(sweep->crew, finite, err));
 out:
     return status;
 }
@@ -254,7 +281,7 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
     struct np_work work = work_on(&s, NP_WORK_WEIGHT);
     work.g = g;
     work.accumulate = accumulate;
-    return run(&s, &work, finite, err);
+    return finish(&s, &work, finite, err);
 }
 
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
@@ -262,13 +289,13 @@ enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float
 {
     struct spot s = spot_at(sweep, position);
     struct np_work work = work_on(&s, NP_WORK_UPDATE);
-    struct np_work_result result;
+    uint64_t prints[NP_MAX_TEAM];
+    size_t members = (size_t)sweep->crew->size;
     work.g = g;
-    enum np_status status = np_work_run(&result, sweep->crew, &work, err);
-    if (status != NP_OK)
-        return status;
-    *fingerprint = result.fingerprint;
-    if (!result.finite)
-        *finite = false;
-    return NP_OK;
+    work.prints = np_crew_reply(sweep->crew, prints, members * sizeof *prints);
+    enum np_status status = finish(&s, &work, finite, err);
+    *fingerprint = 0;
+    for (size_t i = 0; status == NP_OK && i < members; i++)
+        *fingerprint += prints[i];
+    return status;
 }

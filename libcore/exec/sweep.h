@@ -8,8 +8,9 @@
  *           position after its B.
  * Order     a value's gradient: its readers' contributions in descending order of positions, each
  *           added with one rounding; +0 if there is none.
- * Errors    NP_EMEM. *finite becomes false (and is not touched else) where a value made is not
- *           finite.
+ *           A pass is done, and what it has for the host is there, when its function returns.
+ * Errors    NP_EMEM; NP_EIO of the device. *finite becomes false (and is not touched else) where a
+ *           value made is not finite.
  * Storage   plan/flight_layout.h: a cell points to its position's own storage, or to that of the
  *           position whose value (gradient) a layer without nodes passes on.
  * Threads   one caller per crew; passes over different positions at the same time as the order of
@@ -18,7 +19,6 @@
 #ifndef NP_EXEC_SWEEP_H
 #define NP_EXEC_SWEEP_H
 
-#include "exec/crew.h"
 #include "exec/flights.h"
 #include "exec/train.h"
 #include "exec/work.h"

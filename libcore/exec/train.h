@@ -44,8 +44,11 @@ struct np_train_hooks {
 
 struct np_train_config {
     const struct np_supernet *net;
-    const struct np_data *data; /* to train on */
-    const struct np_kernels *kernels;
+    const struct np_data *data;       /* to train on */
+    const struct np_kernels *kernels; /* the devices' */
+    /* What the stages share, in contiguous runs; NULL: this machine's processors. */
+    const struct np_device *devices;
+    int device_count;
     const struct np_plan *plan; /* the engine's; the reference uses its threads alone */
     struct np_train_hooks hooks;
     /* Where the plan gives a stage so much memory and no more: what moves its layers, and where
@@ -61,6 +64,12 @@ struct np_train_config {
 struct np_train_times {
     double busy_s, stage_s;
 };
+
+/* Where stage `stage` computes, of np_plan_devices(config->plan). */
+const struct np_device *np_train_device(const struct np_train_config *config, int stage);
+/* Makes the stages' devices the homes of their layers: before anything is put there. */
+enum np_status np_train_place(const struct np_train_config *config, struct np_state *state,
+                              struct np_error *err);
 
 /* The sequential reference: the simplest program that could do it. */
 enum np_status np_train_sequential(const struct np_train_config *config, struct np_state *state,

@@ -7,7 +7,6 @@
 struct job {
     const struct np_work *work;
     atomic_bool not_finite;
-    _Atomic uint64_t fingerprint;
     float agreed[1 + NP_MAX_TEAM];
     enum np_status status; /* rank 0's, the same on every member */
     struct np_error *err;
@@ -16,7 +15,6 @@ struct job {
 static bool run_call(struct job *job, const struct np_op_call *call)
 {
     const struct np_work *w = job->work;
-    uint64_t fingerprint = 0;
     bool finite = true;
     switch (w->kind) {
     case NP_WORK_FORWARD:
@@ -32,8 +30,7 @@ static bool run_call(struct job *job, const struct np_op_call *call)
         break;
     case NP_WORK_UPDATE:
         finite = np_state_update(w->state, call->kernels, call->team, call->layer, w->g, w->lr,
-                                 job->agreed, &fingerprint);
-        atomic_fetch_add_explicit(&job->fingerprint, fingerprint, memory_order_relaxed);
+                                 job->agreed, w->prints + call->team->rank);
     }
     return finite;
 }
@@ -57,18 +54,16 @@ static void run_member(struct np_team *team, void *argument)
         atomic_store_explicit(&job->not_finite, true, memory_order_relaxed);
 }
 
-enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
-                           const struct np_work *work, struct np_error *err)
+enum np_status np_work_run(bool *finite, struct np_crew *crew, const struct np_work *work,
+                           struct np_error *err)
 {
     struct job job;
     job.work = work;
     job.status = NP_OK;
     job.err = err;
     atomic_init(&job.not_finite, false);
-    atomic_init(&job.fingerprint, 0);
     np_crew_run(crew, run_member, &job);
-    result->finite = !atomic_load(&job.not_finite);
-    result->fingerprint = atomic_load(&job.fingerprint);
+    *finite = !atomic_load(&job.not_finite);
     return job.status;
 }
 

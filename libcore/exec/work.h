@@ -1,5 +1,8 @@
 /* One piece of work on a crew: an operator call with its layer's weights, or a sum of gradients.
  *
+ * What is found that is not finite is said at once, or by np_crew_finish, which says when the work
+ * is done (num/device.h).
+ *
  * Errors    NP_EMEM when a layer's weights cannot be made.
  * Ownership buffers are borrowed for the call.
  * Threads   one caller per crew; a layer is worked on by one crew at a time.
@@ -7,8 +10,8 @@
 #ifndef NP_EXEC_WORK_H
 #define NP_EXEC_WORK_H
 
-#include "exec/crew.h"
 #include "exec/state.h"
+#include "num/device.h"
 #include "ops/op.h"
 
 enum np_work_kind {
@@ -29,15 +32,11 @@ struct np_work {
     float *g;
     bool accumulate;
     float lr;
+    uint64_t *prints; /* of an update: each member adds its share to its own */
 };
 
-struct np_work_result {
-    bool finite;
-    uint64_t fingerprint; /* of an update */
-};
-
-enum np_status np_work_run(struct np_work_result *result, struct np_crew *crew,
-                           const struct np_work *work, struct np_error *err);
+enum np_status np_work_run(bool *finite, struct np_crew *crew, const struct np_work *work,
+                           struct np_error *err);
 
 /* y = a + b, y = +0; y may be a. False if a sum is not finite. */
 bool np_work_add(struct np_crew *crew, const struct np_kernels *kernels, float *y, const float *a,

@@ -236,11 +236,6 @@ bool np_op_weight(const struct np_op_call *call, float *g, const struct np_op_ba
 
 void np_op_grain_losses(const struct np_op_call *call, float *grain_loss)
 {
-    struct np_team alone = *call->team;
-    if (alone.rank > 0)
-        return;
-    alone.size = 1;
-    alone.barrier = NULL;
-    call->kernels->rowsum(&alone, grain_loss, call->loss, call->samples / call->grain,
+    call->kernels->rowsum(call->team, grain_loss, call->loss, call->samples / call->grain,
                           call->grain * call->kind->length);
 }

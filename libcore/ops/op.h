@@ -81,6 +81,9 @@ struct np_op_call {
 struct np_op_sizes np_op_sizes(const struct np_kind *kind, size_t samples);
 /* The scratch of each member of a team that runs any of the supernet's layers. */
 size_t np_ops_scratch_bytes(const struct np_supernet *net);
+/* The most queries in all heads of `samples` samples that any layer attends with, and the most rows
+ * that it embeds. */
+void np_ops_extent(const struct np_supernet *net, size_t samples, size_t *queries, size_t *rows);
 
 /* What a layer reads and writes; NULL where it has none (the head writes no y). */
 struct np_op_forward {
@@ -106,8 +109,8 @@ bool np_op_weight(const struct np_op_call *call, float *g, const struct np_op_ba
 /* True if the layer gives a gradient back to its input `value` (NP_VALUE_X, NP_VALUE_MEMORY). */
 bool np_op_gives(const struct np_kind *kind, int value);
 
-/* The loss of each grain of a head's forward: grain_loss[i] = lane sum of its rows' losses, summed
- * by member 0 alone, without a wait; other members return at once. samples is whole grains. */
+/* The loss of each grain of a head's forward: grain_loss[i] = lane sum of its rows' losses; returns
+ * without a wait. samples is whole grains. */
 void np_op_grain_losses(const struct np_op_call *call, float *grain_loss);
 
 #endif

@@ -29,3 +29,23 @@ size_t np_ops_scratch_bytes(const struct np_supernet *net)
         bytes = max_size(bytes, kind_bytes(&net->kinds[k]));
     return bytes;
 }
+
+static void kind_extent(const struct np_kind *kind, size_t samples, size_t *queries, size_t *rows)
+{
+    const struct np_program *program = &kind->program;
+    for (int i = 0; i < program->node_count; i++) {
+        const struct np_node *node = &program->nodes[i];
+        size_t positions = node->out < 0 ? 0 : np_shape_rows(program->values[node->out]);
+        if (node->op == NP_NODE_ATTENTION)
+            *queries = max_size(*queries, samples * positions * (size_t)node->heads);
+        if (node->op == NP_NODE_EMBED)
+            *rows = max_size(*rows, samples * positions);
+    }
+}
+
+void np_ops_extent(const struct np_supernet *net, size_t samples, size_t *queries, size_t *rows)
+{
+    *queries = *rows = 0;
+    for (int k = 0; k < net->kind_count; k++)
+        kind_extent(&net->kinds[k], samples, queries, rows);
+}

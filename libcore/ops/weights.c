@@ -87,7 +87,6 @@ bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
     const struct np_kind *kind = update->kind;
     struct np_update u = update_of(recipe, update);
     bool finite;
-    *fingerprint = 0;
     if (recipe->clip == NP_CLIP_LAYER)
         u.scale = clip_scale(kernels, team, update, (float)recipe->clip_limit);
     finite = u.scale > 0;

@@ -27,9 +27,10 @@ struct np_weights_update {
     float *agreed; /* [1 + team size], shared by the team: the clip's scale, and who saw what */
 };
 
-/* One update of one layer. *fingerprint gets this member's share of everything written (shares are
- * added by the caller). False for all members alike if a gradient, weight or moment is not finite:
- * the slabs are spoilt then, and the run is over. */
+/* One update of one layer. This member's share of the fingerprint of everything written is added to
+ * *fingerprint, in the device's memory (shares are added by the caller). False for all members
+ * alike if a gradient, weight or moment is not finite: the slabs are spoilt then, and the run is
+ * over. */
 bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
                        const struct np_recipe *recipe, const struct np_weights_update *update,
                        uint64_t *fingerprint);

@@ -135,7 +135,7 @@ static void open_stage(const struct maker *m, int k)
 
 /* Floats of a stage's blocks, as its positions add up. */
 struct sums {
-    size_t slot, sums, work, apart, saved;
+    size_t slot, sums, work, apart, saved, batch;
 };
 
 static void lay_position(const struct maker *m, struct sums *used, int position,
@@ -147,6 +147,7 @@ static void lay_position(const struct maker *m, struct sums *used, int position,
     place->y = add_part(&used->slot, needs.y);
     place->batch = add_part(&used->slot, needs.batch);
     used->work = larger(used->work, needs.work);
+    used->batch = larger(used->batch, needs.batch);
     if (m->shape->forward_only) { /* what is saved is of no use after the call */
         used->saved = larger(used->saved, needs.saved);
         return;
@@ -175,11 +176,13 @@ static void lay_stage(const struct maker *m, int k)
     add_part(&work, used.work);
     stage->apart = add_part(&work, used.apart);
     stage->slot_floats = used.slot;
+    stage->batch_floats = used.batch;
     stage->block_bytes[NP_BLOCK_SLOTS] =
         times(times((size_t)stage->slots, used.slot), sizeof(float));
     stage->block_bytes[NP_BLOCK_SUMS] = times(used.sums, sizeof(float));
     stage->block_bytes[NP_BLOCK_WORK] = times(work, sizeof(float));
-    stage->scratch_bytes = (np_ops_scratch_bytes(m->net) + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
+    stage->scratch_bytes = shape->scratch ? shape->scratch : np_ops_scratch_bytes(m->net);
+    stage->scratch_bytes = (stage->scratch_bytes + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
     stage->block_bytes[NP_BLOCK_SCRATCH] = times((size_t)shape->threads, stage->scratch_bytes);
 }
 

@@ -51,6 +51,7 @@ struct np_flight_shape {
     int window, micro_batches;
     int replicas;      /* each has this layout; 0 is as 1 */
     int threads;       /* of each stage */
+    size_t scratch;    /* bytes for each of them; 0: as np_kernels_scratch_bytes has it */
     bool late_updates; /* sums of all positions stay open until the step's last task */
     bool forward_only; /* an evaluation: nothing is kept for B and W */
 };
@@ -77,6 +78,7 @@ struct np_flight_stage {
     uint64_t slots;                /* flights in flight */
     uint64_t open_steps;           /* with open sums, in turn */
     size_t slot_floats;
+    size_t batch_floats;  /* of a position's part of the batch, at most */
     size_t scratch_bytes; /* of one member of the team */
     size_t
         apart; /* in the work block: a contribution to the gradient that dx is added to as well */

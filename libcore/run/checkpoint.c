@@ -125,6 +125,39 @@ static enum np_status write_piece(void *context, const void *piece, size_t n, st
     return np_state_write(&p->stream, piece, n / sizeof(float), p->updates, err);
 }
 
+/* An old version's weights on their way, packed on either side. */
+struct old_passage {
+    const struct np_device *home;
+    float *at;
+};
+
+static struct old_passage old_passage_of(const struct np_checkpoints *c, uint32_t layer,
+                                         uint64_t version)
+{
+    const struct np_state *state = c->state;
+    uint64_t keep = (uint64_t)np_state_old_count(state, layer);
+    return (struct old_passage){np_state_home(state, layer),
+                                state->layers[layer].old +
+                                    version % keep *
+                                        np_state_stride(np_supernet_kind(state->net, layer))};
+}
+
+static enum np_status read_old(void *context, void *piece, size_t n, struct np_error *err)
+{
+    struct old_passage *p = context;
+    const float *from = p->at;
+    p->at += n / sizeof(float);
+    return np_device_copy(p->home, piece, from, n, err);
+}
+
+static enum np_status write_old(void *context, const void *piece, size_t n, struct np_error *err)
+{
+    struct old_passage *p = context;
+    float *to = p->at;
+    p->at += n / sizeof(float);
+    return np_device_copy(p->home, to, piece, n, err);
+}
+
 static enum np_status put_layer(struct np_checkpoints *c, uint32_t layer, struct np_error *err)
 {
     struct passage p = passage_of(c, layer, c->state->layers[layer].updates);
@@ -151,11 +184,12 @@ static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, u
     uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
     enum np_status status = NP_OK;
     for (uint64_t back = 1; back <= keep && back <= l->updates; back++) {
-        const float *w = np_state_weights(c->state, layer, l->updates - back);
+        struct old_passage p = old_passage_of(c, layer, l->updates - back);
         struct np_digest digest;
         char old[NP_ENTRY_NAME];
         old_name(old, name, back);
-        NP_TRY(np_store_put(&c->store, &digest, w, kind->floats * sizeof *w, err));
+        NP_TRY(np_store_put_from(&c->store, &digest, (struct np_store_source){read_old, &p},
+                                 kind->floats * sizeof(float), err));
         NP_TRY(np_manifest_add(m, &digest, l->updates - back, old, err));
     }
 out:
@@ -202,13 +236,12 @@ out:
 static enum np_status get_old(struct np_checkpoints *c, const struct np_manifest_entry *entry,
                               uint32_t layer, struct np_error *err)
 {
-    const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
-    uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
+    struct old_passage p;
     enum np_status status;
     NP_TRY(np_state_take(c->state, layer, err));
-    NP_TRY(np_store_get(&c->store, &entry->digest,
-                        c->state->layers[layer].old + entry->updates % keep * np_state_stride(kind),
-                        kind->floats * sizeof(float), err));
+    p = old_passage_of(c, layer, entry->updates);
+    NP_TRY(np_store_get_into(&c->store, &entry->digest, (struct np_store_sink){write_old, &p},
+                             np_supernet_kind(c->state->net, layer)->floats * sizeof(float), err));
 out:
     return status;
 }

@@ -110,6 +110,8 @@ static enum np_status session_init(struct session *s, const struct np_session_co
     s->train = (struct np_train_config){.net = config->net,
                                         .data = config->train_data,
                                         .kernels = config->kernels,
+                                        .devices = config->devices,
+                                        .device_count = config->device_count,
                                         .plan = config->plan,
                                         .policy = config->policy,
                                         .stash = config->stash,
@@ -117,6 +119,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                         .trace = config->trace,
                                         .hooks = {s, on_step, on_stop}};
     NP_TRY(np_state_new(&s->state, config->net, err));
+    NP_TRY(np_train_place(&s->train, s->state, err));
     if (config->schedule == NP_SESSION_CSP)
         NP_TRY(np_engine_new(&s->engine, &s->train, s->state, err));
     if (s->engine && config->plan->device_bytes)

@@ -35,6 +35,8 @@ struct np_session_config {
     const struct np_supernet *net;
     const struct np_data *train_data, *valid_data; /* valid: NULL when there is none */
     const struct np_kernels *kernels;
+    const struct np_device *devices; /* as np_train_config has them */
+    int device_count;
     const struct np_plan *plan;
     enum np_session_schedule schedule;
     const char *subnets; /* NULL: the recipe's sampler; a file, or "-" */

@@ -240,6 +240,56 @@ START_TEST(threads)
 }
 END_TEST
 
+/* A source of blocks that has room for so many bytes. */
+struct source {
+    uint64_t left;
+    int taken, given;
+};
+
+static enum np_status take_some(const void *context, void **block, uint64_t bytes,
+                                struct np_error *err)
+{
+    struct source *source = (struct source *)context;
+    if (bytes > source->left)
+        return np_fail(err, NP_EMEM, "the source is dry");
+    source->left -= bytes;
+    source->taken++;
+    *block = aligned_alloc(NP_ARENA_PAGE, bytes);
+    return NP_OK;
+}
+
+static void give_some(const void *context, void *block)
+{
+    struct source *source = (struct source *)context;
+    source->left += 2 * PAGE; /* all blocks have this size below, but the last */
+    source->given++;
+    free(block);
+}
+
+/* Blocks come from it and go back to it, vacant ones before a request fails. */
+START_TEST(elsewhere)
+{
+    struct source source = {.left = 4 * PAGE};
+    const struct np_arena_source from = {&source, take_some, give_some};
+    struct np_arena *arena;
+    struct np_error err;
+    void *a, *b = NULL;
+    ck_assert_int_eq(np_arena_new_from(&arena, 0, &from, NULL), NP_OK);
+    a = take(arena, 2 * PAGE);
+    np_arena_give(arena, take(arena, 2 * PAGE), 2 * PAGE);
+    ck_assert_int_eq(source.taken, 2);
+    ck_assert_int_eq(np_arena_take(arena, &b, 3 * PAGE, &err), NP_EMEM);
+    ck_assert_str_eq(err.msg, "the source is dry");
+    ck_assert_int_eq(source.given, 1);
+    np_arena_give(arena, a, 2 * PAGE);
+    b = take(arena, 3 * PAGE);
+    ck_assert_int_eq(source.given, 2);
+    np_arena_free(arena);
+    ck_assert_int_eq(source.taken, 3);
+    ck_assert_int_eq(source.given, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arena");
@@ -249,6 +299,7 @@ int main(void)
     tcase_add_test(tests, recent);
     tcase_add_test(tests, edges);
     tcase_add_test(tests, hands);
+    tcase_add_test(tests, elsewhere);
     tcase_add_test(tests, threads);
     return suite_run(suite);
 }

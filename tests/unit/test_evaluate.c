@@ -123,15 +123,16 @@ END_TEST
 static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_t *blocks)
 {
     const struct np_recipe *recipe = &t->recipe;
+    const struct np_plan plan = {.stages = 1, .threads = 1};
     struct np_train_config config = {
-        .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR)};
+        .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR), .plan = &plan};
     struct np_solo solo;
     struct np_sweep sweep;
     uint16_t choices[BLOCKS_MAX + 2] = {0};
     float grain_loss[64];
     bool finite = true;
     memcpy(choices + 1, blocks, (size_t)recipe->block_count * sizeof *blocks);
-    tiny_must(np_solo_init(&solo, &t->net, 1, true, &t->err), &t->err);
+    tiny_must(np_solo_init(&solo, &config, true, &t->err), &t->err);
     sweep = np_solo_sweep(&solo, &config, state);
     sweep.choices = choices;
     sweep.grain_loss = grain_loss;

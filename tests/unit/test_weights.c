@@ -124,14 +124,15 @@ static void draw_gradient(struct state *s)
 static uint64_t train(struct state *s, int threads)
 {
     uint64_t sum = 0;
+    memset(s->fingerprint, 0, sizeof s->fingerprint);
     for (s->updates = 0; s->updates < UPDATES; s->updates++) {
         draw_gradient(s);
         team_run(threads, 64, apply, s);
-        for (int i = 0; i < threads; i++) {
+        for (int i = 0; i < threads; i++)
             ck_assert(s->written[i]);
-            sum += s->fingerprint[i];
-        }
     }
+    for (int i = 0; i < threads; i++)
+        sum += s->fingerprint[i];
     return sum;
 }
 

@@ -1,0 +1,56 @@
+#include "exec/place.h"
+
+#include "base/memory.h"
+#include "ops/op.h"
+
+const struct np_device *np_train_device(const struct np_train_config *config, int stage)
+{
+    if (!config->devices)
+        return &np_device_host;
+    return &config->devices[stage * config->device_count / np_plan_devices(config->plan)];
+}
+
+enum np_status np_train_place(const struct np_train_config *config, struct np_state *state,
+                              struct np_error *err)
+{
+    const struct np_plan *plan = config->plan;
+    enum np_status status;
+    NP_TRY(np_zalloc(&state->homes, (size_t)config->net->positions, sizeof *state->homes, err));
+    for (int k = 0; k < plan->stages; k++)
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
+            state->homes[p] = np_train_device(config, k);
+out:
+    return status;
+}
+
+static size_t samples_of(const struct np_flight_shape *shape, const struct np_supernet *net)
+{
+    return (size_t)(net->recipe->batch / shape->micro_batches);
+}
+
+void np_place_team(struct np_flight_shape *shape, const struct np_device *device,
+                   const struct np_supernet *net)
+{
+    size_t queries, rows;
+    if (!device->ops->scratch_bytes)
+        return;
+    np_ops_extent(net, samples_of(shape, net), &queries, &rows);
+    shape->threads = 1;
+    shape->scratch = device->ops->scratch_bytes(queries, rows);
+}
+
+enum np_status np_place_crew(struct np_crew **out, const struct np_device *device,
+                             const struct np_flight_shape *shape, const struct np_supernet *net,
+                             const struct np_flight_stage *stage, const struct np_flights *flights,
+                             struct np_error *err)
+{
+    size_t samples = samples_of(shape, net);
+    /* What a head says: grains' losses and a row's hit; or an update its fingerprint. */
+    size_t words = samples / (size_t)net->recipe->grain + samples * np_batch_targets(net->recipe);
+    struct np_crew_config config = {.size = shape->threads,
+                                    .scratch = flights->block[NP_BLOCK_SCRATCH],
+                                    .scratch_bytes = stage->scratch_bytes,
+                                    .fill_bytes = stage->batch_floats * sizeof(float),
+                                    .reply_bytes = (words + 2) * sizeof(uint32_t)};
+    return np_crew_new(out, device, &config, err);
+}
