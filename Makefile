@@ -37,6 +37,18 @@ TARGET   := $(shell $(CC) -dumpmachine)
 ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 avx512) $(if $(filter aarch64%,$(TARGET)),neon)
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
+# CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools.
+CUDA     ?= 0
+CUDA_HOME ?= /usr/local/cuda
+NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
+NP_CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lstdc++
+CUDA_SRC := $(sort $(wildcard libcore/cuda/*.cu))
+CUDA_OBJ := $(CUDA_SRC:%.cu=$(BUILD)/%.o)
+ifeq ($(CUDA),1)
+CUDA_BIN := $(CUDA_OBJ)
+NP_LIBS  += $(NP_CUDA_LIBS)
+endif
+
 LIB_SRC  := $(sort $(wildcard libcore/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(FOREIGN),$(LIB_SRC)))
 LIB      := $(BUILD)/libnaspipe.a
@@ -68,7 +80,7 @@ $(LIB): $(LIB_OBJ)
 	$(call SAY,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(LIB)
+$(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(CUDA_BIN) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
 
@@ -79,7 +91,7 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
-             $(NP_NUMERIC) $(LDFLAGS)
+             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -125,12 +137,12 @@ lint: $(LIB)
 
 # --- CUDA ----------------------------------------------------------------------------------------
 
-# The kernels compiled for the CPU (tests/shim), and the tests of the table linked with them: blocks
-# and threads take turns in one thread, so neither a GPU nor its compiler is needed.
+# CUDA's sources compiled for the CPU (tests/shim), the tests of the table linked with them, and an
+# np-train that trains on them: neither a GPU nor its compiler is needed.
 CXX        ?= c++
-CUDA_SRC   := $(sort $(wildcard libcore/cuda/*.cu))
 SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
               $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/shim/[!t]*.cc))
+SHIM_TRAIN := $(BUILD)/shim/np-train
 SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops weights
 SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
@@ -155,9 +167,11 @@ $(SHIM_BIN) $(BUILD)/shim/test_shim: $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out %/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
+$(SHIM_TRAIN): $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(filter-out %_shim.o,$(SHIM_OBJ)) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
+
 # For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes.
-NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_OBJ := $(CUDA_SRC:%.cu=$(BUILD)/%.o)
 CUDA_PTX := $(CUDA_SRC:%.cu=$(BUILD)/%.ptx)
 NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
             -gencode arch=compute_90,code=compute_90
@@ -179,16 +193,24 @@ ifeq ($(NVCC),)
 check-cuda-build:
 	@echo 'check-cuda-build: skipped: there is no nvcc here' >&2
 else
-check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX)
+check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train
 	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_PTX)
+	@$(BUILD)/cuda/np-train --version | grep '^CUDA: runtime'
+
+# The tool that CUDA=1 makes.
+$(BUILD)/cuda/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(CUDA_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_CUDA_LIBS)
 endif
 
 ifneq ($(findstring thread,$(SAN)),)
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
-check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN)
-	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $^
+check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN) $(BIN) $(SHIM_TRAIN)
+	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(filter $(BUILD)/shim/test%,$^)
+	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-cli tests/shim/training.bats
 endif
 
 # --- benchmarks ----------------------------------------------------------------------------------
@@ -273,7 +295,7 @@ help:
 	@echo 'all check check-unit check-cuda check-cli check-aarch64 check-cuda-build lint bench demo'
 	@echo 'deps completions install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address,undefined|thread; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=1; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)

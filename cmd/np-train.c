@@ -44,6 +44,11 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
         p->plan.device_bytes = plan.request.memory_bytes;
+    if (o->backend.opened && p->plan.device_bytes) {
+        status =
+            np_fail(err, NP_EINPUT, "the plan has a device memory, which is for --backend cpu");
+        goto out;
+    }
     NP_TRY(np_plan_check_replicas(&p->plan, err));
     p->plan.lookahead =
         prefetch_lookahead(&o->prefetch, p->plan.lookahead, p->plan.device_bytes > 0);
@@ -108,6 +113,8 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .train_data = p->train,
                                        .valid_data = p->valid,
                                        .kernels = o->plan.request.kernels,
+                                       .devices = o->backend.opened ? o->backend.devices : NULL,
+                                       .device_count = o->backend.count,
                                        .plan = &p->plan,
                                        .schedule = o->schedule,
                                        .subnets = o->subnets,
@@ -164,6 +171,18 @@ static enum np_status conclude(const struct np_session_result *result,
     return NP_OK;
 }
 
+/* A plan for GPUs has a stage for each, unless it is told more. */
+static enum np_status open_backend(struct train_options *o, struct np_error *err)
+{
+    enum np_status status = backend_open(&o->backend, err);
+    if (status != NP_OK || !o->backend.opened)
+        return status;
+    o->plan.request.kernels = o->backend.devices->ops->kernels;
+    o->plan.request.processors = o->backend.count;
+    o->plan.request.threads = 1;
+    return NP_OK;
+}
+
 int main(int argc, char **argv)
 {
     struct train_options options;
@@ -177,6 +196,7 @@ int main(int argc, char **argv)
         status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
         goto out;
     }
+    NP_TRY(open_backend(&options, &err));
     NP_TRY(parts_init(&parts, &options, argc, argv, &err));
     status = train(&result, &parts, &options, &err);
     if (status == NP_OK || status == NP_ESTOP) {

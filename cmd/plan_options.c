@@ -65,7 +65,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     uint64_t bandwidth;
     switch (key) {
     case OPTION_DEVICES:
-        request->devices = (int)cli_int(state, "devices", arg, 1, NP_MAX_STAGES * NP_MAX_TEAM);
+        plan->devices = arg;
         return 0;
     case OPTION_REPLICAS:
         request->replicas = (int)cli_int(state, "replicas", arg, 1, NP_MAX_GRAINS);
@@ -91,6 +91,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (request->reach && request->cut == NP_CUT_STATIC)
             argp_error(state, "--reach is for balanced cuts");
+        if (plan->devices && !plan->gpus)
+            request->devices =
+                (int)cli_int(state, "devices", plan->devices, 1, NP_MAX_STAGES * NP_MAX_TEAM);
         return 0;
     case OPTION_THREADS:
         request->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);

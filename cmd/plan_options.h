@@ -10,6 +10,8 @@
 struct plan_options {
     struct np_partition_request request; /* set request.model first: the tool's default */
     char *cache;                         /* what request.cache points to */
+    const char *devices;                 /* --devices, as given */
+    bool gpus;                           /* it is a list of GPUs, and the tool's affair */
 };
 
 /* A child for a tool's argp. */

@@ -18,7 +18,8 @@ enum {
     OPT_EVAL_BATCHES,
     OPT_LEDGER,
     OPT_DELAYS,
-    OPT_STASH
+    OPT_STASH,
+    OPT_BACKEND
 };
 
 static const struct argp_option option_table[] = {
@@ -35,6 +36,7 @@ static const struct argp_option option_table[] = {
     {"eval-batches", OPT_EVAL_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
     {"plan", 'p', "FILE", 0, "stage plan from np-partition; - is standard input", 0},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "csp, or sequential: the reference", 0},
+    {"backend", OPT_BACKEND, "cpu|cuda|auto", 0, "compute on processors (the default) or GPUs", 0},
     {"stash", OPT_STASH, "FILE", 0, "where layers are that --device-memory has no room for", 0},
     {"inject-delays", OPT_DELAYS, "SEED", 0, "random pauses at every task and message (a test)", 0},
     {"quiet", 'q', 0, 0, "no progress, no notes", 0},
@@ -46,9 +48,14 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
 {
     static const char *const schedules[] = {"csp", "sequential"}, *const ledgers[] = {"steps",
                                                                                       "layers"};
+    static const char *const backends[] = {"cpu", "cuda", "auto"};
     switch (key) {
     case 'p':
         o->plan_file = arg;
+        return 0;
+    case OPT_BACKEND:
+        o->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 3);
+        o->plan.gpus = o->backend.choice == BACKEND_CUDA;
         return 0;
     case OPT_RUN:
         o->run = arg;
@@ -131,6 +138,22 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state, "--schedule sequential has no timeline for --trace");
 }
 
+/* What stands beside --backend; --devices is a list for cuda, and a count for cpu. */
+static void check_backend(struct train_options *o, struct argp_state *state)
+{
+    const struct np_partition_request *r = &o->plan.request;
+    if (o->backend.choice == BACKEND_CPU)
+        return;
+    if (o->backend.choice == BACKEND_CUDA && o->plan.devices)
+        backend_list(&o->backend, o->plan.devices, state);
+    if (o->backend.choice == BACKEND_AUTO && o->plan.devices)
+        argp_error(state, "--devices counts threads or names GPUs: --backend must say which");
+    if (r->kernels || r->threads > 1 || !r->model)
+        argp_error(state, "--isa, --threads and measured costs are for --backend cpu");
+    if (r->memory_bytes)
+        argp_error(state, "--device-memory is for --backend cpu");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct train_options *o = state->input;
@@ -148,6 +171,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         check(o, state);
+        check_backend(o, state);
         return 0;
     default:
         if (parse_run_option(key, arg, o, state) == 0)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend_choice.h"
 #include "plan_options.h"
 #include "prefetch_options.h"
 #include "run/session.h"
@@ -13,6 +14,7 @@
 struct train_options {
     struct space_options space;
     struct plan_options plan;
+    struct backend backend;
     const char *run, *plan_file, *subnets, *losses, *expect, *trace, *stash;
     struct prefetch_options prefetch;
     enum np_session_schedule schedule;

@@ -4,10 +4,12 @@
 #include <yaml.h>
 #include <zstd.h>
 
+#include "cuda/cuda_device.h"
 #include "num/kernels.h"
 
 void version_print(FILE *out, const char *tool)
 {
+    char cuda[64];
     fprintf(out, "%s (naspipe) %s\n", tool, NP_VERSION);
     fprintf(out, "numerics: portable/1\ncompiler: %s\n", __VERSION__);
     fprintf(out, "instruction sets:");
@@ -16,5 +18,6 @@ void version_print(FILE *out, const char *tool)
             fprintf(out, " %s", np_isa_name((enum np_isa)isa));
     fprintf(out, "\nlibraries: libyaml %s, zstd %s, %s\n", yaml_get_version_string(),
             ZSTD_versionString(), OpenSSL_version(OPENSSL_VERSION));
-    fprintf(out, "CUDA: not built; MPI: not built\n");
+    np_cuda_version(cuda, sizeof cuda);
+    fprintf(out, "CUDA: %s; MPI: not built\n", cuda);
 }

@@ -303,3 +303,15 @@ same() {
     [[ "$output" == *"numerics: portable/1"* ]]
     [[ "$output" == *"instruction sets: scalar"* ]]
 }
+
+@test "without CUDA, --backend cuda says so and auto is cpu" {
+    np-train --version | grep -q '^CUDA: not built' || skip 'this build has CUDA'
+    refused "this build has no CUDA ('make CUDA=1' makes one that has)" \
+        np-train recipe.yaml --run r --backend cuda
+    np-train recipe.yaml --run cpu
+    np-train recipe.yaml --run auto --backend auto --expect "$(digest_of cpu)"
+    [ "$(jq -r .backend auto/run.json)" = cpu ]
+    run np-train recipe.yaml --run r --backend auto --devices 2
+    [ "$status" -eq 2 ]
+    [[ "$output" == *'--backend must say which'* ]]
+}

@@ -12,14 +12,29 @@
  *         Shared memory is filled with NaN patterns when a block begins, so what is read of it
  *         before it is written, for want of a barrier or of a store, gets into results. With
  *         AddressSanitizer every shared array lies between poisoned bytes.
- * Device  memory is the host's; streams do their work at once.
- * Threads one thread of the host at a time.
+ * Stream  a queue. Whoever waits for one has work done, of all queues, in an order drawn from
+ *         SHIM_SEED that nothing but queues, events and synchronisation constrains; some is done as
+ *         soon as it is queued. Work for the null stream is done at once, whatever else is queued,
+ *         and may use the host's memory.
+ * Memory  of the device is filled with NaN patterns when it is taken and when it is given back, and
+ *         nobody has access to it but the work while it is done: whoever else tries is killed
+ *         (SIGSEGV). Pinned memory begins with the same patterns.
+ * Threads any; work is done for one at a time.
+ * Tests   choose by the environment:
+ *         SHIM_SEED     of the order of work
+ *         SHIM_DEVICES  how many there are (1); none, or no driver: 'driver'
+ *         SHIM_ARCH     compute capability, as 75 (80)
+ *         SHIM_MEMORY   bytes of each device (1 GiB)
+ *         SHIM_FAIL     CALL:N: the Nth call of a function fails; 'launch' is a kernel's
+ *         SHIM_SKIP     CALL: of cudaStreamSynchronize or cudaStreamWaitEvent: does nothing
  */
 #ifndef NP_TEST_CUDA_RUNTIME_H
 #define NP_TEST_CUDA_RUNTIME_H
 
 #include <math.h>
+#include <new>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define __global__
@@ -61,19 +76,52 @@ int shim_block(int line, int any);
 uint32_t shim_warp(int line, uint32_t word, unsigned from);
 unsigned shim_ballot(int line, int vote);
 
-template <class Body>
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+
+/* What a stream has been told to do; from malloc. */
+struct shim_work {
+    struct shim_work *next;
+    void (*run)(struct shim_work *work); /* NULL: nothing */
+    cudaEvent_t event;                   /* to wait for, or to be recorded */
+    uint64_t turn;                       /* which record of it */
+    bool waits;
+};
+
+void shim_post(cudaStream_t stream, struct shim_work *work);
+/* Whether the launch is refused. */
+bool shim_launch_fails(cudaStream_t stream);
+
+/* The arguments are taken now; the kernel is run when its turn comes. */
+template <class Kernel, class... Arguments>
 static inline void shim_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                               const Body &body)
+                               cudaStream_t stream, Kernel kernel, Arguments... arguments)
 {
-    void (*call)(const void *) = [](const void *b) { (*static_cast<const Body *>(b))(); };
-    shim_run(name, grid, block, shared, call, &body);
+    auto body = [=] { kernel(arguments...); };
+    typedef decltype(body) Body;
+    struct launch {
+        struct shim_work work;
+        const char *name;
+        dim3 grid, block;
+        size_t shared;
+        Body body;
+    };
+    if (shim_launch_fails(stream))
+        return;
+    auto run = [](struct shim_work *work) {
+        launch *l = reinterpret_cast<launch *>(work);
+        void (*call)(const void *) = [](const void *b) { (*static_cast<const Body *>(b))(); };
+        shim_run(l->name, l->grid, l->block, l->shared, call, &l->body);
+    };
+    void *memory = malloc(sizeof(launch));
+    launch *l =
+        new (memory) launch{{nullptr, run, nullptr, 0, false}, name, grid, block, shared, body};
+    shim_post(stream, &l->work);
 }
 
 #define NP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
-    do {                                                                                           \
-        (void)(stream);                                                                            \
-        shim_launch(__func__, grid, block, shared, [&] { kernel(__VA_ARGS__); });                  \
-    } while (0)
+    shim_launch(__func__, grid, block, shared, stream,                                             \
+                [=](auto... argument) { kernel(argument...); } __VA_OPT__(, ) __VA_ARGS__)
 #define NP_SHARED(type, name, size)                                                                \
     typedef type name##_array size;                                                                \
     name##_array &name = *static_cast<name##_array *>(shim_shared(sizeof(name##_array)))
@@ -118,10 +166,25 @@ template <class Integer> static inline Integer atomicAdd(Integer *sum, Integer v
 unsigned shim_room(void);
 #define PRODUCT_BLOCKS shim_room()
 
-typedef struct CUstream_st *cudaStream_t;
-enum cudaError_t { cudaSuccess };
-enum cudaMemcpyKind { cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaError_t {
+    cudaSuccess,
+    cudaErrorInvalidValue,
+    cudaErrorMemoryAllocation,
+    cudaErrorInsufficientDriver,
+    cudaErrorNoDevice,
+    cudaErrorInvalidResourceHandle,
+    cudaErrorPeerAccessAlreadyEnabled,
+    cudaErrorUnknown
+};
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 
 template <class Kernel>
 static inline cudaError_t cudaFuncSetAttribute(Kernel *, cudaFuncAttribute, int)
@@ -129,22 +192,33 @@ static inline cudaError_t cudaFuncSetAttribute(Kernel *, cudaFuncAttribute, int)
     return cudaSuccess;
 }
 
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
-                                          cudaStream_t)
-{
-    memcpy(to, from, bytes);
-    return cudaSuccess;
-}
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaDriverGetVersion(int *version);
 
-static inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t)
-{
-    memset(to, byte, bytes);
-    return cudaSuccess;
-}
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 
-static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaSuccess;
-}
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *block);
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *block);
+cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 
 #endif

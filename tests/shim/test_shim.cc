@@ -189,6 +189,158 @@ START_TEST(an_access_beyond_an_array_is_reported)
 END_TEST
 #endif
 
+/* --- the runtime ---------------------------------------------------------------------------- */
+
+enum { TRIES = 64, WORDS = 64 };
+
+static uint32_t *device_words(void)
+{
+    void *words;
+    ck_assert_int_eq(cudaMalloc(&words, WORDS * sizeof(uint32_t)), cudaSuccess);
+    return static_cast<uint32_t *>(words);
+}
+
+static cudaStream_t stream_new(void)
+{
+    cudaStream_t stream;
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    return stream;
+}
+
+static void add_one(uint32_t *y)
+{
+    y[threadIdx.x] += 1;
+}
+
+/* What a second stream copies of what the first has made: 1 in all words, if it waits for that. */
+static bool second_sees_first(cudaStream_t first, cudaStream_t second, cudaEvent_t event,
+                              uint32_t *words)
+{
+    uint32_t *host, made = 0;
+    ck_assert_int_eq(cudaMallocHost(reinterpret_cast<void **>(&host), sizeof made * WORDS),
+                     cudaSuccess);
+    cudaMemsetAsync(words, 0, WORDS * sizeof *words, first);
+    NP_LAUNCH(add_one, 1, WORDS, 0, first, words);
+    if (event) {
+        cudaEventRecord(event, first);
+        cudaStreamWaitEvent(second, event, 0);
+    }
+    cudaMemcpyAsync(host, words, WORDS * sizeof *words, cudaMemcpyDeviceToHost, second);
+    ck_assert_int_eq(cudaStreamSynchronize(second), cudaSuccess);
+    for (int i = 0; i < WORDS; i++)
+        made += host[i] == 1;
+    ck_assert_int_eq(cudaStreamSynchronize(first), cudaSuccess);
+    cudaFreeHost(host);
+    return made == WORDS;
+}
+
+START_TEST(a_missing_event_wait_shows)
+{
+    cudaStream_t first = stream_new(), second = stream_new();
+    cudaEvent_t event;
+    uint32_t *words = device_words();
+    int right = 0;
+    ck_assert_int_eq(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    for (int i = 0; i < TRIES; i++) {
+        ck_assert(second_sees_first(first, second, event, words));
+        right += second_sees_first(first, second, nullptr, words);
+        cudaMemsetAsync(words, 0, WORDS * sizeof *words, first);
+    }
+    ck_assert_int_gt(right, 0);
+    ck_assert_int_lt(right, TRIES);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(first);
+    cudaStreamDestroy(second);
+    cudaFree(words);
+}
+END_TEST
+
+/* The host reads before it has waited, and finds what it should or what was there, as it comes. */
+START_TEST(a_missing_synchronisation_shows)
+{
+    cudaStream_t stream = stream_new();
+    uint32_t *words = device_words(), *host;
+    int right = 0;
+    ck_assert_int_eq(cudaMallocHost(reinterpret_cast<void **>(&host), sizeof *host), cudaSuccess);
+    for (int i = 0; i < TRIES; i++) {
+        *host = 7;
+        cudaMemsetAsync(words, 0, sizeof *words, stream);
+        cudaMemcpyAsync(host, words, sizeof *words, cudaMemcpyDeviceToHost, stream);
+        right += *host == 0;
+        ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess);
+        ck_assert_uint_eq(*host, 0);
+    }
+    ck_assert_int_gt(right, 0);
+    ck_assert_int_lt(right, TRIES);
+    cudaStreamDestroy(stream);
+    cudaFreeHost(host);
+    cudaFree(words);
+}
+END_TEST
+
+START_TEST(new_memory_is_no_number)
+{
+    uint32_t *words = device_words(), host[WORDS];
+    cudaMemcpyAsync(host, words, sizeof host, cudaMemcpyDeviceToHost, nullptr);
+    for (int i = 0; i < WORDS; i++)
+        ck_assert_uint_eq(host[i], 0xffffffffu);
+    cudaFree(words);
+}
+END_TEST
+
+START_TEST(memory_is_limited)
+{
+    void *block, *more;
+    size_t vacant, total;
+    setenv("SHIM_MEMORY", "1000", 1);
+    ck_assert_int_eq(cudaMalloc(&block, 600), cudaSuccess);
+    ck_assert_int_eq(cudaMalloc(&more, 600), cudaErrorMemoryAllocation);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorMemoryAllocation);
+    ck_assert_int_eq(cudaMemGetInfo(&vacant, &total), cudaSuccess);
+    ck_assert_uint_eq(vacant, 400);
+    ck_assert_uint_eq(total, 1000);
+    cudaFree(block);
+    ck_assert_int_eq(cudaMalloc(&more, 600), cudaSuccess);
+    cudaFree(more);
+}
+END_TEST
+
+START_TEST(the_host_has_no_access)
+{
+    volatile uint32_t *words = device_words();
+    words[0] = 1;
+}
+END_TEST
+
+START_TEST(a_call_fails_when_told_to)
+{
+    cudaStream_t stream;
+    uint32_t *words;
+    setenv("SHIM_FAIL", "launch:2", 1);
+    stream = stream_new();
+    words = device_words();
+    for (int i = 1; i <= 3; i++) {
+        NP_LAUNCH(add_one, 1, WORDS, 0, stream, words);
+        ck_assert_int_eq(cudaGetLastError(), i == 2 ? cudaErrorUnknown : cudaSuccess);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(words);
+}
+END_TEST
+
+START_TEST(a_stream_of_another_device_launches_nothing)
+{
+    setenv("SHIM_DEVICES", "2", 1);
+    cudaStream_t stream = stream_new();
+    uint32_t *words = device_words();
+    ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
+    NP_LAUNCH(add_one, 1, WORDS, 0, stream, words);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    cudaStreamDestroy(stream);
+    cudaFree(words);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("shim");
@@ -204,6 +356,18 @@ int main(void)
     tcase_add_test_raise_signal(tests, too_much_shared_memory_is_reported, SIGABRT);
 #ifdef __SANITIZE_ADDRESS__
     tcase_add_exit_test(tests, an_access_beyond_an_array_is_reported, 1);
+#endif
+    TCase *runtime = suite_case(suite, "runtime");
+    tcase_add_test(runtime, a_missing_event_wait_shows);
+    tcase_add_test(runtime, a_missing_synchronisation_shows);
+    tcase_add_test(runtime, new_memory_is_no_number);
+    tcase_add_test(runtime, memory_is_limited);
+    tcase_add_test(runtime, a_call_fails_when_told_to);
+    tcase_add_test(runtime, a_stream_of_another_device_launches_nothing);
+#ifdef __SANITIZE_ADDRESS__
+    tcase_add_exit_test(runtime, the_host_has_no_access, 1);
+#else
+    tcase_add_test_raise_signal(runtime, the_host_has_no_access, SIGSEGV);
 #endif
     return suite_run(suite);
 }

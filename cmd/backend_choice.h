@@ -1,0 +1,23 @@
+/* What np-train computes on: this machine's processors, or GPUs. */
+#ifndef NP_CMD_BACKEND_CHOICE_H
+#define NP_CMD_BACKEND_CHOICE_H
+
+#include <argp.h>
+
+#include "cuda/cuda_device.h"
+
+enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO };
+
+struct backend {
+    enum backend_choice choice;
+    int numbers[NP_CUDA_MOST], count; /* of the GPUs; none: the first */
+    struct np_device devices[NP_CUDA_MOST];
+    bool opened; /* the GPUs are used */
+};
+
+/* The GPUs that --devices LIST names, as in "0,2"; a usage error exits with 2. */
+void backend_list(struct backend *backend, const char *list, struct argp_state *state);
+/* Opens the GPUs. BACKEND_AUTO: or, where that cannot be done, stays with the processors. */
+enum np_status backend_open(struct backend *backend, struct np_error *err);
+
+#endif

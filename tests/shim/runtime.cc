@@ -1,0 +1,491 @@
+/* The runtime of the shim: devices, memory, streams and events. */
+#include "cuda_runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+enum { ALIGNMENT = 256, MOST_DEVICES = 8 };
+static const size_t HEAP = (size_t)1 << 36; /* addresses, of which memory is where it is written */
+
+/* A block of a device's memory, and what lies behind it up to the next. */
+struct block {
+    char *at;
+    size_t room, bytes; /* bytes 0: free */
+    int device;
+};
+
+struct CUstream_st {
+    struct shim_work *first, **last;
+    cudaStream_t next;
+    int device;
+};
+
+struct CUevent_st {
+    uint64_t issued, done;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t seed;
+    int devices, arch;
+    bool has_driver;
+    size_t memory, used[MOST_DEVICES];
+    char failing[64], skipped[64];
+    long fails_at, calls;
+    char *heap;
+    size_t heap_used;
+    struct block *blocks;
+    size_t block_count;
+    cudaStream_t streams;
+} shim = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread cudaError_t last_error;
+static __thread int current;
+
+static const char *chosen(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value ? value : otherwise;
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "shim: %s\n", what);
+    abort();
+}
+
+static void begin(void)
+{
+    const char *devices = chosen("SHIM_DEVICES", "1"), *fails = chosen("SHIM_FAIL", "");
+    shim.seed = strtoull(chosen("SHIM_SEED", "1"), NULL, 10) * 0x9E3779B97F4A7C15u + 1;
+    shim.has_driver = strcmp(devices, "driver") != 0;
+    shim.devices = atoi(devices);
+    shim.arch = atoi(chosen("SHIM_ARCH", "80"));
+    shim.memory = strtoull(chosen("SHIM_MEMORY", "1073741824"), NULL, 10);
+    snprintf(shim.skipped, sizeof shim.skipped, "%s", chosen("SHIM_SKIP", ""));
+    sscanf(fails, "%63[^:]:%ld", shim.failing, &shim.fails_at);
+    shim.heap =
+        (char *)mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (shim.heap == MAP_FAILED || shim.devices > MOST_DEVICES)
+        die("cannot begin");
+    madvise(shim.heap, HEAP, MADV_HUGEPAGE); /* sooner guarded */
+}
+
+static void lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin);
+    pthread_mutex_lock(&shim.lock);
+}
+
+static cudaError_t unlock(cudaError_t error)
+{
+    pthread_mutex_unlock(&shim.lock);
+    if (error != cudaSuccess)
+        last_error = error;
+    return error;
+}
+
+/* True for the call that a test wants to fail. */
+static bool refused(const char *name)
+{
+    return strcmp(name, shim.failing) == 0 && ++shim.calls == shim.fails_at;
+}
+
+static uint64_t draw(uint64_t below)
+{
+    shim.seed ^= shim.seed << 13;
+    shim.seed ^= shim.seed >> 7;
+    shim.seed ^= shim.seed << 17;
+    return (shim.seed >> 11) % below;
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static void guard(int access)
+{
+    if (shim.heap_used && mprotect(shim.heap, shim.heap_used, access) != 0)
+        die("cannot guard the devices' memory");
+}
+
+static void open_memory(void)
+{
+    guard(PROT_READ | PROT_WRITE);
+}
+
+static void close_memory(void)
+{
+    guard(PROT_NONE);
+}
+
+/* Nobody has written it, or shall read it any more. */
+static void poison(char *at, size_t bytes)
+{
+    open_memory();
+    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+    memset(at, 0xff, bytes);
+    close_memory();
+}
+
+/* The first free block that is large enough, or one at the end; there is a gap behind each. */
+static struct block *find_room(size_t bytes)
+{
+    size_t room = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    for (size_t i = 0; i < shim.block_count; i++)
+        if (shim.blocks[i].bytes == 0 && shim.blocks[i].room >= room)
+            return &shim.blocks[i];
+    size_t end = shim.block_count ? (size_t)(shim.blocks[shim.block_count - 1].at - shim.heap) +
+                                        shim.blocks[shim.block_count - 1].room
+                                  : 0;
+    if (end + room > HEAP)
+        die("out of addresses");
+    shim.blocks =
+        (struct block *)realloc(shim.blocks, (shim.block_count + 1) * sizeof *shim.blocks);
+    shim.blocks[shim.block_count] = {shim.heap + end, room, 0, 0};
+    shim.heap_used = (end + room + 4095) / 4096 * 4096;
+    return &shim.blocks[shim.block_count++];
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    lock();
+    if (refused(__func__) || bytes > shim.memory || shim.used[current] > shim.memory - bytes)
+        return unlock(cudaErrorMemoryAllocation);
+    struct block *b = find_room(bytes);
+    b->bytes = bytes;
+    b->device = current;
+    shim.used[current] += bytes;
+    poison(b->at, bytes);
+    ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
+    *out = b->at;
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaFree(void *block)
+{
+    lock();
+    for (size_t i = 0; block && i < shim.block_count; i++) {
+        struct block *b = &shim.blocks[i];
+        if (b->at != block || b->bytes == 0)
+            continue;
+        poison(b->at, b->bytes);
+        ASAN_POISON_MEMORY_REGION(b->at, b->room);
+        shim.used[b->device] -= b->bytes;
+        b->bytes = 0;
+        return unlock(cudaSuccess);
+    }
+    return unlock(block ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    lock();
+    *out = refused(__func__) ? NULL : malloc(bytes);
+    if (!*out)
+        return unlock(cudaErrorMemoryAllocation);
+    memset(*out, 0xff, bytes);
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaFreeHost(void *block)
+{
+    free(block);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)
+{
+    lock();
+    *total = shim.memory;
+    *vacant = shim.memory - shim.used[current];
+    return unlock(cudaSuccess);
+}
+
+/* --- streams -------------------------------------------------------------------------------- */
+
+static bool may_run(const struct shim_work *work)
+{
+    return work && (!work->waits || work->event->done >= work->turn);
+}
+
+/* Does what the stream does next; its memory is open. */
+static void run_first(cudaStream_t stream)
+{
+    struct shim_work *work = stream->first;
+    if (work->run)
+        work->run(work);
+    if (work->event && !work->waits && work->turn > work->event->done)
+        work->event->done = work->turn;
+    stream->first = work->next;
+    if (!stream->first)
+        stream->last = &stream->first;
+    free(work);
+}
+
+/* Some stream that has something to do that nothing holds up; NULL: none. */
+static cudaStream_t any_stream(void)
+{
+    uint64_t count = 0;
+    cudaStream_t found = NULL;
+    for (cudaStream_t s = shim.streams; s; s = s->next)
+        if (may_run(s->first) && draw(++count) == 0)
+            found = s;
+    return found;
+}
+
+static void run_some(uint64_t count)
+{
+    open_memory();
+    for (cudaStream_t s; count > 0 && (s = any_stream()); count--)
+        run_first(s);
+    close_memory();
+}
+
+void shim_post(cudaStream_t stream, struct shim_work *work)
+{
+    lock();
+    if (stream) {
+        *stream->last = work;
+        stream->last = &work->next;
+        if (draw(16) == 0)
+            run_some(draw(16));
+    } else {
+        open_memory();
+        work->run(work);
+        close_memory();
+        free(work);
+    }
+    unlock(cudaSuccess);
+}
+
+bool shim_launch_fails(cudaStream_t stream)
+{
+    lock();
+    if (stream && stream->device != current)
+        return unlock(cudaErrorInvalidResourceHandle) != cudaSuccess;
+    return unlock(refused("launch") ? cudaErrorUnknown : cudaSuccess) != cudaSuccess;
+}
+
+struct transfer {
+    struct shim_work work;
+    void *to;
+    const void *from; /* NULL: bytes of a value */
+    int byte;
+    size_t bytes;
+};
+
+static void run_transfer(struct shim_work *work)
+{
+    struct transfer *t = reinterpret_cast<struct transfer *>(work);
+    if (t->from)
+        memcpy(t->to, t->from, t->bytes);
+    else
+        memset(t->to, t->byte, t->bytes);
+}
+
+static cudaError_t post_transfer(cudaStream_t stream, void *to, const void *from, int byte,
+                                 size_t bytes)
+{
+    struct transfer *t = (struct transfer *)calloc(1, sizeof *t);
+    *t = {{nullptr, run_transfer, nullptr, 0, false}, to, from, byte, bytes};
+    shim_post(stream, &t->work);
+    return cudaSuccess;
+}
+
+static bool on_device(const void *at)
+{
+    return (const char *)at >= shim.heap && (const char *)at < shim.heap + HEAP;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    bool out = kind == cudaMemcpyDeviceToHost, in = kind == cudaMemcpyHostToDevice;
+    lock();
+    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
+        return cudaErrorUnknown;
+    if (stream && ((in && (on_device(from) || !on_device(to))) ||
+                   (out && (!on_device(from) || on_device(to)))))
+        die("a copy goes the wrong way");
+    return post_transfer(stream, to, from, 0, bytes);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    lock();
+    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
+        return cudaErrorUnknown;
+    return post_transfer(stream, to, nullptr, byte, bytes);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    *stream = (cudaStream_t)calloc(1, sizeof **stream);
+    (*stream)->last = &(*stream)->first;
+    (*stream)->next = shim.streams;
+    (*stream)->device = current;
+    shim.streams = *stream;
+    return unlock(cudaSuccess);
+}
+
+/* Runs, of all streams, what must be run before this one has nothing to do. */
+static void run_out(cudaStream_t stream)
+{
+    open_memory();
+    while (stream->first) {
+        cudaStream_t any = any_stream();
+        if (!any)
+            die("streams wait for each other");
+        run_first(any);
+    }
+    close_memory();
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    cudaStream_t *at = &shim.streams;
+    lock();
+    run_out(stream);
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    free(stream);
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    if (stream && strcmp(shim.skipped, __func__) != 0)
+        run_out(stream);
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    *event = (cudaEvent_t)calloc(1, sizeof **event);
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+static void post_event(cudaStream_t stream, cudaEvent_t event, bool waits)
+{
+    struct shim_work *work = (struct shim_work *)calloc(1, sizeof *work);
+    work->event = event;
+    work->turn = waits ? event->issued : ++event->issued;
+    work->waits = waits;
+    shim_post(stream, work);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    post_event(stream, event, false);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    lock();
+    bool skipped = strcmp(shim.skipped, __func__) == 0;
+    unlock(cudaSuccess);
+    if (!skipped)
+        post_event(stream, event, true);
+    return cudaSuccess;
+}
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    static const char *const strings[] = {"no error",
+                                          "invalid argument",
+                                          "out of memory",
+                                          "CUDA driver version is insufficient",
+                                          "no CUDA-capable device is detected",
+                                          "invalid resource handle",
+                                          "peer access is already enabled",
+                                          "unknown error"};
+    return strings[error];
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 12000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    lock();
+    *version = shim.has_driver ? 12000 : 0;
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    lock();
+    *count = shim.devices;
+    return unlock(!shim.has_driver ? cudaErrorInsufficientDriver
+                  : shim.devices   ? cudaSuccess
+                                   : cudaErrorNoDevice);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? shim.arch / 10 : shim.arch % 10;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    lock();
+    if (device < 0 || device >= shim.devices)
+        return unlock(cudaErrorInvalidValue);
+    current = device;
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    *can = device != peer;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned)
+{
+    return cudaSuccess;
+}

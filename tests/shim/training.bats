@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# Whole trainings on the shim's GPUs: the digests, ledgers and scores of processors.
+
+load ../cli/common
+
+setup() {
+    fresh_directory
+    export SHIM_SEED=1
+    PATH=$NP_BIN/shim:$PATH
+    cpu=$NP_BIN/np-train
+}
+
+# same A B: the runs are equal, and so is what they were found to be worth.
+same() {
+    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
+        cmp <(scores "$1") <(scores "$2")
+}
+
+scores() {
+    jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
+}
+
+gpu() {
+    np-train "$1" --backend cuda -q "${@:2}" > /dev/null
+}
+
+# equal OPTION...: recipe.yaml gives the same on 1, 2 and 4 stages in three orders of work.
+equal() {
+    "$cpu" recipe.yaml --run cpu -q --schedule sequential "$@"
+    for stages in 1 2 4; do
+        SHIM_SEED=$((40 + stages)) gpu recipe.yaml --run "gpu$stages" -n "$stages" "$@"
+        same cpu "gpu$stages"
+    done
+}
+
+@test "text: every order of work on any number of stages gives a processor's bits" {
+    tiny_recipe
+    equal --eval-every 3 --eval-subnets 3 --eval-batches 2
+    for seed in 2 3 4 5 6; do
+        SHIM_SEED=$seed gpu recipe.yaml --run "seed$seed" -n 3 -M 2 -W 4 --inject-delays "$seed" \
+            --eval-every 3 --eval-subnets 3 --eval-batches 2
+        same cpu "seed$seed"
+    done
+}
+
+@test "text: every kind of layer, and a clip by the layer's norm" {
+    seq 1 2000 > corpus.txt
+    sed 's/^train:/&\n  clip: {kind: layer, limit: 0.05}/' "$NP_TREE/tests/recipes/text.yaml" \
+        > recipe.yaml
+    equal
+}
+
+@test "images: batch norm, its calibration, cells and changing shapes" {
+    image_recipe
+    equal --eval-every 3 --eval-subnets 3 --eval-batches 2
+}
+
+@test "pairs: an encoder, a decoder, and shared layers read with a delay" {
+    pairs_recipe
+    sed -i 's/^train:/shared: {policy: delay, steps: 3}\n&/' recipe.yaml
+    equal
+}
+
+@test "groups of subnets, replicas, several GPUs, the sequential reference" {
+    tiny_recipe
+    sed -i 's/^train:/sampler: {kind: uniform, members: 2}\n&/' recipe.yaml
+    "$cpu" recipe.yaml --run cpu -q
+    gpu recipe.yaml --run a --replicas 2 -n 2
+    SHIM_DEVICES=3 gpu recipe.yaml --run b --devices 2,0,1 -n 4
+    gpu recipe.yaml --run c --schedule sequential
+    same cpu a
+    same cpu b
+    same cpu c
+}
+
+@test "a run goes on where another backend has left it" {
+    tiny_recipe
+    sed -i 's/^train:/shared: {policy: delay, steps: 2}\n&/' recipe.yaml
+    "$cpu" recipe.yaml --run cpu -q
+    "$cpu" recipe.yaml --run run -q --stop-after 2
+    gpu recipe.yaml --run run --resume --stop-after 4 -n 2
+    "$cpu" recipe.yaml --run run -q --resume --stop-after 5 -n 3
+    gpu recipe.yaml --run run --resume
+    same cpu run
+}
+
+@test "a gradient that is not finite is the same news" {
+    tiny_recipe
+    sed -i 's/^train:/&\n  optimizer: {kind: sgd, lr: 1.0e+18}/' recipe.yaml
+    run "$cpu" recipe.yaml --run cpu -q
+    [ "$status" -eq 1 ]
+    news=$output
+    for stages in 1 2; do
+        run np-train recipe.yaml --backend cuda --run "gpu$stages" -q -n "$stages"
+        [ "$status" -eq 1 ]
+        [ "$output" = "$news" ]
+    done
+}
+
+@test "without its waits a training goes wrong" {
+    tiny_recipe
+    "$cpu" recipe.yaml --run cpu -q
+    SHIM_SKIP=cudaStreamSynchronize run gpu recipe.yaml --run gpu -n 2
+    [ "$status" -ne 0 ] || ! same cpu gpu
+}
+
+@test "a call that fails ends the run with its cause" {
+    tiny_recipe
+    for call in cudaMalloc:1 cudaMalloc:9 cudaMallocHost:2 cudaMemcpyAsync:1 cudaMemcpyAsync:30 \
+        cudaMemsetAsync:20 cudaStreamCreateWithFlags:2 cudaStreamSynchronize:1 \
+        cudaStreamSynchronize:25 launch:1 launch:300; do
+        rm -rf gpu
+        SHIM_FAIL=$call run np-train recipe.yaml --backend cuda --run gpu -q -n 2
+        [ "$status" -eq 2 ]
+        [[ $output == 'np-train: error: '*'CUDA device 0'* || $output == *'cannot allocate'* ]] ||
+            { echo "$call: $output"; return 1; }
+    done
+}
+
+@test "GPUs that cannot be used are refused" {
+    tiny_recipe
+    train='np-train recipe.yaml --run r --backend cuda'
+    SHIM_DEVICES=driver refused 'there is no CUDA device here: CUDA driver version is insufficient' \
+        $train
+    SHIM_DEVICES=0 refused 'there is no CUDA device here: no CUDA-capable device is detected' \
+        $train
+    SHIM_ARCH=75 refused 'CUDA device 0 has compute capability 7.5: 8.0 is the least' $train
+    SHIM_DEVICES=2 refused 'there is no CUDA device 2: 2 are here, counted from 0' \
+        $train --devices 0,2
+    SHIM_MEMORY=4096 refused \
+        'CUDA device 0 has no room for 132 KiB: 4 KiB of its 4 KiB are free' $train
+    np-partition recipe.yaml -n 2 --device-memory 1GiB > plan.yaml
+    refused 'the plan has a device memory, which is for --backend cpu' $train --plan plan.yaml
+    for wrong in '--devices 0,0' '--devices 0,' '--devices x' '--threads 2' '--isa scalar' \
+        '--device-memory 1GiB' '--profile-from measure'; do
+        run $train $wrong
+        [ "$status" -eq 2 ]
+        [ ! -e r ]
+    done
+    SHIM_DEVICES=driver np-train recipe.yaml --run auto -q --backend auto
+    [ "$(jq -r .backend auto/run.json)" = cpu ]
+    np-train recipe.yaml --run found -q --backend auto
+    [ "$(jq -r .backend found/run.json)" = cuda ]
+}
