@@ -25,7 +25,8 @@
  *         SHIM_DEVICES  how many there are (1); none, or no driver: 'driver'
  *         SHIM_ARCH     compute capability, as 75 (80)
  *         SHIM_MEMORY   bytes of each device (1 GiB)
- *         SHIM_FAIL     CALL:N: the Nth call of a function fails; 'launch' is a kernel's
+ *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
+ *                       unless it was for memory; 'launch' is a kernel's
  *         SHIM_SKIP     CALL: of cudaStreamSynchronize or cudaStreamWaitEvent: does nothing
  */
 #ifndef NP_TEST_CUDA_RUNTIME_H

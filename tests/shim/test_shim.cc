@@ -321,7 +321,7 @@ START_TEST(a_call_fails_when_told_to)
     words = device_words();
     for (int i = 1; i <= 3; i++) {
         NP_LAUNCH(add_one, 1, WORDS, 0, stream, words);
-        ck_assert_int_eq(cudaGetLastError(), i == 2 ? cudaErrorUnknown : cudaSuccess);
+        ck_assert_int_eq(cudaGetLastError(), i < 2 ? cudaSuccess : cudaErrorUnknown);
     }
     cudaStreamDestroy(stream);
     cudaFree(words);
