@@ -255,9 +255,10 @@ static bool grad_weight_group(struct np_team *team, const struct np_conv *v, con
     struct image_lines a = {.x = v->x + g->in_first, .ld = v->ldx, .channels = g->in};
     struct plain_right b = {{pack_plain, v->dy + g->out_first, v->ldy}, NULL};
     size_t image = v->out_height * v->out_width;
-    a.base = (struct left){tap_end, find_lines, next_seeing, row_at};
+    a.base = (struct left){strip_end, find_lines, next_seeing, row_at};
     a.h = forward_height(v);
     a.w = forward_width(v);
+    choose_strips(&a);
     size_t k = v->samples * image, m = a.h.taps * a.w.taps * g->in;
     bool chunks = pays_by_chunks(team, m, g->out, k, v->grain * image);
     struct np_grid grid = {{0, m}, {0, g->out}, {0}};

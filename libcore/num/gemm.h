@@ -28,12 +28,14 @@ enum {
     NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };
 
-/* Inner indices that follow each other in memory. Those before it are left out. */
+/* Inner indices that follow each other in memory. Those before it are left out; for rows of C that
+ * it is not for, so are its own. */
 struct np_stretch {
-    size_t from;  /* the first, counted from the panel's */
-    size_t count; /* may be 0 */
-    size_t at;    /* where it is, from the pointer of each row; not used when transposed */
-    bool ends;    /* a chunk */
+    size_t from;      /* the first, counted from the panel's */
+    size_t count;     /* may be 0 */
+    size_t at;        /* where it is, from the pointer of each row; not used when transposed */
+    bool ends;        /* a chunk */
+    size_t low, high; /* rows of C that it is for; used when transposed */
 };
 
 /* What happens to elements whose sum is complete. */

@@ -50,7 +50,7 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
     _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
     const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[4 * MR];
     const struct np_finish *f = g->finish;
-    struct tile t = {.a = g->a_trans ? g->a : g->a + i, .c = g->c + i, .bad = *bad};
+    struct tile t = {.a = g->a_trans ? g->a : g->a + i, .row = i, .c = g->c + i, .bad = *bad};
     if (g->a_trans)
         t.a_at = g->a_at + i;
     for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
@@ -96,7 +96,7 @@ static size_t chunks(struct np_stretch *stretch, size_t kc, size_t step)
 {
     size_t count = 0;
     for (size_t p = 0; p < kc; p += step)
-        stretch[count++] = (struct np_stretch){p, np_min(step, kc - p), p, true};
+        stretch[count++] = (struct np_stretch){p, np_min(step, kc - p), p, true, 0, SIZE_MAX};
     return count;
 }
 

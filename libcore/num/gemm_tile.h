@@ -7,6 +7,7 @@
 #ifndef NP_NUM_GEMM_TILE_H
 #define NP_NUM_GEMM_TILE_H
 
+#include "num/chunk.h"
 #include "num/gemm.h"
 #include "num/loops.h"
 #include "num/simd.h"
@@ -35,6 +36,7 @@
 struct tile {
     const float *const *a;
     size_t a_at;
+    size_t row; /* of C, where the tile begins */
     const float *b;
     size_t b_step;
     const float *const *next; /* not NULL: MR or more rows of A to fetch for the next tile */
@@ -150,9 +152,12 @@ struct cursor {
     const float *row[MR];     /* elements of A, one after the other */
     const float *const *line; /* transposed: one of these each */
     const float *b;
+    size_t from, rows; /* of the tile, those that the inner indices are for */
 };
 
-NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at)
+/* One inner index, of which only rows at->from.. want something if `some`. */
+NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
+                    bool some)
 {
     size_t whole = s.vectors - (s.last == LAST_HALF);
     vf b0 = whole > 0 ? v_load(at->b) : v_zero(), b1 = whole > 1 ? v_load(at->b + NP_VW) : b0;
@@ -160,6 +165,8 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     const float *line = s.trans ? *at->line++ + t->a_at : NULL;
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
+        if (some && i - at->from >= at->rows)
+            continue;
         float x = s.trans ? line[i] : *at->row[i]++;
         if (whole > 0)
             acc->v[i][0] = v_fma1(x, b0, acc->v[i][0]);
@@ -169,6 +176,23 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
     at->b += t->b_step;
+}
+
+/* A stretch that is not for all rows of the tile. */
+NP_INLINE void sum_some(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
+                        const struct np_stretch *stretch)
+{
+    size_t low = stretch->low > t->row ? stretch->low - t->row : 0;
+    size_t high = stretch->high > t->row ? np_min(stretch->high - t->row, s.h) : 0;
+    at->from = low;
+    at->rows = high > low ? high - low : 0;
+    for (size_t p = 0; at->rows > 0 && p < stretch->count; p++)
+        step(acc, s, t, at, true);
+}
+
+NP_INLINE bool is_for_all(const struct tile *t, size_t h, const struct np_stretch *stretch)
+{
+    return stretch->low <= t->row && t->row + h <= stretch->high;
 }
 
 NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t)
@@ -185,6 +209,10 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
         UNROLL
         for (size_t i = 0; i < s.h; i++)
             at.row[i] = s.trans ? NULL : t->a[i] + (g->a_copied ? stretch->from : stretch->at);
+        if (s.trans && !is_for_all(t, s.h, stretch)) {
+            sum_some(&acc, s, t, &at, stretch);
+            p = stretch->count;
+        }
         for (; p + STEPS <= stretch->count; p += STEPS) {
             /* One by one while the sum runs: all at once would stall it. */
             if (ahead < t->ahead_end) {
@@ -200,10 +228,10 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
             }
             UNROLL
             for (size_t u = 0; u < STEPS; u++)
-                step(&acc, s, t, &at);
+                step(&acc, s, t, &at, false);
         }
         for (; p < stretch->count; p++)
-            step(&acc, s, t, &at);
+            step(&acc, s, t, &at, false);
         if (!stretch->ends)
             continue;
         UNROLL

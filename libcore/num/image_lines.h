@@ -1,6 +1,8 @@
 /* The transposed matrix of what windows see, as the left operand of a product: a part of
  * conv_simd.h. Row (tap, channel), column (sample, h, w); columns are parts of the image. Rows of
- * one tap leave out the positions where it sees nothing.
+ * one tap leave out the positions where it sees nothing. Where taps beside each other read floats
+ * beside each other, and channels are few, the rows of all taps across are worked on together, as a
+ * strip: rows of one tap alone would make low tiles.
  */
 #ifndef NP_NUM_IMAGE_LINES_H
 #define NP_NUM_IMAGE_LINES_H
@@ -10,13 +12,20 @@
 #include "num/image_axis.h"
 #include "num/product_simd.h"
 
+enum { STRIP_CHANNELS = 8 };
+
 struct image_lines {
     struct left base;
     const float *x; /* images of positions `ld` floats apart, `channels` of which are read */
     size_t ld, channels;
     struct axis h, w;
-    struct np_share high, wide; /* positions at which the tap of the current rows sees the image */
-    struct np_share found;      /* columns whose pointers are known */
+    size_t taps; /* of a strip: 1, or all that are across */
+    /* Of the current rows: positions at which their taps see the image, across at which any does
+     * and at which all do; and how many rows of the strip come before them. */
+    struct np_share high, wide, all;
+    size_t before;
+    size_t col, at_w, at_h; /* a column and its position */
+    struct np_share found;  /* columns whose pointers are known */
     const float *line[NP_KC];
 };
 
@@ -26,13 +35,23 @@ static const float *shift(const float *x, ptrdiff_t floats)
     return (const float *)((uintptr_t)x + (uintptr_t)floats * sizeof(float));
 }
 
-static size_t tap_end(struct left *left, size_t begin, size_t end)
+static void choose_strips(struct image_lines *m)
+{
+    bool dense = m->w.spacing == 1 && m->ld == m->channels;
+    m->taps = dense && m->channels <= STRIP_CHANNELS ? m->w.taps : 1;
+}
+
+static size_t strip_end(struct left *left, size_t begin, size_t end)
 {
     struct image_lines *m = (struct image_lines *)left;
-    size_t tap = begin / m->channels;
+    size_t rows = m->taps * m->channels, tap = begin / rows * m->taps;
+    struct np_share first = seeing_positions(&m->w, tap % m->w.taps);
+    struct np_share last = seeing_positions(&m->w, tap % m->w.taps + m->taps - 1);
     m->high = seeing_positions(&m->h, tap / m->w.taps);
-    m->wide = seeing_positions(&m->w, tap % m->w.taps);
-    return np_min(end, (tap + 1) * m->channels);
+    m->before = begin % rows;
+    m->all = (struct np_share){first.begin, last.end};
+    m->wide = m->taps > 1 ? (struct np_share){0, m->w.out} : first;
+    return np_min(end, begin - m->before + rows);
 }
 
 /* Pointers to where the first tap of the window would be. */
@@ -57,32 +76,59 @@ static const float *const *find_lines(struct left *left, struct np_share rows, s
     return m->line;
 }
 
-/* The next column at which the tap sees the image, and how many follow it. */
-static size_t next_seeing(const struct left *left, size_t col, size_t *count, size_t *at)
+/* Goes to a column. Divisions take as long as the sums of a line of few channels, so none is made
+ * for the columns of the next line. */
+static void walk(struct image_lines *m, size_t col)
 {
-    const struct image_lines *m = (const struct image_lines *)left;
-    size_t w = col % m->w.out, line = col / m->w.out, h = line % m->h.out;
-    *at = 0;
+    if (col < m->col || col - m->col > m->w.out) {
+        m->at_w = col % m->w.out;
+        m->at_h = col / m->w.out % m->h.out;
+    } else {
+        m->at_w += col - m->col;
+        for (; m->at_w >= m->w.out; m->at_w -= m->w.out)
+            m->at_h = m->at_h + 1 < m->h.out ? m->at_h + 1 : 0;
+    }
+    m->col = col;
+}
+
+/* Position w across, at which not all taps of the strip see the image. */
+static void see_some(const struct image_lines *m, size_t w, struct np_stretch *s)
+{
+    struct np_share taps = in_range((ptrdiff_t)(w * m->w.stride) + m->w.first, 1, m->taps, m->w.in);
+    size_t low = taps.begin * m->channels, high = taps.end * m->channels;
+    s->low = low > m->before ? low - m->before : 0;
+    s->high = high > m->before ? high - m->before : 0;
+    s->count = 1;
+}
+
+/* The next column at which a tap sees the image, and how many follow it. */
+static size_t next_seeing(struct left *left, size_t col, struct np_stretch *s)
+{
+    struct image_lines *m = (struct image_lines *)left;
     if (np_share_count(m->high) == 0 || np_share_count(m->wide) == 0)
         return SIZE_MAX;
+    walk(m, col);
+    size_t line = col - m->at_w, w = m->at_w, h = m->at_h;
     if (w >= m->wide.end && m->high.begin <= h && h < m->high.end) {
         w = 0;
-        line++;
+        line += m->w.out;
         h++;
     }
     if (h < m->high.begin || h >= m->high.end) {
-        line += h < m->high.begin ? m->high.begin - h : m->h.out - h + m->high.begin;
+        line += (h < m->high.begin ? m->high.begin - h : m->h.out - h + m->high.begin) * m->w.out;
         h = m->high.begin;
         w = 0;
     }
     w = w < m->wide.begin ? m->wide.begin : w;
-    *count = m->wide.end - w;
-    if (np_share_count(m->wide) == m->w.out) {
-        *count = (m->high.end - h) * m->w.out - w;
+    s->count = m->all.end - w;
+    if (m->all.begin == 0 && m->all.end == m->w.out) {
+        s->count = (m->high.end - h) * m->w.out - w;
         if (np_share_count(m->high) == m->h.out)
-            *count = SIZE_MAX / 2;
+            s->count = SIZE_MAX / 2;
     }
-    return line * m->w.out + w;
+    if (w < m->all.begin || w >= m->all.end)
+        see_some(m, w, s);
+    return line + w;
 }
 
 /* Where the first of the rows is, from each pointer. */

@@ -90,7 +90,7 @@ static const float *first_seen(const struct image_rows *m, struct place at)
 
 /* The next column that is not left out, how many follow it in memory, and where it is from
  * first_seen(). */
-static size_t next_column(const struct left *left, size_t col, size_t *count, size_t *at)
+static size_t next_column(struct left *left, size_t col, struct np_stretch *s)
 {
     const struct image_rows *m = (const struct image_rows *)left;
     struct np_share high = m->zone_h.taps, wide = m->zone_w.taps;
@@ -109,9 +109,10 @@ static size_t next_column(const struct left *left, size_t col, size_t *count, si
     if (th >= high.end)
         return SIZE_MAX;
     bool dense = m->w.spacing == 1 && m->ld == m->channels;
-    *count = (dense ? wide.end - tw : 1) * m->channels - channel;
-    *at = ((th - high.begin) * m->h.spacing * m->w.in + (tw - wide.begin) * m->w.spacing) * m->ld +
-          channel;
+    s->count = (dense ? wide.end - tw : 1) * m->channels - channel;
+    s->at =
+        ((th - high.begin) * m->h.spacing * m->w.in + (tw - wide.begin) * m->w.spacing) * m->ld +
+        channel;
     return (th * m->w.taps + tw) * m->channels + channel;
 }
 

@@ -36,11 +36,11 @@ static const float *const *find_rows(struct left *left, struct np_share rows, st
     return a->row;
 }
 
-static size_t next_inner(const struct left *left, size_t index, size_t *count, size_t *at)
+static size_t next_inner(struct left *left, size_t index, struct np_stretch *s)
 {
     (void)left;
-    *count = SIZE_MAX - index;
-    *at = index;
+    s->count = SIZE_MAX - index;
+    s->at = index;
     return index;
 }
 

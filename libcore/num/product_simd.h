@@ -19,6 +19,7 @@
 #include "num/simd.h"
 
 #define NR (2 * NP_VW)
+#define WHOLE (NP_VW == 16 ? 8 : NP_VW) /* floats of a register: a vector, or half of one */
 #define SHORT 64   /* inner indices of a chunk that do not pay for a product of their own */
 #define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
 
@@ -32,9 +33,9 @@ struct left {
     size_t (*end)(struct left *, size_t begin, size_t end);
     /* Pointers to the rows (or to inner indices, left out or not), of which the others are read. */
     const float *const *(*find)(struct left *, struct np_share rows, struct np_share inner);
-    /* The first inner index from `index` that is not left out (SIZE_MAX: none), how many follow it
-     * in memory, and where it is from the pointers to rows. */
-    size_t (*next)(const struct left *, size_t index, size_t *count, size_t *at);
+    /* The first inner index from `index` that is not left out (SIZE_MAX: none); in `s`, how many
+     * follow it in memory, where it is from the pointers to rows, and what rows it is for. */
+    size_t (*next)(struct left *, size_t index, struct np_stretch *s);
     /* Where a row of C is from the pointers to inner indices. */
     size_t (*row_at)(const struct left *, size_t row);
 };
@@ -83,16 +84,20 @@ static size_t cut_panel(const struct product *p, const struct panel *panel,
     struct np_share inner = panel->inner;
     size_t count = 0, begin = inner.begin;
     do {
-        size_t end = np_min(begin + panel->step, inner.end), chunk = count, run, at;
-        for (size_t q = begin; q < end; q += run) {
-            q = p->a->next(p->a, q, &run, &at);
+        size_t end = np_min(begin + panel->step, inner.end), chunk = count;
+        for (size_t q = begin; q < end; q += stretch[count++].count) {
+            struct np_stretch *s = &stretch[count];
+            s->low = 0;
+            s->high = SIZE_MAX;
+            q = p->a->next(p->a, q, s);
             if (q >= end)
                 break;
-            run = np_min(run, end - q);
-            stretch[count++] = (struct np_stretch){q - inner.begin, run, at, false};
+            s->from = q - inner.begin;
+            s->count = np_min(s->count, end - q);
+            s->ends = false;
         }
         if (count == chunk)
-            stretch[count++] = (struct np_stretch){0, 0, 0, false};
+            stretch[count++] = (struct np_stretch){.high = SIZE_MAX};
         stretch[count - 1].ends = true;
         begin = end;
     } while (begin < inner.end);
@@ -105,6 +110,14 @@ static struct np_share next_rows(const struct product *p, size_t begin)
     size_t count = p->a->end(p->a, begin, p->rows.end) - begin;
     size_t parts = (count + NP_GEMM_ROWS - 1) / NP_GEMM_ROWS;
     return (struct np_share){begin, begin + (count + parts - 1) / parts};
+}
+
+/* Columns of the last sliver if it cannot be read in place: its last vector is in part outside of
+ * the matrix. */
+static size_t narrow_tail(struct np_share cols)
+{
+    size_t tail = np_share_count(cols) % NR;
+    return tail % WHOLE == 0 ? 0 : tail;
 }
 
 /* One panel of a block of rows. */
@@ -125,7 +138,8 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
     t.stretch = stretch;
     t.stretches = cut_panel(p, panel, stretch);
-    t.b = t.tail = panel->b;
+    t.b = panel->b;
+    t.tail = narrow_tail(pass->cols) > 0 ? panel->b : NULL;
     t.b_step = NR;
     t.sliver = np_share_count(panel->inner) * NR;
     if (p->b->direct) {
@@ -158,7 +172,7 @@ static struct panel next_panel(const struct product *p, const struct pass *pass,
     panel.inner.end = np_panel_end(begin, p->inner.end, p->grain, &panel.step);
     panel.b = b;
     if (p->b->direct)
-        cols.begin = cols.end - np_share_count(cols) % NR;
+        cols.begin = cols.end - narrow_tail(cols);
     if (pack && np_share_count(cols) > 0)
         p->b->pack(p->b, b, np_share_count(panel.inner) * NR, panel.inner, cols);
     return panel;

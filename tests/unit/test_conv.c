@@ -270,7 +270,7 @@ START_TEST(real_shapes)
     } list[] = {{3, 32, 16, 16, 3, 1, 1},  {2, 16, 32, 64, 3, 2, 1},  {5, 8, 64, 40, 3, 1, 1},
                 {1, 60, 3, 24, 7, 2, 3},   {2, 14, 58, 116, 1, 1, 0}, {2, 14, 58, 29, 1, 2, 0},
                 {40, 1, 520, 20, 3, 1, 1}, {3, 2, 300, 33, 3, 1, 1},  {1, 5, 3000, 7, 3, 1, 1},
-                {2, 3, 1024, 9, 2, 1, 1},  {2, 6, 5, 1024, 1, 2, 0}};
+                {2, 3, 1024, 9, 2, 1, 1},  {2, 6, 5, 1024, 1, 2, 0},  {2, 30, 3, 16, 3, 1, 1}};
     struct ending plain = {0}, added = {.residual = true, .in_place = true, .act = NP_ACT_RELU};
     struct np_conv v = conv(list[_i].samples, list[_i].size, list[_i].in, list[_i].out,
                             list[_i].kernel, list[_i].stride, list[_i].pad);
@@ -434,7 +434,7 @@ int main(void)
     TCase *tests = suite_case(suite, "conv");
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
-    tcase_add_loop_test(tests, real_shapes, 0, 11);
+    tcase_add_loop_test(tests, real_shapes, 0, 12);
     tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);
     tcase_add_test(tests, signed_zeros);
