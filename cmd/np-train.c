@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "ops/op.h"
 #include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
@@ -27,6 +28,14 @@ static void parts_clear(struct parts *p)
     space_close(&p->space);
 }
 
+/* What the team of a stage wants of its GPU. */
+static size_t scratch_on(const struct np_device *device, const struct np_supernet *net)
+{
+    size_t queries, rows;
+    np_ops_extent(net, (size_t)net->recipe->batch, &queries, &rows);
+    return device->ops->scratch_bytes(queries, rows);
+}
+
 /* The plan given, or one for this machine from modelled costs. */
 static enum np_status make_plan(struct parts *p, const struct train_options *o,
                                 struct np_error *err)
@@ -38,17 +47,17 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         plan.request.replicas = plan.request.stages = 1;
         plan.request.micro_batches = plan.request.window = 1;
     }
+    if (o->backend.opened)
+        plan.request.scratch = scratch_on(o->backend.devices, &p->space.net);
     if (o->plan_file)
         NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
     else
         NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
         p->plan.device_bytes = plan.request.memory_bytes;
-    if (o->backend.opened && p->plan.device_bytes) {
-        status =
-            np_fail(err, NP_EINPUT, "the plan has a device memory, which is for --backend cpu");
-        goto out;
-    }
+    p->plan.scratch = plan.request.scratch;
+    if (o->backend.opened)
+        p->plan.threads = 1;
     NP_TRY(np_plan_check_replicas(&p->plan, err));
     p->plan.lookahead =
         prefetch_lookahead(&o->prefetch, p->plan.lookahead, p->plan.device_bytes > 0);

@@ -150,8 +150,8 @@ static void check_backend(struct train_options *o, struct argp_state *state)
         argp_error(state, "--devices counts threads or names GPUs: --backend must say which");
     if (r->kernels || r->threads > 1 || !r->model)
         argp_error(state, "--isa, --threads and measured costs are for --backend cpu");
-    if (r->memory_bytes)
-        argp_error(state, "--device-memory is for --backend cpu");
+    if (o->stash)
+        argp_error(state, "--stash is for --backend cpu");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -73,11 +73,29 @@ static void device_release(const struct np_device *, void *block)
     cudaFree(block);
 }
 
+static enum np_status device_pin(const struct np_device *device, void **out, uint64_t bytes,
+                                 struct np_error *err)
+{
+    cudaError_t error = cudaMallocHost(out, (size_t)bytes);
+    if (error == cudaSuccess)
+        return NP_OK;
+    cudaGetLastError();
+    return np_fail(err, NP_EMEM, "cannot pin %s of memory for CUDA device %d: %s",
+                   np_text_size(bytes).s, device->number, cudaGetErrorString(error));
+}
+
+static void device_unpin(const struct np_device *, void *block)
+{
+    cudaFreeHost(block);
+}
+
+/* On the thread's own stream: threads that copy layers in and out do not wait for each other. */
 static enum np_status device_copy(const struct np_device *device, void *to, const void *from,
                                   uint64_t bytes, struct np_error *err)
 {
-    cudaError_t error = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, nullptr);
-    cudaError_t done = cudaStreamSynchronize(nullptr);
+    cudaError_t error =
+        cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cudaStreamPerThread);
+    cudaError_t done = cudaStreamSynchronize(cudaStreamPerThread);
     if (error == cudaSuccess)
         error = done;
     return error == cudaSuccess ? NP_OK : fail(err, device->number, "cannot copy", error);
@@ -208,6 +226,8 @@ static const struct np_device_ops cuda_ops = {.name = "cuda",
                                               .scratch_bytes = scratch_bytes,
                                               .alloc = device_alloc,
                                               .release = device_release,
+                                              .pin = device_pin,
+                                              .unpin = device_unpin,
                                               .copy = device_copy,
                                               .crew_new = crew_new,
                                               .crew_free = crew_free,

@@ -66,7 +66,6 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
     struct np_flight_shape shape = np_plan_flight_shape(plan);
     const struct np_crew_config alone = {.size = 1};
     enum np_status status;
-    np_place_team(&shape, np_train_device(&e->config, 0), e->config.net);
     NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
     NP_TRY(np_zalloc(&e->flights, devices, sizeof *e->flights, err));
     NP_TRY(np_zalloc(&e->stages, devices, sizeof *e->stages, err));
@@ -98,6 +97,7 @@ static enum np_status residence_new(struct np_engine *e, struct np_error *err)
                                          .bytes = e->layer_bytes,
                                          .policy = e->config.policy,
                                          .stash = e->config.stash,
+                                         .device = np_train_device(&e->config, 0),
                                          .delay_seed = e->config.delay_seed,
                                          .trace = e->config.trace,
                                          .origin_s = e->origin_s};

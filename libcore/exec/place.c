@@ -1,7 +1,6 @@
 #include "exec/place.h"
 
 #include "base/memory.h"
-#include "ops/op.h"
 
 const struct np_device *np_train_device(const struct np_train_config *config, int stage)
 {
@@ -23,28 +22,12 @@ out:
     return status;
 }
 
-static size_t samples_of(const struct np_flight_shape *shape, const struct np_supernet *net)
-{
-    return (size_t)(net->recipe->batch / shape->micro_batches);
-}
-
-void np_place_team(struct np_flight_shape *shape, const struct np_device *device,
-                   const struct np_supernet *net)
-{
-    size_t queries, rows;
-    if (!device->ops->scratch_bytes)
-        return;
-    np_ops_extent(net, samples_of(shape, net), &queries, &rows);
-    shape->threads = 1;
-    shape->scratch = device->ops->scratch_bytes(queries, rows);
-}
-
 enum np_status np_place_crew(struct np_crew **out, const struct np_device *device,
                              const struct np_flight_shape *shape, const struct np_supernet *net,
                              const struct np_flight_stage *stage, const struct np_flights *flights,
                              struct np_error *err)
 {
-    size_t samples = samples_of(shape, net);
+    size_t samples = (size_t)(net->recipe->batch / shape->micro_batches);
     /* What a head says: grains' losses and a row's hit; or an update its fingerprint. */
     size_t words = samples / (size_t)net->recipe->grain + samples * np_batch_targets(net->recipe);
     struct np_crew_config config = {.size = shape->threads,

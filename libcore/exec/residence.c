@@ -257,8 +257,6 @@ static enum np_status take_shared(struct np_residence *r, uint32_t layer, int st
     NP_TRY(np_arena_take(arena, &l->slab, np_state_slab_bytes(state, layer), err));
     if (old)
         NP_TRY(np_arena_take(arena, &l->old, old, err));
-    if (old)
-        memset(l->old, 0, old);
 out:
     return status;
 }
@@ -271,7 +269,10 @@ static enum np_status stash_new(struct np_residence *r, struct np_error *err)
     for (uint32_t l = 0; l < r->net->layers; l++)
         if (np_state_may_leave(r->config.state, l))
             bytes[l] = np_state_slab_bytes(r->config.state, l);
-    NP_TRY(np_stash_new(&r->stash, r->config.stash, bytes, r->net->layers, err));
+    if (r->config.stash)
+        NP_TRY(np_stash_new(&r->stash, r->config.stash, bytes, r->net->layers, err));
+    else
+        NP_TRY(np_stash_new_beside(&r->stash, r->config.device, bytes, r->net->layers, err));
     r->config.state->stash = r->stash;
     r->config.state->residence = r;
 out:
@@ -299,7 +300,7 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
     NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
     r->config = *config;
     r->net = config->state->net;
-    r->threads = config->stash || config->delay_seed;
+    r->threads = config->stash || config->delay_seed || config->device->ops->apart;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->idle, NULL);
     NP_TRY(np_alloc(&r->arenas, (size_t)config->plan->stages, sizeof(struct np_arena *), err));

@@ -2,7 +2,8 @@
  *
  * With a budget, candidates live in the stash (io/stash.h) and are on the device while the context
  * manager of their stage (sched/context.h) has them there. To and from a file a stage has copy
- * threads of its own: what they move overlaps with what the stage computes. In memory a layer only
+ * threads of its own, and so it has to and from a device that is apart from the host: what they
+ * move overlaps with what the stage computes. In memory a layer only
  * changes hands, which takes a microsecond: whoever lets a copy begin carries it out, for a thread
  * would first have to get a processor, and the stages keep them all. Stem and head belong to every
  * step: they are always there, in the stage's arena too.
@@ -28,7 +29,8 @@ struct np_residence_config {
     struct np_arena *const *arenas; /* [stages] */
     const uint64_t *room, *bytes;   /* np_memory_room's */
     enum np_context_policy policy;
-    const char *stash; /* a file to be made, or NULL: in memory */
+    const char *stash;              /* a file to be made, or NULL: in memory */
+    const struct np_device *device; /* the arenas', or one of several; apart: stash is NULL */
     uint64_t delay_seed;
     struct np_trace *trace; /* NULL, or where copies are recorded, in nanoseconds since origin_s */
     double origin_s;

@@ -17,11 +17,11 @@ enum np_status np_solo_init(struct np_solo *solo, const struct np_train_config *
                                     .window = 1,
                                     .micro_batches = 1,
                                     .threads = config->plan->threads,
+                                    .scratch = config->plan->scratch,
                                     .late_updates = true,
                                     .forward_only = evaluates};
     enum np_status status;
     *solo = (struct np_solo){NULL};
-    np_place_team(&shape, device, net);
     NP_TRY(np_flight_layout_init(&solo->layout, net, &shape, err));
     NP_TRY(np_device_arena(&solo->arena, device, 0, err));
     NP_TRY(np_flights_take(&solo->flights, solo->arena, &solo->layout.stage[0], NULL, err));

@@ -18,7 +18,8 @@ struct np_stash {
     struct np_stash_file *file; /* NULL: in memory */
     struct record *records;
     size_t count;
-    struct np_arena *memory; /* the records', without a file */
+    struct np_arena *memory;        /* the records', without a file */
+    const struct np_device *device; /* apart, or NULL: blocks are copied from and to it */
     _Atomic uint64_t on_disk;
 };
 
@@ -42,16 +43,42 @@ static enum np_status lay_out(struct np_stash *stash, const uint64_t *bytes, uin
     return NP_OK;
 }
 
+static enum np_status records_new(struct np_stash **out, uint64_t *end, const uint64_t *bytes,
+                                  size_t count, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_zalloc(out, 1, sizeof **out, err));
+    NP_TRY(np_zalloc(&(*out)->records, count, sizeof *(*out)->records, err));
+    (*out)->count = count;
+    NP_TRY(lay_out(*out, bytes, end, err));
+out:
+    return status;
+}
+
+enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
+                                   const uint64_t *bytes, size_t count, struct np_error *err)
+{
+    struct np_stash *stash = NULL;
+    enum np_status status;
+    uint64_t end;
+    NP_TRY(records_new(&stash, &end, bytes, count, err));
+    NP_TRY(np_device_pinned_arena(&stash->memory, device, err));
+    if (device->ops->apart)
+        stash->device = device;
+    *out = stash;
+    stash = NULL;
+out:
+    np_stash_free(stash);
+    return status;
+}
+
 enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const uint64_t *bytes,
                                  size_t count, struct np_stash_ways ways, struct np_error *err)
 {
     struct np_stash *stash = NULL;
     enum np_status status;
     uint64_t end;
-    NP_TRY(np_zalloc(&stash, 1, sizeof *stash, err));
-    NP_TRY(np_zalloc(&stash->records, count, sizeof *stash->records, err));
-    stash->count = count;
-    NP_TRY(lay_out(stash, bytes, &end, err));
+    NP_TRY(records_new(&stash, &end, bytes, count, err));
     if (!path)
         NP_TRY(np_arena_new(&stash->memory, 0, err));
     else
@@ -141,14 +168,29 @@ enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, s
     return np_stash_get_part(stash, record, 0, data, stash->records[record].bytes, err);
 }
 
+/* The block's contents to the record's own memory. */
+static enum np_status keep_copy(struct np_stash *stash, struct record *r, const void *block,
+                                struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    if (!r->data)
+        NP_TRY(np_arena_take(stash->memory, &r->data, r->bytes, err));
+    NP_TRY(np_device_copy(stash->device, r->data, block, r->bytes, err));
+    r->put = true;
+out:
+    return status;
+}
+
 enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_arena *arena,
                              void *block, bool changed, struct np_error *err)
 {
     struct record *r = &stash->records[record];
     enum np_status status = NP_OK;
-    if (stash->file) {
-        if (changed)
+    if (stash->file || stash->device) {
+        if (changed && stash->file)
             NP_TRY(np_stash_put(stash, record, block, err));
+        else if (changed)
+            NP_TRY(keep_copy(stash, r, block, err));
         np_arena_give(arena, block, r->bytes);
     } else {
         NP_TRY(np_arena_move(arena, stash->memory, block, r->bytes, err));
@@ -169,6 +211,9 @@ enum np_status np_stash_bring(struct np_stash *stash, size_t record, struct np_a
     if (stash->file) {
         NP_TRY(np_arena_take(arena, &block, r->bytes, err));
         NP_TRY(np_stash_get(stash, record, block, err));
+    } else if (stash->device) {
+        NP_TRY(np_arena_take(arena, &block, r->bytes, err));
+        NP_TRY(np_device_copy(stash->device, block, r->data, r->bytes, err));
     } else {
         NP_TRY(np_arena_move(stash->memory, arena, block, r->bytes, err));
         r->data = NULL;

@@ -11,7 +11,8 @@
  * nothing behind.
  *
  * A block of an arena can be sent to the stash and brought back as it is: in memory it changes
- * hands, and nothing is copied.
+ * hands, and nothing is copied; unless the arena's memory is that of a device apart from the host,
+ * which is copied to and from memory that is pinned for it.
  *
  * Buffers   start at multiples of NP_STASH_ALIGN and have room up to the next multiple of it
  *           beyond the record's bytes (what an arena gives); what stands there is undefined after
@@ -30,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "num/device.h"
 
 #define NP_STASH_ALIGN 4096
 
@@ -38,6 +40,9 @@ struct np_stash;
 /* Copies bytes[count]. path NULL: in memory. */
 enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
                             size_t count, struct np_error *err);
+/* In memory, for arenas of the device, which is borrowed and may be the host. */
+enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
+                                   const uint64_t *bytes, size_t count, struct np_error *err);
 void np_stash_free(struct np_stash *stash);
 
 enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,
@@ -56,8 +61,8 @@ enum np_status np_stash_get_part(struct np_stash *stash, size_t record, uint64_t
  * was. */
 enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_arena *arena,
                              void *block, bool changed, struct np_error *err);
-/* A block of the arena with the record, which must have been put or sent. In memory the stash has
- * no record then, until the block is sent again. */
+/* A block of the arena with the record, which must have been put or sent. Of what changes hands the
+ * stash has no record then, until the block is sent again. */
 enum np_status np_stash_bring(struct np_stash *stash, size_t record, struct np_arena *arena,
                               void *out_pointer, struct np_error *err);
 

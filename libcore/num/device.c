@@ -166,6 +166,8 @@ static enum np_status copy(const struct np_device *device, void *to, const void 
 static const struct np_device_ops host_ops = {.name = "cpu",
                                               .alloc = alloc,
                                               .release = release,
+                                              .pin = alloc,
+                                              .unpin = release,
                                               .copy = copy,
                                               .crew_new = crew_new,
                                               .crew_free = crew_free,
@@ -193,4 +195,24 @@ enum np_status np_device_arena(struct np_arena **out, const struct np_device *de
 {
     const struct np_arena_source source = {device, take_block, give_block};
     return np_arena_new_from(out, cap, device->ops->apart ? &source : NULL, err);
+}
+
+static enum np_status pin_block(const void *context, void **out, uint64_t bytes,
+                                struct np_error *err)
+{
+    const struct np_device *device = context;
+    return device->ops->pin(device, out, bytes, err);
+}
+
+static void unpin_block(const void *context, void *block)
+{
+    const struct np_device *device = context;
+    device->ops->unpin(device, block);
+}
+
+enum np_status np_device_pinned_arena(struct np_arena **out, const struct np_device *device,
+                                      struct np_error *err)
+{
+    const struct np_arena_source source = {device, pin_block, unpin_block};
+    return np_arena_new_from(out, 0, device->ops->apart ? &source : NULL, err);
 }

@@ -44,6 +44,10 @@ struct np_device_ops {
     enum np_status (*alloc)(const struct np_device *device, void **out, uint64_t bytes,
                             struct np_error *err);
     void (*release)(const struct np_device *device, void *block);
+    /* Memory of the host that is copied to and from the device as fast as can be. */
+    enum np_status (*pin)(const struct np_device *device, void **out, uint64_t bytes,
+                          struct np_error *err);
+    void (*unpin)(const struct np_device *device, void *block);
     enum np_status (*copy)(const struct np_device *device, void *to, const void *from,
                            uint64_t bytes, struct np_error *err);
     enum np_status (*crew_new)(struct np_crew **out, const struct np_device *device,
@@ -83,11 +87,14 @@ static inline void np_device_release(const struct np_device *device, void *block
     device->ops->release(device, block);
 }
 
-/* An arena of the device's memory. */
+/* An arena of the device's memory; and one of the host's that is pinned for it. */
 enum np_status np_device_arena(struct np_arena **out, const struct np_device *device, uint64_t cap,
                                struct np_error *err);
+enum np_status np_device_pinned_arena(struct np_arena **out, const struct np_device *device,
+                                      struct np_error *err);
 
-/* From and to the memory of the device or of the host, when no crew works with either. */
+/* From and to the memory of the device or of the host, when no crew works with either. Returns when
+ * it is done; what crews and other threads do goes on meanwhile. */
 static inline enum np_status np_device_copy(const struct np_device *device, void *to,
                                             const void *from, uint64_t bytes, struct np_error *err)
 {

@@ -24,6 +24,7 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     NP_TRY(np_plan_init(&plan, &net, probe->pipeline.stages, err));
     plan.micro_batches = probe->pipeline.micro_batches;
     plan.threads = probe->pipeline.threads;
+    plan.scratch = probe->request->scratch;
     plan.window = 1;
     plan.unit = probe->request->unit ? probe->request->unit : 1;
     if (probe->request->cut == NP_CUT_BALANCED && plan.stages > 1)

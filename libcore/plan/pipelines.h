@@ -32,6 +32,7 @@ struct np_partition_request {
     int devices; /* threads of all stages and replicas together, if chosen; 0: the processors */
     bool model;  /* costs from FLOPs instead of measuring */
     uint64_t memory_bytes;          /* cap per stage; 0: none */
+    size_t scratch;                 /* the plan's */
     struct np_disk_bandwidth disk;  /* of the stash, if it is a file */
     struct np_disk_bandwidth spare; /* the same where stages leave a processor to copies */
     const char *cache;              /* directory of the profile cache; NULL: none */

@@ -257,6 +257,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->replicas = pipeline->replicas;
     plan->micro_batches = pipeline->micro_batches;
     plan->threads = pipeline->threads;
+    plan->scratch = request->scratch;
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
     plan->disk =

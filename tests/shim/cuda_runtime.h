@@ -185,6 +185,8 @@ enum cudaMemcpyKind {
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+#define cudaStreamPerThread (shim_thread_stream())
+cudaStream_t shim_thread_stream(void);
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 
 template <class Kernel>

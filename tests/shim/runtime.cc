@@ -343,6 +343,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
     return unlock(cudaSuccess);
 }
 
+cudaStream_t shim_thread_stream(void)
+{
+    static __thread cudaStream_t stream;
+    if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        die("a thread has no stream");
+    return stream;
+}
+
 /* Runs, of all streams, what must be run before this one has nothing to do. */
 static void run_out(cudaStream_t stream)
 {

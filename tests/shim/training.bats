@@ -73,6 +73,28 @@ equal() {
     same cpu c
 }
 
+@test "layers come and go where there is no room for all, in several orders" {
+    seq 1 2000 > corpus.txt
+    sed -e 's/^train:/shared: {policy: delay, steps: 2}\n&/' \
+        -e 's/^  train: .*/&\n  valid: {kind: bytes, files: [corpus.txt]}/' \
+        "$NP_TREE/tests/recipes/text.yaml" > recipe.yaml
+    evaluated=(--eval-every 5 --eval-subnets 2 --eval-batches 1)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for seed in 1 2 3; do
+        SHIM_SEED=$seed gpu recipe.yaml --run "gpu$seed" --stop-after 7 "${evaluated[@]}" \
+            -n "$seed" -M 1 --window 1 --device-memory 4900KiB
+        SHIM_SEED=$seed gpu recipe.yaml --run "gpu$seed" --resume "${evaluated[@]}" \
+            -n 2 --window 1 --device-memory 4400KiB --inject-delays "$seed"
+        same cpu "gpu$seed"
+        jq -s -e '[.[] | .stages // empty | .[].bytes_in] | add > 100000' "gpu$seed/metrics.jsonl"
+    done
+    SHIM_DEVICES=2 gpu recipe.yaml --run two --devices 1,0 -n 2 --window 1 --device-memory 4400KiB \
+        --cut balanced "${evaluated[@]}"
+    same cpu two
+    SHIM_SKIP=cudaStreamSynchronize run gpu recipe.yaml --run skip -n 2 --device-memory 4700KiB
+    [ "$status" -ne 0 ] || ! same cpu skip
+}
+
 @test "a run goes on where another backend has left it" {
     tiny_recipe
     sed -i 's/^train:/shared: {policy: delay, steps: 2}\n&/' recipe.yaml
@@ -129,10 +151,8 @@ equal() {
         $train --devices 0,2
     SHIM_MEMORY=4096 refused \
         'CUDA device 0 has no room for 132 KiB: 4 KiB of its 4 KiB are free' $train
-    np-partition recipe.yaml -n 2 --device-memory 1GiB > plan.yaml
-    refused 'the plan has a device memory, which is for --backend cpu' $train --plan plan.yaml
     for wrong in '--devices 0,0' '--devices 0,' '--devices x' '--threads 2' '--isa scalar' \
-        '--device-memory 1GiB' '--profile-from measure'; do
+        '--stash file' '--profile-from measure'; do
         run $train $wrong
         [ "$status" -eq 2 ]
         [ ! -e r ]
