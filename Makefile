@@ -193,9 +193,16 @@ ifeq ($(NVCC),)
 check-cuda-build:
 	@echo 'check-cuda-build: skipped: there is no nvcc here' >&2
 else
-check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train
+check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train $(BUILD)/tests/gpu/bench_gpu
 	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_PTX)
 	@$(BUILD)/cuda/np-train --version | grep '^CUDA: runtime'
+
+# What tests/gpu/run measures, on a machine that has a GPU.
+$(BUILD)/tests/gpu/bench_gpu.o: NVCCFLAGS += -Itests/bench
+$(BUILD)/tests/gpu/bench_gpu: $(BUILD)/tests/gpu/bench_gpu.o $(CUDA_OBJ) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) -L$(CUDA_HOME)/lib64 -lcublas \
+	    $(NP_CUDA_LIBS)
 
 # The tool that CUDA=1 makes.
 $(BUILD)/cuda/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(CUDA_OBJ) $(LIB)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The PyTorch twin of a vision recipe: single-path one-shot training in eager mode on the CPU.
+"""The PyTorch twin of a vision recipe: single-path one-shot training in eager mode.
 
-usage: torch_vision.py RECIPE [--threads N] [--steps N] [--layout auto|contiguous|channels_last]
+usage: torch_vision.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
+                       [--layout auto|contiguous|channels_last]
 
 Reads the recipe that np-train reads and trains the same space: conv2d stem, shuffle and mbconv
 candidates, classifier; the same data, augmentation, batch, members, loss and optimizer, weight decay
@@ -172,12 +173,12 @@ def make_optimizer(net, spec):
 
 
 class Trainer:
-    def __init__(self, recipe, directory, layout):
+    def __init__(self, recipe, directory, layout, device):
         seed, train = recipe.get('seed', 0), recipe['train']
         torch.manual_seed(seed)
         self.generator = torch.Generator().manual_seed(seed)
-        self.layout, self.batch = layout, train.get('batch', 16)
-        self.net = Supernet(recipe['space']).to(memory_format=layout)
+        self.layout, self.batch, self.device = layout, train.get('batch', 16), device
+        self.net = Supernet(recipe['space']).to(device, memory_format=layout)
         self.candidates = [len(block) for block in self.net.blocks]
         self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
         self.smoothing = train.get('loss', {}).get('label_smoothing', 0.0)
@@ -195,10 +196,16 @@ class Trainer:
         return [[int(torch.randint(0, n, (), generator=self.generator)) for n in self.candidates]
                 for _ in range(self.members)]
 
+    def wait(self):
+        if self.device == 'cuda':
+            torch.cuda.synchronize()
+
     def step(self):
         """One step: its seconds and its loss."""
         subnets = self.draw_subnets()
-        batches = [self.batches.next(self.batch, self.layout) for _ in subnets]
+        batches = [[t.to(self.device) for t in self.batches.next(self.batch, self.layout)]
+                   for _ in subnets]
+        self.wait()
         begin = time.perf_counter()
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
@@ -207,6 +214,7 @@ class Trainer:
             loss.backward()
             total += loss.item()
         self.optimizer.step()
+        self.wait()
         return time.perf_counter() - begin, total / len(subnets)
 
     def run(self, steps):
@@ -220,22 +228,24 @@ LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channel
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split('\n')[2][7:])
+    parser = argparse.ArgumentParser(usage=' '.join(__doc__.split('\n\n')[1].split())[7:])
     parser.add_argument('recipe')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--steps', type=int, default=40)
+    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
     parser.add_argument('--layout', choices=['auto', *LAYOUTS], default='auto')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     with open(args.recipe, encoding='utf-8') as file:
         recipe = yaml.safe_load(file)
     directory = os.path.dirname(os.path.abspath(args.recipe))
     layout = args.layout
     if layout == 'auto':
-        trial = {name: Trainer(recipe, directory, LAYOUTS[name]).run(TRIAL_STEPS)[0]
+        trial = {name: Trainer(recipe, directory, LAYOUTS[name], args.device).run(TRIAL_STEPS)[0]
                  for name in LAYOUTS}
         layout = min(trial, key=trial.get)
-    trainer = Trainer(recipe, directory, LAYOUTS[layout])
+    trainer = Trainer(recipe, directory, LAYOUTS[layout], args.device)
     seconds, losses = trainer.run(args.steps)
     print(f'torch {torch.__version__} threads {args.threads} {layout} step {seconds * 1e3:.1f} ms '
           f'images/s {trainer.batch * trainer.members / seconds:.0f} first loss {losses[0]:.3f} '
