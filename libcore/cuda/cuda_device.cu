@@ -40,6 +40,9 @@ static enum np_status fail(struct np_error *err, int number, const char *what, c
     return np_fail(err, NP_EIO, "CUDA device %d: %s: %s", number, what, cudaGetErrorString(error));
 }
 
+/* What a thread does begins with its choice of the GPU. Without one it would be GPU 0, which may be
+ * somebody else's. */
+
 /* --- memory --------------------------------------------------------------------------------- */
 
 static enum np_status no_room(struct np_error *err, int number, uint64_t bytes)
@@ -54,8 +57,6 @@ static enum np_status device_alloc(const struct np_device *device, void **out, u
                                    struct np_error *err)
 {
     enum np_status status = NP_OK;
-    int before = 0;
-    cudaGetDevice(&before);
     cudaSetDevice(device->number);
     cudaError_t error = cudaMalloc(out, (size_t)bytes);
     if (error == cudaErrorMemoryAllocation)
@@ -64,18 +65,19 @@ static enum np_status device_alloc(const struct np_device *device, void **out, u
         status = fail(err, device->number, "cannot allocate", error);
     if (error != cudaSuccess)
         cudaGetLastError(); /* it has been told */
-    cudaSetDevice(before);
     return status;
 }
 
-static void device_release(const struct np_device *, void *block)
+static void device_release(const struct np_device *device, void *block)
 {
+    cudaSetDevice(device->number);
     cudaFree(block);
 }
 
 static enum np_status device_pin(const struct np_device *device, void **out, uint64_t bytes,
                                  struct np_error *err)
 {
+    cudaSetDevice(device->number);
     cudaError_t error = cudaMallocHost(out, (size_t)bytes);
     if (error == cudaSuccess)
         return NP_OK;
@@ -93,6 +95,7 @@ static void device_unpin(const struct np_device *, void *block)
 static enum np_status device_copy(const struct np_device *device, void *to, const void *from,
                                   uint64_t bytes, struct np_error *err)
 {
+    cudaSetDevice(device->number);
     cudaError_t error =
         cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cudaStreamPerThread);
     cudaError_t done = cudaStreamSynchronize(cudaStreamPerThread);

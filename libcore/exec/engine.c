@@ -221,8 +221,6 @@ static void push_step(struct np_engine *e)
 struct making {
     const struct np_engine *engine;
     const uint16_t *choices;
-    enum np_status status;
-    struct np_error *err;
 };
 
 static void make_member(struct np_team *team, void *argument)
@@ -231,20 +229,27 @@ static void make_member(struct np_team *team, void *argument)
     const struct np_engine *e = making->engine;
     const struct np_supernet *net = e->config.net;
     for (int i = 0; i < net->recipe->members; i++)
-        for (int p = 0; p < net->positions && making->status == NP_OK; p++) {
-            uint32_t layer = np_step_layer(net, making->choices + i * net->positions, p);
-            making->status = np_state_ready(e->state, e->config.kernels, team, layer, making->err);
-        }
+        for (int p = 0; p < net->positions; p++)
+            np_state_ready(e->state, e->config.kernels, team,
+                           np_step_layer(net, making->choices + i * net->positions, p));
 }
 
 /* The step's layers, before two replicas can meet at one that no step has used yet. */
 static enum np_status make_layers(struct np_engine *e, const uint16_t *choices,
                                   struct np_error *err)
 {
-    struct making making = {e, choices, NP_OK, err};
-    bool finite;
+    const struct np_supernet *net = e->config.net;
+    struct making making = {e, choices};
+    bool finite = true;
+    enum np_status status = NP_OK;
+    for (int i = 0; i < net->recipe->members; i++)
+        for (int p = 0; p < net->positions; p++)
+            NP_TRY(
+                np_state_take(e->state, np_step_layer(net, choices + i * net->positions, p), err));
     np_crew_run(e->maker, make_member, &making);
-    return making.status == NP_OK ? np_crew_finish(e->maker, &finite, err) : making.status;
+    NP_TRY(np_crew_finish(e->maker, &finite, err));
+out:
+    return status;
 }
 
 /* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a

@@ -73,7 +73,7 @@ enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_e
     uint64_t old = (uint64_t)np_state_old_count(state, layer);
     float *slab = NULL;
     enum np_status status;
-    if (l->slab)
+    if (l->slab || !stride)
         return NP_OK;
     NP_TRY(np_device_alloc(home, &slab, np_state_slab_bytes(state, layer), err));
     if (old)
@@ -85,28 +85,20 @@ out:
     return status;
 }
 
-enum np_status np_state_ready(struct np_state *state, const struct np_kernels *kernels,
-                              struct np_team *team, uint32_t layer, struct np_error *err)
+void np_state_ready(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
+                    uint32_t layer)
 {
     struct np_layer_state *l = &state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(state->net, layer);
     size_t stride = np_state_stride(kind);
     if (l->made || !kind->floats)
-        return NP_OK;
-    np_team_wait(team); /* nobody takes the memory before everybody has seen that there is none */
-    if (team->rank == 0)
-        np_state_take(state, layer, NULL);
-    np_team_wait(team);
-    if (!l->slab)
-        return np_fail(err, NP_EMEM, "cannot allocate %zu bytes of weights",
-                       stride * sizeof(float));
+        return;
     np_weights_init(kernels, team, l->slab, kind, state->net->recipe->seed, layer);
     if (state->net->moments)
         kernels->fill(team, l->slab + stride, (size_t)state->net->moments * stride, 0.0f);
     np_team_wait(team);
     if (team->rank == 0)
         l->made = true;
-    return NP_OK;
 }
 
 /* The slot of an old version: a layer keeps as many as np_state_old_count. */

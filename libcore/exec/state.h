@@ -53,12 +53,12 @@ bool np_state_may_leave(const struct np_state *state, uint32_t layer);
 /* Where a layer's memory is. */
 const struct np_device *np_state_home(const struct np_state *state, uint32_t layer);
 
-/* Takes the layer's memory without filling it in. */
+/* Takes the layer's memory, if it has none and needs some, without filling it in. */
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);
-/* Makes sure that the layer has weights: called by all members of a team, returns after a wait if
- * it made them. NP_EMEM on every member alike. */
-enum np_status np_state_ready(struct np_state *state, const struct np_kernels *kernels,
-                              struct np_team *team, uint32_t layer, struct np_error *err);
+/* Makes sure that the layer, whose memory is taken, has weights: called by all members of a team,
+ * returns after a wait if it made them. */
+void np_state_ready(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
+                    uint32_t layer);
 
 /* The weights of a version: the latest, or one of the old ones kept. */
 const float *np_state_weights(const struct np_state *state, uint32_t layer, uint64_t version);

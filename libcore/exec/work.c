@@ -8,8 +8,6 @@ struct job {
     const struct np_work *work;
     atomic_bool not_finite;
     float agreed[1 + NP_MAX_TEAM];
-    enum np_status status; /* rank 0's, the same on every member */
-    struct np_error *err;
 };
 
 static bool run_call(struct job *job, const struct np_op_call *call)
@@ -40,12 +38,7 @@ static void run_member(struct np_team *team, void *argument)
     struct job *job = argument;
     const struct np_work *w = job->work;
     struct np_op_call call = w->call;
-    enum np_status status =
-        np_state_ready(w->state, call.kernels, team, call.layer, team->rank == 0 ? job->err : NULL);
-    if (team->rank == 0)
-        job->status = status;
-    if (status != NP_OK)
-        return;
+    np_state_ready(w->state, call.kernels, team, call.layer);
     call.team = team;
     call.kind = np_supernet_kind(w->state->net, call.layer);
     if (call.kind->floats)
@@ -58,13 +51,14 @@ enum np_status np_work_run(bool *finite, struct np_crew *crew, const struct np_w
                            struct np_error *err)
 {
     struct job job;
+    enum np_status status = np_state_take(work->state, work->call.layer, err);
+    if (status != NP_OK)
+        return status;
     job.work = work;
-    job.status = NP_OK;
-    job.err = err;
     atomic_init(&job.not_finite, false);
     np_crew_run(crew, run_member, &job);
     *finite = !atomic_load(&job.not_finite);
-    return job.status;
+    return NP_OK;
 }
 
 struct sum {

@@ -19,7 +19,7 @@
  * Memory  of the device is filled with NaN patterns when it is taken and when it is given back, and
  *         nobody has access to it but the work while it is done: whoever else tries is killed
  *         (SIGSEGV). Pinned memory begins with the same patterns.
- * Threads any; work is done for one at a time.
+ * Threads any, if they have chosen their device; work is done for one at a time.
  * Tests   choose by the environment:
  *         SHIM_SEED     of the order of work
  *         SHIM_DEVICES  how many there are (1); none, or no driver: 'driver'
@@ -203,7 +203,6 @@ cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaSetDevice(int device);
-cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 

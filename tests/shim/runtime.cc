@@ -48,7 +48,7 @@ static struct {
 } shim = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread cudaError_t last_error;
-static __thread int current;
+static __thread int current = -1;
 
 static const char *chosen(const char *name, const char *otherwise)
 {
@@ -92,6 +92,14 @@ static cudaError_t unlock(cudaError_t error)
     if (error != cudaSuccess)
         last_error = error;
     return error;
+}
+
+/* As on a GPU, where a thread that has not chosen its device works with the first, and wakes it up,
+ * if it is not the one. */
+static void need_device(void)
+{
+    if (current < 0)
+        die("a thread has not chosen its device");
 }
 
 /* True for the call that a test wants to fail. As with CUDA's, where it was not for want of memory
@@ -161,6 +169,7 @@ static struct block *find_room(size_t bytes)
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     lock();
+    need_device();
     if (refused(__func__) || bytes > shim.memory || shim.used[current] > shim.memory - bytes)
         return unlock(cudaErrorMemoryAllocation);
     struct block *b = find_room(bytes);
@@ -176,6 +185,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 cudaError_t cudaFree(void *block)
 {
     lock();
+    need_device();
     for (size_t i = 0; block && i < shim.block_count; i++) {
         struct block *b = &shim.blocks[i];
         if (b->at != block || b->bytes == 0)
@@ -192,6 +202,7 @@ cudaError_t cudaFree(void *block)
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     lock();
+    need_device();
     *out = refused(__func__) ? NULL : malloc(bytes);
     if (!*out)
         return unlock(cudaErrorMemoryAllocation);
@@ -333,6 +344,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
     lock();
+    need_device();
     if (refused(__func__))
         return unlock(cudaErrorUnknown);
     *stream = (cudaStream_t)calloc(1, sizeof **stream);
@@ -483,12 +495,6 @@ cudaError_t cudaSetDevice(int device)
         return unlock(cudaErrorInvalidValue);
     current = device;
     return unlock(cudaSuccess);
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = current;
-    return cudaSuccess;
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)

@@ -196,6 +196,7 @@ enum { TRIES = 64, WORDS = 64 };
 static uint32_t *device_words(void)
 {
     void *words;
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
     ck_assert_int_eq(cudaMalloc(&words, WORDS * sizeof(uint32_t)), cudaSuccess);
     return static_cast<uint32_t *>(words);
 }
@@ -203,6 +204,7 @@ static uint32_t *device_words(void)
 static cudaStream_t stream_new(void)
 {
     cudaStream_t stream;
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     return stream;
 }
@@ -293,6 +295,7 @@ START_TEST(memory_is_limited)
     void *block, *more;
     size_t vacant, total;
     setenv("SHIM_MEMORY", "1000", 1);
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
     ck_assert_int_eq(cudaMalloc(&block, 600), cudaSuccess);
     ck_assert_int_eq(cudaMalloc(&more, 600), cudaErrorMemoryAllocation);
     ck_assert_int_eq(cudaGetLastError(), cudaErrorMemoryAllocation);
