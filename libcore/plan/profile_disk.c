@@ -144,11 +144,12 @@ static enum np_status bandwidth(struct bench *b, uint64_t *out, int movers, cons
 static enum np_status bandwidths(struct bench *b, struct np_disk_bandwidth *disk, int computing,
                                  struct np_error *err)
 {
-    static const enum work both[] = {WRITE, READ};
+    static const enum work writes[] = {WRITE, WRITE}, reads[] = {READ, READ},
+                           both[] = {WRITE, READ};
     enum np_status status;
-    NP_TRY(bandwidth(b, &disk->write, 1, &both[0], computing, err));
-    NP_TRY(bandwidth(b, &disk->read, 1, &both[1], computing, err));
-    NP_TRY(bandwidth(b, &disk->both, 2, both, computing, err));
+    NP_TRY(bandwidth(b, &disk->write, MOVERS, writes, computing, err));
+    NP_TRY(bandwidth(b, &disk->read, MOVERS, reads, computing, err));
+    NP_TRY(bandwidth(b, &disk->both, MOVERS, both, computing, err));
 out:
     return status;
 }

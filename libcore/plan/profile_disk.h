@@ -1,10 +1,11 @@
 /* How fast a stash in a file is, by the clock.
  *
  * Bandwidth  layers of the supernet's own sizes go to a scratch file and come back to new memory,
- *            as they do under a tight cap: first one thread writes, then one reads, then one does
- *            each; what was moved in a fixed time counts. Meanwhile others compute, for a copy
- *            waits for a processor too, or do not. A round comes first in which the file system
- *            finds the room.
+ *            as they do under a tight cap: first two threads write, then both read, then one does
+ *            each; what was moved in a fixed time counts. One thread alone would move a third less;
+ *            but where stages wait for the disk, several copies are under way. Meanwhile others
+ *            compute, for a copy waits for a processor too, or do not. A round comes first in which
+ *            the file system finds the room.
  * Processor  what a busy processor loses to copies, in which the system has a part that no clock of
  *            a thread shows: a thread on each computes alone, then while layers go and come.
  * Units      bytes a second.
