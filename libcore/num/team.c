@@ -1,18 +1,21 @@
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "num/team.h"
 
-#define SPINS                                                                                      \
-    4000 /* some microseconds: longer than most kernels' imbalance, far below a time slice */
+#define SPINS 1000 /* some microseconds: longer than most kernels' imbalance */
+#define YIELDS 400 /* some hundred: shorter than a member is made to wake up, once asleep */
 
-/* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have spun for
- * a while sleep, so that a machine with fewer cores than threads does not crawl. */
+/* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have waited
+ * for a while let others run, and then sleep, so that a machine with fewer cores than threads does
+ * not crawl. What the last one writes has a cache line apart from what the others look at. */
 struct np_barrier {
     _Alignas(NP_ALIGN) atomic_int arrived;
     _Alignas(NP_ALIGN) atomic_uint phase;
+    _Alignas(NP_ALIGN) atomic_int asleep; /* or about to be */
     int size;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -26,6 +29,7 @@ enum np_status np_barrier_new(struct np_barrier **out, int size, struct np_error
         return status;
     atomic_init(&barrier->arrived, 0);
     atomic_init(&barrier->phase, 0);
+    atomic_init(&barrier->asleep, 0);
     barrier->size = size;
     pthread_mutex_init(&barrier->lock, NULL);
     pthread_cond_init(&barrier->moved, NULL);
@@ -51,11 +55,25 @@ static void relax(void)
 #endif
 }
 
+/* Either sees the phase that the last to arrive has begun, or is seen by it to be asleep. */
 static void sleep_until_moved(struct np_barrier *barrier, unsigned phase)
 {
     pthread_mutex_lock(&barrier->lock);
+    atomic_fetch_add(&barrier->asleep, 1);
     while (atomic_load(&barrier->phase) == phase)
         pthread_cond_wait(&barrier->moved, &barrier->lock);
+    atomic_fetch_sub(&barrier->asleep, 1);
+    pthread_mutex_unlock(&barrier->lock);
+}
+
+static void begin_phase(struct np_barrier *barrier, unsigned phase)
+{
+    atomic_store(&barrier->arrived, 0);
+    atomic_store(&barrier->phase, phase);
+    if (atomic_load(&barrier->asleep) == 0)
+        return;
+    pthread_mutex_lock(&barrier->lock);
+    pthread_cond_broadcast(&barrier->moved);
     pthread_mutex_unlock(&barrier->lock);
 }
 
@@ -66,17 +84,16 @@ void np_team_wait(struct np_team *team)
         return;
     unsigned phase = atomic_load(&barrier->phase);
     if (atomic_fetch_add(&barrier->arrived, 1) == barrier->size - 1) {
-        atomic_store(&barrier->arrived, 0);
-        pthread_mutex_lock(&barrier->lock);
-        atomic_store(&barrier->phase, phase + 1);
-        pthread_cond_broadcast(&barrier->moved);
-        pthread_mutex_unlock(&barrier->lock);
+        begin_phase(barrier, phase + 1);
         return;
     }
-    for (int spin = 0; spin < SPINS; spin++) {
+    for (int turn = 0; turn < SPINS + YIELDS; turn++) {
         if (atomic_load(&barrier->phase) != phase)
             return;
-        relax();
+        if (turn < SPINS)
+            relax();
+        else
+            sched_yield();
     }
     sleep_until_moved(barrier, phase);
 }

@@ -14,6 +14,13 @@ struct board {
     int wrong[8];
 };
 
+/* Some milliseconds: whoever waits for them falls asleep. */
+static void linger(void)
+{
+    for (volatile int i = 0; i < 5000000; i++)
+        ;
+}
+
 /* Plain variables: under -fsanitize=thread a barrier that orders nothing is reported as a race. */
 static void rounds(struct np_team *team, void *arg)
 {
@@ -21,6 +28,8 @@ static void rounds(struct np_team *team, void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         int *row = b->written[round % 2];
         row[team->rank] = round + team->rank;
+        if (round % 500 == 10 * team->rank)
+            linger();
         np_team_wait(team);
         for (int i = 0; i < team->size; i++)
             b->wrong[team->rank] += row[i] != round + i;
