@@ -369,6 +369,75 @@ START_TEST(stored_layers_are_fetched)
 }
 END_TEST
 
+/* A context of 8 equal layers, with room for some, that is told of the first `visits` of them, a
+ * step each. */
+static struct np_context *told_context(uint64_t room, uint32_t visits, struct np_error *err)
+{
+    static const uint64_t bytes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const struct np_context_config config = {FIRST, 8, bytes, room, NULL, NP_CONTEXT_AHEAD, REACH};
+    struct np_context *c;
+    ck_assert_int_eq(np_context_new(&c, &config, err), NP_OK);
+    for (uint32_t i = 0; i < visits; i++)
+        ck_assert_int_eq(np_context_expect(c, FIRST + i, i, NP_PASS_FORWARD, 1, err), NP_OK);
+    return c;
+}
+
+static void expect_copy(struct np_context *c, enum np_copy_kind kind, uint32_t layer)
+{
+    struct np_copy copy;
+    ck_assert(np_context_next(c, &copy));
+    ck_assert_int_eq(copy.kind, kind);
+    ck_assert_uint_eq(copy.layer, layer);
+    np_context_copied(c, &copy);
+}
+
+static void expect_no_copy(struct np_context *c)
+{
+    struct np_copy copy;
+    ck_assert(!np_context_next(c, &copy));
+}
+
+/* As many visits as the distance beyond the last that began, with room for more. */
+START_TEST(fetched_no_further_than_the_distance)
+{
+    struct np_error err;
+    struct np_context *c = told_context(8, 8, &err);
+    for (uint32_t i = 0; i < REACH; i++)
+        expect_copy(c, NP_COPY_MAKE, FIRST + i);
+    expect_no_copy(c);
+    for (uint32_t i = 0; i + REACH < 8; i++) {
+        ck_assert(np_context_enter(c, FIRST + i, i, NP_PASS_FORWARD));
+        expect_copy(c, NP_COPY_MAKE, FIRST + i + REACH);
+        expect_no_copy(c);
+        np_context_leave(c, FIRST + i, false);
+        expect_no_copy(c);
+    }
+    np_context_free(c);
+}
+END_TEST
+
+/* What a task that was not foretold puts out, is fetched again before its visit. */
+START_TEST(put_out_and_fetched_again)
+{
+    struct np_error err;
+    struct np_context *c = told_context(REACH, REACH, &err);
+    const uint32_t last = FIRST + REACH - 1, other = FIRST + REACH;
+    for (uint32_t i = 0; i < REACH; i++)
+        expect_copy(c, NP_COPY_MAKE, FIRST + i);
+    expect_no_copy(c);
+    ck_assert(!np_context_enter(c, other, NP_NO_STEP, NP_PASS_FORWARD));
+    expect_copy(c, NP_COPY_DROP, last);
+    expect_copy(c, NP_COPY_MAKE, other);
+    ck_assert(np_context_enter(c, other, NP_NO_STEP, NP_PASS_FORWARD));
+    expect_no_copy(c);
+    np_context_leave(c, other, false);
+    expect_copy(c, NP_COPY_DROP, other);
+    expect_copy(c, NP_COPY_MAKE, last);
+    expect_no_copy(c);
+    np_context_free(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("context");
@@ -377,5 +446,7 @@ int main(void)
     tcase_add_loop_test(tests, foretold_layers_are_there, 0, 8);
     tcase_add_loop_test(tests, eviction_is_optimal, 0, 32);
     tcase_add_test(tests, stored_layers_are_fetched);
+    tcase_add_test(tests, fetched_no_further_than_the_distance);
+    tcase_add_test(tests, put_out_and_fetched_again);
     return suite_run(suite);
 }
