@@ -217,7 +217,8 @@ check-cuda:
 else
 check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN) $(BIN) $(SHIM_TRAIN)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(filter $(BUILD)/shim/test%,$^)
-	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-cli tests/shim/training.bats
+	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
+	    tests/run-cli tests/shim/training.bats
 endif
 
 # --- benchmarks ----------------------------------------------------------------------------------

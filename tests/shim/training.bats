@@ -10,6 +10,11 @@ setup() {
     cpu=$NP_BIN/np-train
 }
 
+# some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
+some() {
+    if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi
+}
+
 # same A B: the runs are equal, and so is what they were found to be worth.
 same() {
     np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
@@ -24,10 +29,10 @@ gpu() {
     np-train "$1" --backend cuda -q "${@:2}" > /dev/null
 }
 
-# equal OPTION...: recipe.yaml gives the same on 1, 2 and 4 stages in three orders of work.
+# equal OPTION...: recipe.yaml gives the same on 1, 2 and 4 stages, each in an order of its own.
 equal() {
     "$cpu" recipe.yaml --run cpu -q --schedule sequential "$@"
-    for stages in 1 2 4; do
+    for stages in $(some "1 2 4" 2); do
         SHIM_SEED=$((40 + stages)) gpu recipe.yaml --run "gpu$stages" -n "$stages" "$@"
         same cpu "gpu$stages"
     done
@@ -36,7 +41,7 @@ equal() {
 @test "text: every order of work on any number of stages gives a processor's bits" {
     tiny_recipe
     equal --eval-every 3 --eval-subnets 3 --eval-batches 2
-    for seed in 2 3 4 5 6; do
+    for seed in $(some "2 3 4 5" 3); do
         SHIM_SEED=$seed gpu recipe.yaml --run "seed$seed" -n 3 -M 2 -W 4 --inject-delays "$seed" \
             --eval-every 3 --eval-subnets 3 --eval-batches 2
         same cpu "seed$seed"
@@ -80,7 +85,7 @@ equal() {
         "$NP_TREE/tests/recipes/text.yaml" > recipe.yaml
     evaluated=(--eval-every 5 --eval-subnets 2 --eval-batches 1)
     "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
-    for seed in 1 2 3; do
+    for seed in $(some "1 2 3" 2); do
         SHIM_SEED=$seed gpu recipe.yaml --run "gpu$seed" --stop-after 7 "${evaluated[@]}" \
             -n "$seed" -M 1 --window 1 --device-memory 4900KiB
         SHIM_SEED=$seed gpu recipe.yaml --run "gpu$seed" --resume "${evaluated[@]}" \
