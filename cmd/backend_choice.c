@@ -36,3 +36,19 @@ enum np_status backend_open(struct backend *backend, struct np_error *err)
     backend->opened = status == NP_OK;
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
 }
+
+/* Replicas read and update layers in one memory; what crosses between stages alone is carried. */
+enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err)
+{
+    if (!backend->opened || backend->count == 1)
+        return NP_OK;
+    if (np_plan_replicas(plan) > 1)
+        return np_cuda_join(backend->devices, backend->count, err);
+    plan->memories = backend->count;
+    return np_cuda_peers(&backend->link, backend->devices, backend->count, err);
+}
+
+void backend_close(struct backend *backend)
+{
+    np_link_free(backend->link);
+}

@@ -67,13 +67,14 @@ out:
     return status;
 }
 
-static enum np_status parts_init(struct parts *p, const struct train_options *o, int argc,
-                                 char **argv, struct np_error *err)
+static enum np_status parts_init(struct parts *p, struct train_options *o, int argc, char **argv,
+                                 struct np_error *err)
 {
     enum np_status status;
     const struct np_recipe *recipe = &p->space.recipe;
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(make_plan(p, o, err));
+    NP_TRY(backend_link(&o->backend, &p->plan, err));
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     if (o->eval_every && !recipe->valid_data.given) {
         status = np_fail(err, NP_EINPUT, "--eval-every needs 'data.valid' in '%s'", o->space.path);
@@ -124,6 +125,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .kernels = o->plan.request.kernels,
                                        .devices = o->backend.opened ? o->backend.devices : NULL,
                                        .device_count = o->backend.count,
+                                       .link = o->backend.link,
                                        .plan = &p->plan,
                                        .schedule = o->schedule,
                                        .subnets = o->subnets,
@@ -222,6 +224,7 @@ out:
     else if (status != NP_OK)
         cli_error(&err);
     parts_clear(&parts);
+    backend_close(&options.backend);
     train_options_clear(&options);
     return cli_finish(cli_exit_code(status));
 }

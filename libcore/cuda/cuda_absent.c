@@ -3,11 +3,29 @@
 
 #include "cuda/cuda_device.h"
 
+static enum np_status absent(struct np_error *err)
+{
+    return np_fail(err, NP_EINPUT, "this build has no CUDA ('make CUDA=1' makes one that has)");
+}
+
 enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int count,
                             struct np_error *err)
 {
     (void)devices, (void)numbers, (void)count;
-    return np_fail(err, NP_EINPUT, "this build has no CUDA ('make CUDA=1' makes one that has)");
+    return absent(err);
+}
+
+enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err)
+{
+    (void)devices, (void)count;
+    return absent(err);
+}
+
+enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devices, int count,
+                             struct np_error *err)
+{
+    (void)out, (void)devices, (void)count;
+    return absent(err);
 }
 
 void np_cuda_version(char *out, size_t bytes)

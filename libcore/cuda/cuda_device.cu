@@ -288,9 +288,15 @@ enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int c
         status = open_one(numbers[i], there, err);
         devices[i] = {.ops = &cuda_ops, .number = numbers[i]};
     }
+    return status;
+}
+
+enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err)
+{
+    enum np_status status = NP_OK;
     for (int i = 0; i < count * count && status == NP_OK; i++)
         if (i / count != i % count)
-            status = join(numbers[i / count], numbers[i % count], err);
+            status = join(devices[i / count].number, devices[i % count].number, err);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* GPUs as devices (num/device.h).
  *
  * A crew is one team on a stream of its own (cuda/cuda_team.h); stages that share a GPU share its
- * time as its hardware sees fit. Stages of several GPUs read each other's memory where it lies.
+ * time as its hardware sees fit, and its memory. Between GPUs a link carries what is needed.
  *
  * Errors    NP_EINPUT: no driver, no such GPU, one that is too old or that cannot reach another's
  *           memory, or a build without CUDA; NP_EMEM: it has no room; NP_EIO: it has failed.
@@ -9,13 +9,19 @@
 #ifndef NP_CUDA_CUDA_DEVICE_H
 #define NP_CUDA_CUDA_DEVICE_H
 
-#include "num/device.h"
+#include "num/link.h"
 
 #define NP_CUDA_MOST 64 /* GPUs of one run */
 
 /* The GPUs of these numbers, which differ; devices[count] need no closing. */
 enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int count,
                             struct np_error *err);
+/* The GPUs read and write each other's memory where it lies, from here on. */
+enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err);
+/* A link that copies from memory to memory, of GPUs that are joined: in the order of the crew's
+ * other work. */
+enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devices, int count,
+                             struct np_error *err);
 /* Versions of runtime and driver, or that there is none. */
 void np_cuda_version(char *out, size_t bytes);
 

@@ -22,8 +22,9 @@ static enum np_status slots_new(struct np_engine *e, struct np_error *err)
     const struct np_recipe *recipe = e->config.net->recipe;
     size_t positions = (size_t)e->config.net->positions, members = (size_t)recipe->members;
     size_t places = members * positions, grains = (size_t)(recipe->batch / recipe->grain);
-    size_t micro = (size_t)e->config.plan->micro_batches;
+    size_t micro = (size_t)e->config.plan->micro_batches, cells;
     enum np_status status;
+    cells = places * micro * np_engine_memories(e);
     NP_TRY(np_zalloc(&e->slots, e->slot_count, sizeof *e->slots, err));
     NP_TRY(np_zalloc(&e->blocks, places, sizeof *e->blocks, err));
     NP_TRY(np_zalloc(&e->losses, members, sizeof *e->losses, err));
@@ -31,7 +32,7 @@ static enum np_status slots_new(struct np_engine *e, struct np_error *err)
         struct np_slot *slot = &e->slots[i];
         NP_TRY(np_zalloc(&slot->choices, places, sizeof *slot->choices, err));
         NP_TRY(np_zalloc(&slot->stages, positions, sizeof *slot->stages, err));
-        NP_TRY(np_zalloc(&slot->cells, places * micro, sizeof *slot->cells, err));
+        NP_TRY(np_zalloc(&slot->cells, cells, sizeof *slot->cells, err));
         NP_TRY(np_zalloc(&slot->prints, places, sizeof *slot->prints, err));
         NP_TRY(np_zalloc(&slot->grain_loss, members * grains, sizeof *slot->grain_loss, err));
     }
@@ -53,6 +54,9 @@ static enum np_status stage_init(struct np_engine *e, int device,
     pthread_cond_init(&stage->wake, NULL);
     NP_TRY(np_device_arena(&stage->arena, place, e->config.plan->device_bytes, err));
     NP_TRY(np_flights_take(&e->flights[device], stage->arena, layout, first, err));
+    if (e->transport)
+        NP_TRY(
+            np_alloc(&stage->parts, (size_t)e->config.net->positions, sizeof *stage->parts, err));
     NP_TRY(
         np_place_crew(&stage->crew, place, shape, e->config.net, layout, &e->flights[device], err));
 out:
@@ -73,6 +77,27 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
         NP_TRY(stage_init(e, d, &shape, err));
     if (np_plan_replicas(plan) > 1)
         NP_TRY(np_crew_new(&e->maker, np_train_device(&e->config, 0), &alone, err));
+out:
+    return status;
+}
+
+/* What moves bytes between several memories. */
+static enum np_status transport_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    const struct np_supernet *net = e->config.net;
+    uint64_t pieces = (uint64_t)net->recipe->members * (uint64_t)plan->micro_batches;
+    struct np_transport_config config = {.link = e->config.link,
+                                         .memories = plan->memories,
+                                         .flights = pieces * (uint64_t)plan->window,
+                                         .layers = net->layers,
+                                         .parts = net->positions};
+    enum np_status status;
+    if (config.flights < (uint64_t)plan->in_flight[0]) /* of an evaluation */
+        config.flights = (uint64_t)plan->in_flight[0];
+    NP_TRY(np_transport_new(&e->transport, &config, err));
+    if (plan->reach && !plan->device_bytes)
+        NP_TRY(np_mirrors_new(&e->mirrors, &e->config, e->state, e->transport, err));
 out:
     return status;
 }
@@ -134,6 +159,8 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     e->slot_count = (size_t)(plan->window + plan->lookahead);
     NP_TRY(np_plan_sched_config(&sched, plan, config->net, err));
     NP_TRY(np_sched_new(&e->sched, &sched, err));
+    if (plan->memories > 1)
+        NP_TRY(transport_new(e, err));
     NP_TRY(slots_new(e, err));
     if (plan->device_bytes)
         NP_TRY(find_room(e, err));
@@ -158,9 +185,12 @@ void np_engine_free(struct np_engine *e)
             break;
         np_crew_free(e->stages[d].crew);
         np_arena_free(e->stages[d].arena);
+        free(e->stages[d].parts);
         pthread_cond_destroy(&e->stages[d].wake);
     }
     np_crew_free(e->maker);
+    np_mirrors_free(e->mirrors);
+    np_transport_free(e->transport);
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);
         free(e->slots[i].stages);
@@ -355,6 +385,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
     e->since_s = now_s();
     if (e->residence)
         np_residence_begin(e->residence);
+    if (e->mirrors)
+        np_mirrors_begin(e->mirrors);
     status = start_stages(e, &started, err);
     if (status == NP_OK) {
         status = feed(e, stream, end, err);

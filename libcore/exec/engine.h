@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "exec/mirror.h"
 #include "exec/residence.h"
 #include "exec/step.h"
 #include "exec/sweep.h"
@@ -19,7 +20,7 @@
 struct np_slot {
     uint16_t *choices;             /* [members][positions] */
     uint16_t *stages;              /* [positions]: where the step runs them */
-    struct np_cell *cells;         /* [members][micro-batches][positions] */
+    struct np_cell *cells;         /* [members][micro-batches][memories][positions] */
     float *grain_loss;             /* [members][grains] */
     struct np_layer_print *prints; /* [members * positions] */
     size_t print_count;
@@ -31,6 +32,7 @@ struct np_stage {
     int device;
     struct np_arena *arena;
     struct np_crew *crew;
+    struct np_part *parts; /* [positions]: scratch, where there are several memories */
     pthread_cond_t wake;
     bool woken; /* signalled, and not awake yet */
     pthread_t thread;
@@ -45,6 +47,8 @@ struct np_engine {
     struct np_flights *flights;     /* [devices] */
     uint64_t *room, *layer_bytes;   /* np_memory_room's; NULL: no budget */
     struct np_residence *residence; /* NULL: no budget, everything stays on the device */
+    struct np_transport *transport; /* NULL: one memory */
+    struct np_mirrors *mirrors;     /* NULL: layers stay in their memory, or have a residence */
     size_t samples;                 /* of a micro-batch */
     uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
@@ -73,6 +77,12 @@ struct np_engine {
     enum np_status status;      /* first failure that is not a fault */
     struct np_error err;
 };
+
+/* Memories that the stages' devices have. */
+static inline size_t np_engine_memories(const struct np_engine *engine)
+{
+    return engine->transport ? (size_t)engine->config.plan->memories : 1;
+}
 
 static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uint64_t step)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/crossing.h"
 #include "exec/engine.h"
 #include "exec/solo.h"
 
@@ -13,6 +14,8 @@ struct eval_stage {
     struct eval *eval;
     int index;
     struct np_crew *crew;
+    struct np_part *parts;
+    size_t memory;
     pthread_t thread;
     uint64_t done;     /* flights */
     uint16_t *choices; /* [positions]: of the subnet that it works on */
@@ -23,7 +26,10 @@ struct eval {
     const struct np_evaluation *evaluation;
     const struct np_supernet *net;
     struct np_state *state;
-    struct np_solo solo; /* without an engine */
+    struct np_solo solo;            /* without an engine */
+    struct np_transport *transport; /* the engine's, as are: */
+    struct np_mirrors *mirrors;
+    size_t memories;
     const struct np_flight_layout *layout;
     const struct np_flights *flights;
     const int *stage_first; /* [stages + 1] */
@@ -31,12 +37,13 @@ struct eval {
     uint64_t micro_batches;
     size_t samples, targets; /* of a micro-batch */
     struct eval_stage *stage;
-    uint16_t *homes;       /* [positions]: their stages */
-    struct np_cell *cells; /* [slots of stage 0][positions]: no more flights are under way */
-    uint16_t *choices;     /* [stages][positions] */
-    float **stats;         /* [positions], where a candidate has a batch norm */
-    size_t *stats_floats;  /* [positions] */
-    float *grain_loss;     /* of a batch */
+    uint16_t *homes; /* [positions]: their stages */
+    /* [slots of stage 0][memories][positions]: no more flights are under way */
+    struct np_cell *cells;
+    uint16_t *choices;    /* [stages][positions] */
+    float **stats;        /* [positions], where a candidate has a batch norm */
+    size_t *stats_floats; /* [positions] */
+    float *grain_loss;    /* of a batch */
     int32_t *hits;
     struct np_score *scores;
 
@@ -79,6 +86,7 @@ static enum np_status stages_new(struct eval *e, const struct np_engine *engine,
                                  struct np_error *err)
 {
     size_t positions = (size_t)e->net->positions;
+    size_t cells = (size_t)e->layout->stage[0].slots * e->memories * positions;
     enum np_status status;
     NP_TRY(np_zalloc(&e->stage, (size_t)e->stages, sizeof *e->stage, err));
     NP_TRY(np_zalloc(&e->choices, (size_t)e->stages * positions, sizeof *e->choices, err));
@@ -87,11 +95,12 @@ static enum np_status stages_new(struct eval *e, const struct np_engine *engine,
         struct np_crew *crew = engine ? engine->stages[k].crew : e->solo.crew;
         e->stage[k] = (struct eval_stage){.eval = e, .index = k, .crew = crew};
         e->stage[k].choices = e->choices + (size_t)k * positions;
+        e->stage[k].parts = engine ? engine->stages[k].parts : NULL;
+        e->stage[k].memory = (size_t)np_flight_memory((int)e->memories, e->stages, k);
         for (int p = e->stage_first[k]; p < e->stage_first[k + 1]; p++)
             e->homes[p] = (uint16_t)k;
     }
-    NP_TRY(
-        np_zalloc(&e->cells, (size_t)e->layout->stage[0].slots * positions, sizeof *e->cells, err));
+    NP_TRY(np_zalloc(&e->cells, cells, sizeof *e->cells, err));
 out:
     return status;
 }
@@ -101,7 +110,11 @@ static enum np_status settle(struct eval *e, const struct np_engine *engine, con
                              struct np_error *err)
 {
     enum np_status status = NP_OK;
+    e->memories = 1;
     if (engine) {
+        e->transport = engine->transport;
+        e->mirrors = engine->mirrors;
+        e->memories = np_engine_memories(engine);
         e->layout = &engine->layout;
         e->flights = engine->flights;
         e->stage_first = engine->config.plan->stage_first;
@@ -185,25 +198,30 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
     uint64_t batches = calibrates ? (uint64_t)recipe->calibration : e->evaluation->batches;
     size_t alive = (size_t)e->layout->stage[0].slots;
     size_t first = (size_t)(index % e->micro_batches) * e->samples;
-    return (struct np_sweep){.config = e->config,
-                             .state = e->state,
-                             .crew = stage->crew,
-                             .layout = e->layout,
-                             .flights = e->flights,
-                             .flight = at->flight,
-                             .first = first,
-                             .samples = e->samples,
-                             .choices = stage->choices,
-                             .stages = e->homes,
-                             .cells = e->cells +
-                                      (size_t)(at->flight % alive) * (size_t)e->net->positions,
-                             .grain_loss = e->grain_loss + first / (size_t)recipe->grain,
-                             .evaluated = calibrates ? e->config->data : e->evaluation->data,
-                             .index = index,
-                             .total = batches * (uint64_t)recipe->batch,
-                             .norm = calibrates ? NP_NORM_SUM : NP_NORM_FIXED,
-                             .norm_stats = e->stats,
-                             .hits = e->hits + first * e->targets};
+    size_t row = (size_t)(at->flight % alive) * e->memories + stage->memory;
+    int entry = e->stage_first[stage->index];
+    return (struct np_sweep){
+        .config = e->config,
+        .state = e->state,
+        .crew = stage->crew,
+        .layout = e->layout,
+        .flights = e->flights,
+        .flight = at->flight,
+        .first = first,
+        .samples = e->samples,
+        .choices = stage->choices,
+        .stages = e->homes,
+        .cells = e->cells + row * (size_t)e->net->positions,
+        .transport = e->transport,
+        .parts = stage->parts,
+        .entry = e->transport ? np_crossing_entry(e->config->plan, e->homes, entry) : 0,
+        .grain_loss = e->grain_loss + first / (size_t)recipe->grain,
+        .evaluated = calibrates ? e->config->data : e->evaluation->data,
+        .index = index,
+        .total = batches * (uint64_t)recipe->batch,
+        .norm = calibrates ? NP_NORM_SUM : NP_NORM_FIXED,
+        .norm_stats = e->stats,
+        .hits = e->hits + first * e->targets};
 }
 
 /* The pass over a position, with its layer on the device. */
@@ -214,6 +232,8 @@ static enum np_status forward(const struct eval_stage *stage, const struct np_sw
     uint32_t layer = np_step_layer(sweep->config->net, sweep->choices, position);
     bool finite = true; /* a loss that is not says it itself */
     enum np_status status;
+    if (stage->eval->mirrors)
+        NP_TRY(np_mirrors_bring(stage->eval->mirrors, stage->index, layer, stage->crew, err));
     if (!residence)
         return np_sweep_forward(sweep, position, &finite, err);
     NP_TRY(
@@ -275,10 +295,12 @@ static enum np_status fly(struct eval_stage *stage, const struct place *at, stru
     enum np_status status = NP_OK;
     if (stage->index == 0 && hooks->stop && hooks->stop(hooks->context))
         return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
+    NP_TRY(np_crossing_enter(&sweep, e->stage_first[stage->index], err));
     for (int p = e->stage_first[stage->index]; p < e->stage_first[stage->index + 1]; p++) {
         calibrate(stage, at, p);
         NP_TRY(forward(stage, &sweep, p, err));
     }
+    np_crossing_leave(&sweep, e->stage_first[stage->index + 1] - 1);
     if (stage->index == e->stages - 1 && at->index >= at->calibrations &&
         (at->index - at->calibrations) % e->micro_batches == e->micro_batches - 1)
         add_batch(e, at);
@@ -358,6 +380,8 @@ enum np_status np_evaluate(struct np_score *scores, const struct np_train_config
     memset(scores, 0, evaluation->count * sizeof *scores);
     if (state->residence)
         np_residence_begin(state->residence);
+    if (e.mirrors)
+        np_mirrors_begin(e.mirrors);
     status = run(&e, err);
     if (state->residence)
         status = np_residence_end(state->residence, status, err);

@@ -1,4 +1,5 @@
 /* What a task does: the forward, backward-input or backward-weight pass of its positions. */
+#include "exec/crossing.h"
 #include "exec/engine.h"
 
 struct job {
@@ -13,28 +14,34 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
 {
     const struct np_engine *e = stage->engine;
     const struct np_recipe *recipe = e->config.net->recipe;
+    const struct np_plan *plan = e->config.plan;
     struct np_slot *slot = np_engine_slot(e, task->step);
     size_t positions = (size_t)e->config.net->positions, member = (size_t)task->member;
-    size_t micros = (size_t)e->config.plan->micro_batches;
-    uint64_t share = micros / (uint64_t)np_plan_replicas(e->config.plan);
-    size_t row = member * micros + (size_t)task->micro;
+    size_t micros = (size_t)plan->micro_batches;
+    uint64_t share = micros / (uint64_t)np_plan_replicas(plan);
+    size_t memories = np_engine_memories(e);
+    size_t memory = (size_t)np_flight_memory((int)memories, plan->stages, task->stage);
+    size_t row = (member * micros + (size_t)task->micro) * memories + memory;
     size_t first = (size_t)task->micro * e->samples, grain = (size_t)recipe->grain;
-    return (struct np_sweep){.config = &e->config,
-                             .state = e->state,
-                             .crew = stage->crew,
-                             .layout = &e->layout,
-                             .flights = e->flights + task->device - task->stage,
-                             .flight = (task->step * (uint64_t)recipe->members + member) * share +
-                                       (uint64_t)task->micro % share,
-                             .step = e->base + task->step,
-                             .member = task->member,
-                             .first = first,
-                             .samples = e->samples,
-                             .choices = slot->choices + member * positions,
-                             .stages = slot->stages,
-                             .cells = slot->cells + row * positions,
-                             .grain_loss = slot->grain_loss +
-                                           (member * (size_t)recipe->batch + first) / grain};
+    return (struct np_sweep){
+        .config = &e->config,
+        .state = e->state,
+        .crew = stage->crew,
+        .layout = &e->layout,
+        .flights = e->flights + task->device - task->stage,
+        .flight = (task->step * (uint64_t)recipe->members + member) * share +
+                  (uint64_t)task->micro % share,
+        .step = e->base + task->step,
+        .member = task->member,
+        .first = first,
+        .samples = e->samples,
+        .choices = slot->choices + member * positions,
+        .stages = slot->stages,
+        .cells = slot->cells + row * positions,
+        .transport = e->transport,
+        .parts = stage->parts,
+        .entry = e->transport ? np_crossing_entry(plan, slot->stages, task->first) : 0,
+        .grain_loss = slot->grain_loss + (member * (size_t)recipe->batch + first) / grain};
 }
 
 static void note_fault(const struct job *job, int position, bool update, const char *what)
@@ -74,6 +81,8 @@ static enum np_status weight(const struct job *job, int position, struct np_erro
     NP_TRY(np_sweep_update(&job->sweep, position, g, &print.fingerprint, &updated, err));
     if (!updated)
         note_fault(job, position, true, "update");
+    if (job->engine->mirrors)
+        np_mirrors_send(job->engine->mirrors, layer);
     job->outcome->updated = true;
     job->outcome->print = print;
 out:
@@ -122,6 +131,8 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     uint32_t layer = np_step_layer(job->engine->config.net, job->sweep.choices, position);
     enum np_context_pass which = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
     enum np_status status;
+    if (job->engine->mirrors)
+        NP_TRY(np_mirrors_bring(job->engine->mirrors, task->stage, layer, job->sweep.crew, err));
     if (!residence)
         return guarded_pass(job, position, finite, err);
     NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which,
@@ -130,6 +141,27 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     np_residence_leave(residence, task->stage, layer, job->outcome->updated);
 out:
     return status;
+}
+
+/* What the task needs of other memories comes before it; what others need of it goes after. */
+static enum np_status enter(const struct job *job, struct np_error *err)
+{
+    const struct np_task *task = job->task;
+    if (task->kind == NP_TASK_F)
+        return np_crossing_enter(&job->sweep, task->first, err);
+    if (task->kind == NP_TASK_B)
+        return np_crossing_enter_back(&job->sweep, task->first + task->count - 1, err);
+    return NP_OK;
+}
+
+static enum np_status leave(const struct job *job, struct np_error *err)
+{
+    const struct np_task *task = job->task;
+    if (task->kind == NP_TASK_F)
+        np_crossing_leave(&job->sweep, task->first + task->count - 1);
+    if (task->kind == NP_TASK_B)
+        return np_crossing_leave_back(&job->sweep, task->first, err);
+    return NP_OK;
 }
 
 enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *task,
@@ -142,6 +174,7 @@ enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *t
                       .outcome = outcome};
     enum np_status status = NP_OK;
     *outcome = (struct np_task_outcome){.faulted = false};
+    NP_TRY(enter(&job, err));
     for (int i = 0; i < task->count; i++) {
         int position = task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
         bool finite = true;
@@ -149,6 +182,7 @@ enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *t
         if (!finite)
             note_fault(&job, position, false, task->kind == NP_TASK_F ? "output" : "gradient");
     }
+    NP_TRY(leave(&job, err));
 out:
     return status;
 }

@@ -36,11 +36,22 @@ static float *storage(const struct np_sweep *sweep, int stage, size_t part)
                            part);
 }
 
-/* Where a value's gradient is gathered. */
-static float *own_dy(const struct spot *s, int value)
+/* The stage in whose slot a value's storage is: of what is received, that of the entry. */
+static int keeper(const struct np_sweep *sweep, int value)
 {
-    int stage = s->sweep->stages[value];
-    return storage(s->sweep, stage, np_flight_place(&s->sweep->layout->stage[stage], value)->dy);
+    return sweep->stages[value < sweep->entry ? sweep->entry : value];
+}
+
+float *np_sweep_gradient(const struct np_sweep *sweep, int value)
+{
+    int stage = keeper(sweep, value);
+    return storage(sweep, stage, np_flight_place(&sweep->layout->stage[stage], value)->dy);
+}
+
+float *np_sweep_received(const struct np_sweep *sweep, int entry, int value)
+{
+    int stage = sweep->stages[entry];
+    return storage(sweep, stage, np_flight_place(&sweep->layout->stage[stage], value)->y);
 }
 
 static float *work_block(const struct spot *s)
@@ -205,9 +216,9 @@ static void add_gradient(const struct spot *s, int value, const float *more, boo
 {
     const struct np_sweep *sweep = s->sweep;
     struct np_cell *cell = &sweep->cells[value];
-    float *own = own_dy(s, value);
+    float *own = np_sweep_gradient(sweep, value);
     size_t floats = value_floats(s, value);
-    if (!cell->dy && sweep->stages[value] == s->stage) {
+    if (!cell->dy && keeper(sweep, value) == s->stage) {
         cell->dy = more;
         return;
     }
@@ -227,13 +238,13 @@ static enum np_status differentiate(const struct spot *s, bool *finite, struct n
     bool twice = memory >= 0 && memory == x;
     struct np_work work = work_on(s, NP_WORK_BACKWARD);
     if (x >= 0) {
-        work.backward.dx = own_dy(s, x);
+        work.backward.dx = np_sweep_gradient(s->sweep, x);
         work.backward.base = cells[x].dy;
     }
     if (twice) {
         work.backward.dmemory = work_block(s) + s->sweep->layout->stage[s->stage].apart;
     } else if (memory >= 0) {
-        work.backward.dmemory = own_dy(s, memory);
+        work.backward.dmemory = np_sweep_gradient(s->sweep, memory);
         work.backward.memory_base = cells[memory].dy;
     }
     enum np_status status = run(s, &work, finite, err);
@@ -257,7 +268,7 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
     int x = source_of(&s, NP_VALUE_X), sum = source_of(&s, NP_VALUE_SUM);
     enum np_status status = NP_OK;
     if (!s.cell->dy && position < s.net->positions - 1) { /* no reader gave anything back */
-        float *dy = own_dy(&s, position);
+        float *dy = np_sweep_gradient(sweep, position);
         np_work_zero(sweep->crew, sweep->config->kernels, dy, value_floats(&s, position));
         s.cell->dy = dy;
     }

@@ -11,6 +11,7 @@
  *           A pass is done, and what it has for the host is there, when its function returns.
  * Errors    NP_EMEM; NP_EIO of the device. *finite becomes false (and is not touched else) where a
  *           value made is not finite.
+ * Memories  passes touch that of their crew alone; exec/crossing.h brings what they need of others.
  * Storage   plan/flight_layout.h: a cell points to its position's own storage, or to that of the
  *           position whose value (gradient) a layer without nodes passes on.
  * Threads   one caller per crew; passes over different positions at the same time as the order of
@@ -21,6 +22,7 @@
 
 #include "exec/flights.h"
 #include "exec/train.h"
+#include "exec/transport.h"
 #include "exec/work.h"
 
 /* Where a position's value lies, and the value's gradient as far as it is gathered (NULL: nothing
@@ -41,8 +43,12 @@ struct np_sweep {
     size_t first, samples;   /* the micro-batch, of the mini-batch */
     const uint16_t *choices; /* [positions]: the subnet */
     const uint16_t *stages;  /* [positions]: where the step runs them */
-    struct np_cell *cells;   /* [positions] */
-    float *grain_loss;       /* [grains of the micro-batch] */
+    struct np_cell *cells;   /* [positions]: in the crew's memory */
+    /* Where there are several memories: what lies before `entry` was received. NULL: one. */
+    struct np_transport *transport;
+    struct np_part *parts; /* [positions]: scratch */
+    int entry;
+    float *grain_loss; /* [grains of the micro-batch] */
     /* An evaluation: the latest weights, no dropout, nothing kept for B and W; not the samples of a
      * step but micro-batch `index` of this data, of `total` samples. NULL: training. */
     const struct np_data *evaluated;
@@ -62,5 +68,10 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
 /* One update of the layer from slab g. */
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
                                uint64_t *fingerprint, bool *finite, struct np_error *err);
+
+/* Where this memory gathers the gradient of a value, and has room for one that it receives with its
+ * position `entry`. */
+float *np_sweep_gradient(const struct np_sweep *sweep, int value);
+float *np_sweep_received(const struct np_sweep *sweep, int entry, int value);
 
 #endif

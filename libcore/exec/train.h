@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "data/data.h"
 #include "exec/state.h"
+#include "num/link.h"
 #include "plan/plan.h"
 #include "sched/context.h"
 #include "sched/trace.h"
@@ -49,6 +50,8 @@ struct np_train_config {
     /* What the stages share, in contiguous runs; NULL: this machine's processors. */
     const struct np_device *devices;
     int device_count;
+    /* Between the devices' memories, where plan->memories of them are apart; else not used. */
+    struct np_link *link;
     const struct np_plan *plan; /* the engine's; the reference uses its threads alone */
     struct np_train_hooks hooks;
     /* Where the plan gives a stage so much memory and no more: what moves its layers, and where

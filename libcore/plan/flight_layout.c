@@ -106,7 +106,7 @@ size_t np_flight_layer_floats(const struct np_supernet *net, uint32_t layer, siz
 static void place_sums(const struct maker *m, const struct np_flight_stage *stage, int position,
                        size_t floats, size_t *used)
 {
-    struct np_flight_place *place = &stage->place[position - stage->first];
+    struct np_flight_place *place = &stage->place[position - stage->lowest];
     uint32_t candidates = m->net->layer_first[position + 1] - m->net->layer_first[position];
     uint32_t members = (uint32_t)m->net->recipe->members;
     place->sum_floats = (floats + LINE - 1) / LINE * LINE;
@@ -138,12 +138,45 @@ struct sums {
     size_t slot, sums, work, apart, saved, batch;
 };
 
-static void lay_position(const struct maker *m, struct sums *used, int position,
-                         const struct np_flight_stage *stage)
+/* The stage may be the first behind a cut between memories that the position's value crosses. */
+static bool receives(const struct maker *m, int k, int position)
 {
-    struct np_flight_place *place = &stage->place[position - stage->first];
+    const struct np_flight_shape *shape = m->shape;
+    const struct np_flight_stage *stage = &m->layout->stage[k];
+    int memory = np_flight_memory(shape->memories, shape->stages, k);
+    int cut = shape->reach ? stage->end - 1 : stage->first; /* at most */
+    if (memory == 0 || position >= cut)
+        return false;
+    if (!shape->reach && memory == np_flight_memory(shape->memories, shape->stages, k - 1))
+        return false;
+    return np_supernet_last_reader(m->net, position) >= stage->first;
+}
+
+/* Room for what a position receives that the stage does not run. */
+static void lay_received(const struct maker *m, struct sums *used, int k, int position)
+{
+    const struct np_flight_stage *stage = &m->layout->stage[k];
+    size_t value = m->samples * np_shape_floats(m->net->shapes[position]);
+    struct np_flight_place *place = &stage->place[position - stage->lowest];
+    *place = (struct np_flight_place){.y = NP_NO_STORAGE,
+                                      .dy = NP_NO_STORAGE,
+                                      .saved = NP_NO_STORAGE,
+                                      .delta = NP_NO_STORAGE,
+                                      .batch = NP_NO_STORAGE};
+    if (!receives(m, k, position))
+        return;
+    place->y = add_part(&used->slot, value);
+    place->dy = add_part(&used->slot, value);
+}
+
+static void lay_position(const struct maker *m, struct sums *used, int k, int position)
+{
+    const struct np_flight_stage *stage = &m->layout->stage[k];
+    struct np_flight_place *place = &stage->place[position - stage->lowest];
     struct needs needs = most_needs(m, position);
     *place = (struct np_flight_place){.dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE};
+    if (receives(m, k, position)) /* also where every candidate passes another value on */
+        needs.y = needs.dy;
     place->y = add_part(&used->slot, needs.y);
     place->batch = add_part(&used->slot, needs.batch);
     used->work = larger(used->work, needs.work);
@@ -166,12 +199,14 @@ static void lay_stage(const struct maker *m, int k)
     struct sums used = {.slot = 0};
     size_t work = 0;
     open_stage(m, k);
+    for (int p = stage->lowest; p < stage->first; p++)
+        lay_received(m, &used, k, p);
     for (int p = stage->first; p < stage->end; p++)
-        lay_position(m, &used, p, stage);
+        lay_position(m, &used, k, p);
     if (shape->forward_only) {
         size_t saved = add_part(&used.slot, used.saved);
         for (int p = stage->first; p < stage->end; p++)
-            stage->place[p - stage->first].saved = saved;
+            stage->place[p - stage->lowest].saved = saved;
     }
     add_part(&work, used.work);
     stage->apart = add_part(&work, used.apart);
@@ -186,7 +221,7 @@ static void lay_stage(const struct maker *m, int k)
     stage->block_bytes[NP_BLOCK_SCRATCH] = times((size_t)shape->threads, stage->scratch_bytes);
 }
 
-/* Which positions each stage may run, and their places. */
+/* Which positions each stage may run or receive, and their places. */
 static enum np_status assign_places(const struct maker *m, struct np_error *err)
 {
     const struct np_flight_shape *shape = m->shape;
@@ -197,8 +232,12 @@ static enum np_status assign_places(const struct maker *m, struct np_error *err)
     size_t count = 0;
     enum np_status status;
     for (int k = 0; k < shape->stages; k++) {
+        int lowest = 0;
         np_balance_range(&balance, k, &stages[k].first, &stages[k].end);
-        count += (size_t)(stages[k].end - stages[k].first);
+        while (lowest < stages[k].first && !receives(m, k, lowest))
+            lowest++;
+        stages[k].lowest = lowest;
+        count += (size_t)(stages[k].end - lowest);
     }
     status = np_zalloc(&m->layout->places, count, sizeof *place, err);
     if (status != NP_OK)
@@ -206,7 +245,7 @@ static enum np_status assign_places(const struct maker *m, struct np_error *err)
     place = m->layout->places;
     for (int k = 0; k < shape->stages; k++) {
         stages[k].place = place;
-        place += stages[k].end - stages[k].first;
+        place += stages[k].end - stages[k].lowest;
     }
     return NP_OK;
 }

@@ -14,6 +14,10 @@
  *           one W, and one buffer serves all positions. Replicas add to the same sums, those of
  *           the first, which are open until the last replica has added its share: one for every
  *           step of the window. Every part begins on a cache line.
+ *           Where the stages are on several memories, what a stage reads of values that another
+ *           memory's stages made is received into its slot (exec/crossing.h): a position that is
+ *           read across a cut has room for its value and gradient at every stage that may be the
+ *           first behind the cut.
  *
  * Storage   Why a part is free when written, and still there when read:
  *           - Stage k writes to a slot from the flight's first F there on, which the scheduler
@@ -50,6 +54,7 @@ struct np_flight_shape {
     const int *in_flight;   /* [stages]; NULL or 0: all that the window lets begin */
     int window, micro_batches;
     int replicas;      /* each has this layout; 0 is as 1 */
+    int memories;      /* np_flight_memory's; 0 is as 1 */
     int threads;       /* of each stage */
     size_t scratch;    /* bytes for each of them; 0: as np_kernels_scratch_bytes has it */
     bool late_updates; /* sums of all positions stay open until the step's last task */
@@ -74,7 +79,8 @@ enum np_flight_block {
 
 struct np_flight_stage {
     int first, end;                /* the positions that it may run */
-    struct np_flight_place *place; /* [end - first] */
+    int lowest;                    /* and before them those that it may receive */
+    struct np_flight_place *place; /* [end - lowest] */
     uint64_t slots;                /* flights in flight */
     uint64_t open_steps;           /* with open sums, in turn */
     size_t slot_floats;
@@ -90,15 +96,21 @@ struct np_flight_layout {
     struct np_flight_stage *stage;  /* [stages] */
 };
 
+/* Which of the memories that stages share, in contiguous runs, a stage has. */
+static inline int np_flight_memory(int memories, int stages, int stage)
+{
+    return memories > 1 ? stage * memories / stages : 0;
+}
+
 enum np_status np_flight_layout_init(struct np_flight_layout *layout, const struct np_supernet *net,
                                      const struct np_flight_shape *shape, struct np_error *err);
 void np_flight_layout_clear(struct np_flight_layout *layout);
 
-/* The place of a position on a stage that may run it. */
+/* The place of a position on a stage that may run it, or receive its value. */
 static inline const struct np_flight_place *np_flight_place(const struct np_flight_stage *stage,
                                                             int position)
 {
-    return &stage->place[position - stage->first];
+    return &stage->place[position - stage->lowest];
 }
 
 /* What the blocks of a replica's stage count in its arena: gradient sums are the first's. */

@@ -157,6 +157,7 @@ struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
                                     .window = plan->window,
                                     .micro_batches = plan->micro_batches,
                                     .replicas = plan->replicas,
+                                    .memories = plan->memories,
                                     .threads = plan->threads,
                                     .scratch = plan->scratch};
 }

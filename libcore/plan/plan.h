@@ -35,6 +35,7 @@ struct np_plan {
     int *in_flight;        /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */
     int lookahead;         /* further steps known to the scheduler */
     int threads;           /* of each stage's team */
+    int memories;          /* that stages share (np_flight_memory): the machine's, not the file's */
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
     uint64_t device_bytes; /* a stage's memory: candidates live in the stash; 0: they stay */
     struct np_disk_bandwidth disk;   /* of the stash, if it is a file */

@@ -112,6 +112,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                         .kernels = config->kernels,
                                         .devices = config->devices,
                                         .device_count = config->device_count,
+                                        .link = config->link,
                                         .plan = config->plan,
                                         .policy = config->policy,
                                         .stash = config->stash,

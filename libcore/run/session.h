@@ -37,6 +37,7 @@ struct np_session_config {
     const struct np_kernels *kernels;
     const struct np_device *devices; /* as np_train_config has them */
     int device_count;
+    struct np_link *link;
     const struct np_plan *plan;
     enum np_session_schedule schedule;
     const char *subnets; /* NULL: the recipe's sampler; a file, or "-" */

@@ -76,6 +76,13 @@ static inline const struct np_kind *np_supernet_kind(const struct np_supernet *n
     return &net->kinds[net->layer_kind[layer]];
 }
 
+/* The last position that reads the value of `position`, -1 if none does. */
+static inline int np_supernet_last_reader(const struct np_supernet *net, int position)
+{
+    int end = net->reader_first[position + 1];
+    return end > net->reader_first[position] ? net->readers[end - 1].position : -1;
+}
+
 /* The position of a layer: binary search. */
 int np_supernet_position(const struct np_supernet *net, uint32_t layer);
 

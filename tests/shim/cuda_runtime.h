@@ -18,11 +18,14 @@
  *         and may use the host's memory.
  * Memory  of the device is filled with NaN patterns when it is taken and when it is given back, and
  *         nobody has access to it but the work while it is done: whoever else tries is killed
- *         (SIGSEGV). Pinned memory begins with the same patterns.
+ *         (SIGSEGV). A kernel has access to its own device's, and to that of peers which its device
+ *         has been enabled to reach; copies between two devices say so. Pinned memory begins with
+ *         the same patterns.
  * Threads any, if they have chosen their device; work is done for one at a time.
  * Tests   choose by the environment:
  *         SHIM_SEED     of the order of work
  *         SHIM_DEVICES  how many there are (1); none, or no driver: 'driver'
+ *         SHIM_PEERS    0: none can reach the memory of another (1)
  *         SHIM_ARCH     compute capability, as 75 (80)
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
@@ -87,6 +90,7 @@ struct shim_work {
     cudaEvent_t event;                   /* to wait for, or to be recorded */
     uint64_t turn;                       /* which record of it */
     bool waits;
+    bool copies; /* reaches all devices' memory */
 };
 
 void shim_post(cudaStream_t stream, struct shim_work *work);
@@ -213,6 +217,8 @@ cudaError_t cudaFreeHost(void *block);
 cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);

@@ -13,7 +13,8 @@
 #endif
 
 enum { ALIGNMENT = 256, MOST_DEVICES = 8 };
-static const size_t HEAP = (size_t)1 << 36; /* addresses, of which memory is where it is written */
+/* Addresses of each device, of which memory is where it is written. */
+static const size_t HEAP = (size_t)1 << 33;
 
 /* A block of a device's memory, and what lies behind it up to the next. */
 struct block {
@@ -36,12 +37,14 @@ static struct {
     pthread_mutex_t lock;
     uint64_t seed;
     int devices, arch;
-    bool has_driver, dead;
+    bool has_driver, dead, peers;
+    bool reaches[MOST_DEVICES][MOST_DEVICES];
     size_t memory, used[MOST_DEVICES];
     char failing[64], skipped[64];
     long fails_at, calls;
     char *heap;
-    size_t heap_used;
+    size_t heap_used[MOST_DEVICES];
+    bool heap_open[MOST_DEVICES];
     struct block *blocks;
     size_t block_count;
     cudaStream_t streams;
@@ -72,11 +75,12 @@ static void begin(void)
     shim.memory = strtoull(chosen("SHIM_MEMORY", "1073741824"), NULL, 10);
     snprintf(shim.skipped, sizeof shim.skipped, "%s", chosen("SHIM_SKIP", ""));
     sscanf(fails, "%63[^:]:%ld", shim.failing, &shim.fails_at);
-    shim.heap =
-        (char *)mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    shim.peers = atoi(chosen("SHIM_PEERS", "1"));
+    shim.heap = (char *)mmap(NULL, MOST_DEVICES * HEAP, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shim.heap == MAP_FAILED || shim.devices > MOST_DEVICES)
         die("cannot begin");
-    madvise(shim.heap, HEAP, MADV_HUGEPAGE); /* sooner guarded */
+    madvise(shim.heap, MOST_DEVICES * HEAP, MADV_HUGEPAGE); /* sooner guarded */
 }
 
 static void lock(void)
@@ -122,47 +126,63 @@ static uint64_t draw(uint64_t below)
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-static void guard(int access)
+static char *heap_of(int device)
 {
-    if (shim.heap_used && mprotect(shim.heap, shim.heap_used, access) != 0)
-        die("cannot guard the devices' memory");
+    return shim.heap + (size_t)device * HEAP;
 }
 
-static void open_memory(void)
+/* Access to the memory of a device, or none. */
+static void guard(int device, bool open)
 {
-    guard(PROT_READ | PROT_WRITE);
+    if (shim.heap_open[device] == open || !shim.heap_used[device])
+        return;
+    if (mprotect(heap_of(device), shim.heap_used[device],
+                 open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        die("cannot guard the devices' memory");
+    shim.heap_open[device] = open;
+}
+
+/* Access to what a device reaches; -1: to everything. */
+static void open_memory(int device)
+{
+    for (int d = 0; d < MOST_DEVICES; d++)
+        guard(d, device < 0 || d == device || shim.reaches[device][d]);
 }
 
 static void close_memory(void)
 {
-    guard(PROT_NONE);
+    for (int d = 0; d < MOST_DEVICES; d++)
+        guard(d, false);
 }
 
 /* Nobody has written it, or shall read it any more. */
 static void poison(char *at, size_t bytes)
 {
-    open_memory();
+    open_memory(-1);
     ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     memset(at, 0xff, bytes);
     close_memory();
 }
 
 /* The first free block that is large enough, or one at the end; there is a gap behind each. */
-static struct block *find_room(size_t bytes)
+static struct block *find_room(int device, size_t bytes)
 {
-    size_t room = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    for (size_t i = 0; i < shim.block_count; i++)
-        if (shim.blocks[i].bytes == 0 && shim.blocks[i].room >= room)
-            return &shim.blocks[i];
-    size_t end = shim.block_count ? (size_t)(shim.blocks[shim.block_count - 1].at - shim.heap) +
-                                        shim.blocks[shim.block_count - 1].room
-                                  : 0;
+    size_t room = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, end = 0;
+    for (size_t i = 0; i < shim.block_count; i++) {
+        struct block *b = &shim.blocks[i];
+        if (b->device != device)
+            continue;
+        if (b->bytes == 0 && b->room >= room)
+            return b;
+        end = (size_t)(b->at - heap_of(device)) + b->room;
+    }
     if (end + room > HEAP)
         die("out of addresses");
     shim.blocks =
         (struct block *)realloc(shim.blocks, (shim.block_count + 1) * sizeof *shim.blocks);
-    shim.blocks[shim.block_count] = {shim.heap + end, room, 0, 0};
-    shim.heap_used = (end + room + 4095) / 4096 * 4096;
+    shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device};
+    close_memory();
+    shim.heap_used[device] = (end + room + 4095) / 4096 * 4096;
     return &shim.blocks[shim.block_count++];
 }
 
@@ -172,9 +192,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     need_device();
     if (refused(__func__) || bytes > shim.memory || shim.used[current] > shim.memory - bytes)
         return unlock(cudaErrorMemoryAllocation);
-    struct block *b = find_room(bytes);
+    struct block *b = find_room(current, bytes);
     b->bytes = bytes;
-    b->device = current;
     shim.used[current] += bytes;
     poison(b->at, bytes);
     ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
@@ -231,10 +250,11 @@ static bool may_run(const struct shim_work *work)
     return work && (!work->waits || work->event->done >= work->turn);
 }
 
-/* Does what the stream does next; its memory is open. */
+/* Does what the stream does next. */
 static void run_first(cudaStream_t stream)
 {
     struct shim_work *work = stream->first;
+    open_memory(work->copies ? -1 : stream->device);
     if (work->run && !shim.dead)
         work->run(work);
     if (work->event && !work->waits && work->turn > work->event->done)
@@ -258,7 +278,6 @@ static cudaStream_t any_stream(void)
 
 static void run_some(uint64_t count)
 {
-    open_memory();
     for (cudaStream_t s; count > 0 && (s = any_stream()); count--)
         run_first(s);
     close_memory();
@@ -273,7 +292,7 @@ void shim_post(cudaStream_t stream, struct shim_work *work)
         if (draw(16) == 0)
             run_some(draw(16));
     } else {
-        open_memory();
+        open_memory(-1);
         work->run(work);
         close_memory();
         free(work);
@@ -310,14 +329,22 @@ static cudaError_t post_transfer(cudaStream_t stream, void *to, const void *from
                                  size_t bytes)
 {
     struct transfer *t = (struct transfer *)calloc(1, sizeof *t);
-    *t = {{nullptr, run_transfer, nullptr, 0, false}, to, from, byte, bytes};
+    *t = {{nullptr, run_transfer, nullptr, 0, false, true}, to, from, byte, bytes};
     shim_post(stream, &t->work);
     return cudaSuccess;
 }
 
+/* The device that has it in its memory, -1: the host has. */
+static int device_of(const void *at)
+{
+    const char *byte = (const char *)at;
+    bool ours = byte >= shim.heap && byte < shim.heap + MOST_DEVICES * HEAP;
+    return ours ? (int)((size_t)(byte - shim.heap) / HEAP) : -1;
+}
+
 static bool on_device(const void *at)
 {
-    return (const char *)at >= shim.heap && (const char *)at < shim.heap + HEAP;
+    return device_of(at) >= 0;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
@@ -330,6 +357,19 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     if (stream && ((in && (on_device(from) || !on_device(to))) ||
                    (out && (!on_device(from) || on_device(to)))))
         die("a copy goes the wrong way");
+    if (on_device(to) && on_device(from) && device_of(to) != device_of(from))
+        die("a copy between two devices does not say so");
+    return post_transfer(stream, to, from, 0, bytes);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream)
+{
+    lock();
+    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
+        return cudaErrorUnknown;
+    if (device_of(to) != to_device || device_of(from) != from_device)
+        die("a copy between two devices names others");
     return post_transfer(stream, to, from, 0, bytes);
 }
 
@@ -366,7 +406,6 @@ cudaStream_t shim_thread_stream(void)
 /* Runs, of all streams, what must be run before this one has nothing to do. */
 static void run_out(cudaStream_t stream)
 {
-    open_memory();
     while (stream->first) {
         cudaStream_t any = any_stream();
         if (!any)
@@ -499,11 +538,19 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    *can = device != peer;
-    return cudaSuccess;
+    lock();
+    *can = device != peer && shim.peers;
+    return unlock(cudaSuccess);
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned)
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
-    return cudaSuccess;
+    lock();
+    need_device();
+    if (!shim.peers)
+        return unlock(cudaErrorInvalidValue);
+    if (shim.reaches[current][peer])
+        return unlock(cudaErrorPeerAccessAlreadyEnabled);
+    shim.reaches[current][peer] = true;
+    return unlock(cudaSuccess);
 }

@@ -72,10 +72,41 @@ equal() {
     "$cpu" recipe.yaml --run cpu -q
     gpu recipe.yaml --run a --replicas 2 -n 2
     SHIM_DEVICES=3 gpu recipe.yaml --run b --devices 2,0,1 -n 4
+    SHIM_DEVICES=2 gpu recipe.yaml --run d --devices 1,0 --replicas 2 -n 2
     gpu recipe.yaml --run c --schedule sequential
     same cpu a
     same cpu b
     same cpu c
+    same cpu d
+    SHIM_DEVICES=2 SHIM_PEERS=0 refused 'CUDA device 0 cannot reach the memory of device 1' \
+        np-train recipe.yaml --run r --backend cuda --devices 0,1 --replicas 2 -n 1
+}
+
+# A kernel that touches the memory of a GPU that its own has not been enabled to reach is killed.
+@test "several GPUs: what crosses a cut is copied, whatever the order of work" {
+    tiny_recipe
+    evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for seed in $(some "1 2 3" 2); do
+        export SHIM_SEED=$seed SHIM_DEVICES=4
+        gpu recipe.yaml --run "two$seed" --devices 1,0 -n 4 -M 2 -W 4 "${evaluated[@]}"
+        gpu recipe.yaml --run "four$seed" --devices 0,1,2,3 --cut balanced --inject-delays "$seed" \
+            "${evaluated[@]}"
+        same cpu "two$seed"
+        same cpu "four$seed"
+    done
+}
+
+@test "several GPUs: what an encoder gives to every stage, cells, and layers that move" {
+    for recipe in pairs_recipe image_recipe; do
+        rm -rf ./*
+        $recipe
+        "$cpu" recipe.yaml --run cpu -q
+        for gpus in $(some "0,1 0,1,2,3" 0,1,2); do
+            SHIM_DEVICES=4 gpu recipe.yaml --run "gpu$gpus" --devices "$gpus" -n 4 --cut balanced
+            same cpu "gpu$gpus"
+        done
+    done
 }
 
 @test "layers come and go where there is no room for all, in several orders" {

@@ -1,0 +1,191 @@
+/* Stages in several memories: what crosses is what they need, in one order of sums, and the bits
+ * are those of one memory. Here the memories are the host's, and a link copies between them. */
+#include <check.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/transport.h"
+#include "suite.h"
+#include "tiny.h"
+
+enum { MOST = 4, SUBNETS = 3, BLOCKS_MAX = 16 };
+
+/* Carries by copying; the `fails`th time it cannot. */
+struct copier {
+    struct np_link base;
+    atomic_int carried;
+    int fails;
+};
+
+static enum np_status carry(struct np_link *link, struct np_crew *crew, int from, int to,
+                            const struct np_link_part *parts, int count, struct np_error *err)
+{
+    struct copier *copier = (struct copier *)link;
+    (void)crew;
+    ck_assert_int_ne(from, to);
+    if (atomic_fetch_add(&copier->carried, 1) + 1 == copier->fails)
+        return np_fail(err, NP_EIO, "the link from %d to %d is cut", from, to);
+    for (int i = 0; i < count; i++)
+        memcpy(parts[i].to, parts[i].from, parts[i].bytes);
+    return NP_OK;
+}
+
+static const struct np_link_ops copying = {.name = "copies", .carry = carry};
+
+/* A run in several memories. */
+struct trial {
+    struct tiny t;
+    struct np_device devices[MOST];
+    struct copier copier;
+    struct np_plan plan;
+    struct np_train_config config;
+    struct tiny_outcome outcome;
+    struct np_engine *engine;
+};
+
+static enum np_status trial_run(struct trial *r, const struct tiny_shape *shape, int memories)
+{
+    struct np_stream *stream = tiny_stream(&r->t, 0);
+    enum np_status status;
+    uint64_t next;
+    for (int i = 0; i < MOST; i++)
+        r->devices[i] = np_device_host;
+    r->copier.base.ops = &copying;
+    tiny_plan(&r->t, &r->plan, shape);
+    r->plan.memories = memories;
+    r->config = (struct np_train_config){.net = &r->t.net,
+                                         .data = r->t.data,
+                                         .kernels = np_kernels_get(shape->isa),
+                                         .devices = memories ? r->devices : NULL,
+                                         .device_count = memories,
+                                         .link = &r->copier.base,
+                                         .plan = &r->plan,
+                                         .delay_seed = shape->delay_seed,
+                                         .hooks = {&r->outcome, tiny_on_step, NULL}};
+    r->outcome = (struct tiny_outcome){.steps = 0};
+    tiny_must(np_state_new(&r->outcome.state, &r->t.net, &r->t.err), &r->t.err);
+    tiny_must(np_train_place(&r->config, r->outcome.state, &r->t.err), &r->t.err);
+    if (memories) {
+        tiny_must(np_engine_new(&r->engine, &r->config, r->outcome.state, &r->t.err), &r->t.err);
+        status = np_engine_train(r->engine, stream, 0, TINY_STEPS, &next, &r->t.err);
+    } else {
+        status = np_train_sequential(&r->config, r->outcome.state, stream, 0, TINY_STEPS, &next,
+                                     &r->t.err);
+    }
+    np_stream_close(stream);
+    return status;
+}
+
+static void trial_end(struct trial *r)
+{
+    np_engine_free(r->engine);
+    r->engine = NULL;
+    np_state_free(r->outcome.state);
+    np_plan_clear(&r->plan);
+}
+
+static void evaluate(struct trial *r, struct np_score *scores)
+{
+    struct np_stream_shape shape = {r->t.recipe.block_count, 1, r->t.candidates};
+    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    const struct np_evaluation evaluation = {r->t.data, choices, SUBNETS, 2};
+    for (uint64_t i = 0; i < SUBNETS; i++)
+        np_stream_eval_subnet(&shape, r->t.recipe.seed, i,
+                              choices + i * (size_t)r->t.recipe.block_count);
+    tiny_must(np_evaluate(scores, &r->config, r->outcome.state, r->engine, &evaluation, &r->t.err),
+              &r->t.err);
+}
+
+START_TEST(the_bits_are_those_of_one_memory)
+{
+    static const struct {
+        int memories;
+        struct tiny_shape shape;
+    } cases[] = {{2, {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
+                 {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0}},
+                 {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0}},
+                 {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0}},
+                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0}}};
+    const struct tiny_shape alone = {0, 1, 1, 1, 1, tiny_reference_isa(), 0, 0, 0, 0};
+    struct np_score scores[SUBNETS], again[SUBNETS];
+    struct trial r = {.engine = NULL}, reference = {.engine = NULL};
+    tiny_open(&reference.t, (enum tiny_kind)_i, NULL, 0);
+    tiny_open(&r.t, (enum tiny_kind)_i, NULL, 0);
+    tiny_must(trial_run(&reference, &alone, 0), &reference.t.err);
+    evaluate(&reference, scores);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tiny_shape shape = cases[i].shape;
+        shape.isa = tiny_reference_isa();
+        if (r.t.net.whole_batch)
+            shape.micro_batches = 1;
+        atomic_store(&r.copier.carried, 0);
+        tiny_must(trial_run(&r, &shape, cases[i].memories), &r.t.err);
+        ck_assert_mem_eq(r.outcome.fingerprints, reference.outcome.fingerprints,
+                         sizeof r.outcome.fingerprints);
+        ck_assert_mem_eq(r.outcome.losses, reference.outcome.losses, sizeof r.outcome.losses);
+        ck_assert_int_ge(atomic_load(&r.copier.carried), TINY_STEPS * (cases[i].memories - 1));
+        evaluate(&r, again);
+        ck_assert_mem_eq(scores, again, sizeof scores);
+        trial_end(&r);
+    }
+    trial_end(&reference);
+    tiny_close(&r.t);
+    tiny_close(&reference.t);
+}
+END_TEST
+
+START_TEST(a_link_that_fails_ends_the_run)
+{
+    const struct tiny_shape shape = {3, 2, 2, 1, 1, tiny_reference_isa(), 0, 0, 1, 0};
+    struct trial r = {.copier.fails = 1 + 7 * _i};
+    tiny_open(&r.t, TINY_TEXT, NULL, 0);
+    ck_assert_int_eq(trial_run(&r, &shape, 3), NP_EIO);
+    ck_assert_ptr_nonnull(strstr(r.t.err.msg, "is cut"));
+    trial_end(&r);
+    tiny_close(&r.t);
+}
+END_TEST
+
+/* What comes in another order than the scheduler's is said, and not waited for. */
+START_TEST(sides_that_do_not_meet)
+{
+    struct copier copier = {.base = {&copying}};
+    const struct np_transport_config config = {&copier.base, 2, 4, 1, 2};
+    const struct np_message message = {NP_CARGO_VALUES, 0, 1, 5, 3};
+    struct np_message other = message;
+    struct np_transport *t;
+    struct np_error err;
+    float made[2] = {1, 2}, room[2] = {0, 0};
+    struct np_part sent[2] = {{made, sizeof made}, {made, sizeof *made}};
+    struct np_part received[2] = {{room, sizeof room}, {room, 2}};
+    tiny_must(np_transport_new(&t, &config, &err), &err);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), NP_EIO);
+    np_transport_post(t, NP_SENDS, &message, sent, 1);
+    ck_assert_int_eq(np_transport_await(t, &message, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_SENDS, &message, sent, 1, NULL, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 2, NULL, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received + 1, 1, NULL, &err),
+                     NP_EIO);
+    other.flight += 4;
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &other, received, 1, NULL, &err), NP_EIO);
+    ck_assert_str_eq(err.msg, "the values 9.3 from memory 0 to 1: the other side has not come (a "
+                              "bug in naspipe)");
+    tiny_must(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), &err);
+    ck_assert_mem_eq(room, made, sizeof made);
+    tiny_must(np_transport_await(t, &message, &err), &err);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), NP_EIO);
+    np_transport_free(t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("transport");
+    TCase *tests = suite_case(suite, "transport");
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_loop_test(tests, the_bits_are_those_of_one_memory, 0, TINY_KINDS);
+    tcase_add_loop_test(tests, a_link_that_fails_ends_the_run, 0, 4);
+    tcase_add_test(tests, sides_that_do_not_meet);
+    return suite_run(suite);
+}
