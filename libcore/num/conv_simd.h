@@ -9,59 +9,13 @@
 #include <string.h>
 
 #include "num/backend.h"
+#include "num/conv_groups.h"
+#include "num/conv_right.h"
 #include "num/grid.h"
 #include "num/image_lines.h"
 #include "num/image_rows.h"
+#include "num/product_chunks.h"
 #include "num/product_simd.h"
-
-/* Columns of the right operand follow each other: weights of the forward, or dy. */
-struct plain_right {
-    struct right base;
-    const float *b;
-};
-
-static void pack_plain(const struct right *right, float *dst, size_t sliver, struct np_share inner,
-                       struct np_share cols)
-{
-    const float *b = ((const struct plain_right *)right)->b + inner.begin * right->ld;
-    NP_SIMD(np_gemm_pack_b)
-    (dst, sliver, b + cols.begin, right->ld, false, np_share_count(inner), np_share_count(cols));
-}
-
-/* Weights of the input's gradient: inner index (tap, co), column ci. */
-struct turned_right {
-    struct right base;
-    const float *w;                /* of the last tap, which comes first */
-    size_t across, back_h, back_w; /* taps across; floats back to the next tap down, across */
-    size_t channels;               /* of co in this group */
-};
-
-static void pack_turned(const struct right *right, float *dst, size_t sliver, struct np_share inner,
-                        struct np_share cols)
-{
-    const struct turned_right *b = (const struct turned_right *)right;
-    for (size_t q = inner.begin, count; q < inner.end; q += count) {
-        size_t tap = q / b->channels, co = q % b->channels;
-        const float *w = b->w - tap / b->across * b->back_h - tap % b->across * b->back_w;
-        count = np_min(b->channels - co, inner.end - q);
-        NP_SIMD(np_gemm_pack_b)
-        (dst + (q - inner.begin) * NR, sliver, w + cols.begin * right->ld + co, right->ld, true,
-         count, np_share_count(cols));
-    }
-}
-
-/* Channels of a group on both sides. */
-struct group {
-    size_t in, out, in_first, out_first;
-};
-
-static struct group group_at(const struct np_conv *v, size_t number)
-{
-    struct group g = {v->in_channels / v->groups, v->out_channels / v->groups, 0, 0};
-    g.in_first = number * g.in;
-    g.out_first = number * g.out;
-    return g;
-}
 
 /* A convolution that is the product of matrices as they lie there. */
 static bool is_matmul(const struct np_conv *v)
@@ -70,6 +24,11 @@ static bool is_matmul(const struct np_conv *v)
     return v->groups == 1 && w->kernel_height == 1 && w->kernel_width == 1 &&
            w->stride_height == 1 && w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 &&
            v->in_height == v->out_height && v->in_width == v->out_width;
+}
+
+static size_t taps(const struct np_conv *v)
+{
+    return (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
 }
 
 /* The epilogue of the columns from `first`. */
@@ -112,14 +71,17 @@ static struct axis forward_width(const struct np_conv *v)
 }
 
 /* The product of image rows, whose image and axes are known, and b, [columns of a][n]. */
-static bool multiply_rows(struct np_team *team, struct image_rows *a, struct right *b, size_t n,
-                          const struct product *c)
+static bool multiply_rows(struct np_team *team, struct image_rows *a, struct right *b,
+                          const struct bundle *g, const struct product *c)
 {
-    struct np_grid grid = np_grid_share(team, a->samples * a->h.out * a->w.out, n, NR);
+    size_t n = g->count * g->groups.cols;
+    struct np_grid grid =
+        np_grid_share(team, a->samples * a->h.out * a->w.out, n, bundle_groups(g) ? n : NR);
     struct product p = start(team, &grid);
     a->base = (struct left){rows_end, find_image_rows, next_column, NULL};
     p.rows = rows_share(a, &grid.down);
-    p.a_copied = a->w.stride * a->ld % NP_GEMM_ALIASES == 0;
+    p.groups = bundle_groups(g);
+    p.a_copied = a->w.stride * a->ld % NP_GEMM_ALIASES == 0 && g->groups.lanes == 0;
     p.inner.end = a->h.taps * a->w.taps * a->channels;
     p.a = &a->base;
     p.b = b;
@@ -127,26 +89,32 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     p.c = c->c;
     p.ldc = c->ldc;
     p.epilogue = c->epilogue;
-    if (np_share_count(p.rows) > NP_GEMM_DIRECT)
+    if (np_share_count(p.rows) > NP_GEMM_DIRECT || !can_be_in_place(p.groups))
         b->direct = NULL;
     return run_product(&p);
 }
 
-static bool conv_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+static bool conv_groups(struct np_team *team, const struct np_conv *v, const struct bundle *g)
 {
-    struct image_rows a = {.x = v->x + g->in_first, .ld = v->ldx, .channels = g->in};
-    struct plain_right b = {{pack_plain, v->w + g->out_first, v->out_channels}, NULL};
-    struct product c = {.c = v->out + g->out_first, .ldc = v->ldy};
+    size_t first = g->first * g->groups.cols;
+    struct image_rows a = {.ld = v->ldx, .channels = g->groups.depth};
+    struct plain_right b = {{pack_plain, v->w + first, v->out_channels}, NULL};
+    struct product c = {.c = v->out + first, .ldc = v->ldy};
+    a.x = v->x + g->first * g->groups.depth;
     a.samples = v->samples;
     a.h = forward_height(v);
     a.w = forward_width(v);
     b.b = b.base.direct;
-    c.epilogue = epilogue_from(v->epilogue, g->out_first);
-    return multiply_rows(team, &a, &b.base, g->out, &c);
+    if (g->groups.lanes > 0)
+        b.base.pack = pack_plain_narrow;
+    c.epilogue = epilogue_from(v->epilogue, first);
+    return multiply_rows(team, &a, &b.base, g, &c);
 }
 
 bool NP_SIMD(np_conv)(struct np_team *team, const struct np_conv *v)
 {
+    size_t in = v->in_channels / v->groups, out = v->out_channels / v->groups;
+    struct bundle g;
     bool finite = true;
     if (is_matmul(v)) {
         struct np_matmul mm = {.n = v->out_channels, .k = v->in_channels, .a = v->x, .b = v->w};
@@ -158,10 +126,9 @@ bool NP_SIMD(np_conv)(struct np_team *team, const struct np_conv *v)
         mm.epilogue = v->epilogue;
         return NP_SIMD(np_matmul)(team, &mm);
     }
-    for (size_t i = 0; i < v->groups; i++) {
-        struct group g = group_at(v, i);
-        finite = conv_group(team, v, &g) && finite;
-    }
+    bundle_init(&g, v->groups, out, in, taps(v) * in);
+    while (next_bundle(&g))
+        finite = conv_groups(team, v, &g) && finite;
     return finite;
 }
 
@@ -194,25 +161,29 @@ static struct residue residue_at(size_t first, size_t in, size_t out, int stride
     return r;
 }
 
-static bool grad_residue(struct np_team *team, const struct np_conv *v, const struct group *g,
+static bool grad_residue(struct np_team *team, const struct np_conv *v, const struct bundle *g,
                          const struct residue *h, const struct residue *w)
 {
-    struct image_rows a = {.x = v->dy + g->out_first, .ld = v->ldy, .channels = g->out};
-    struct turned_right b = {{.pack = pack_turned, .ld = v->out_channels}, .channels = g->out};
-    struct product c = {.c = v->out + g->in_first, .ldc = v->ldx};
-    size_t tap = g->in * v->out_channels, wide = (size_t)v->window.kernel_width;
+    size_t in = g->groups.cols, out = g->groups.depth, first = g->first * in;
+    struct image_rows a = {.x = v->dy + g->first * out, .ld = v->ldy, .channels = out};
+    struct turned_right b = {{.pack = pack_turned, .ld = v->out_channels}, .channels = out};
+    struct product c = {.c = v->out + first, .ldc = v->ldx};
+    size_t tap = in * v->out_channels, wide = (size_t)v->window.kernel_width;
+    if (g->groups.lanes > 0)
+        b.base.pack = pack_turned_narrow;
     a.samples = v->samples;
     a.h = h->axis;
     a.w = w->axis;
-    b.w = v->w + (h->last * wide + w->last) * tap + g->out_first;
+    b.w = v->w + (h->last * wide + w->last) * tap + g->first * out;
+    b.cols = in;
     b.across = w->axis.taps;
     b.back_h = h->step * wide * tap;
     b.back_w = w->step * tap;
-    c.epilogue = epilogue_from(v->epilogue, g->in_first);
-    return multiply_rows(team, &a, &b.base, g->in, &c);
+    c.epilogue = epilogue_from(v->epilogue, first);
+    return multiply_rows(team, &a, &b.base, g, &c);
 }
 
-static bool grad_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+static bool grad_groups(struct np_team *team, const struct np_conv *v, const struct bundle *g)
 {
     const struct np_window *win = &v->window;
     size_t high = np_min((size_t)win->stride_height, v->in_height);
@@ -231,6 +202,8 @@ static bool grad_group(struct np_team *team, const struct np_conv *v, const stru
 
 bool NP_SIMD(np_conv_grad)(struct np_team *team, const struct np_conv *v)
 {
+    size_t in = v->in_channels / v->groups, out = v->out_channels / v->groups;
+    struct bundle g;
     bool finite = true;
     if (is_matmul(v)) {
         struct np_matmul mm = {.n = v->in_channels, .k = v->out_channels, .a = v->dy, .b = v->w};
@@ -243,27 +216,29 @@ bool NP_SIMD(np_conv_grad)(struct np_team *team, const struct np_conv *v)
         mm.epilogue = v->epilogue;
         return NP_SIMD(np_matmul)(team, &mm);
     }
-    for (size_t i = 0; i < v->groups; i++) {
-        struct group g = group_at(v, i);
-        finite = grad_group(team, v, &g) && finite;
-    }
+    bundle_init(&g, v->groups, in, out, taps(v) * out);
+    while (next_bundle(&g))
+        finite = grad_groups(team, v, &g) && finite;
     return finite;
 }
 
-static bool grad_weight_group(struct np_team *team, const struct np_conv *v, const struct group *g)
+static bool grad_weight_groups(struct np_team *team, const struct np_conv *v,
+                               const struct bundle *g)
 {
-    struct image_lines a = {.x = v->x + g->in_first, .ld = v->ldx, .channels = g->in};
-    struct plain_right b = {{pack_plain, v->dy + g->out_first, v->ldy}, NULL};
+    size_t first = g->first * g->groups.cols, n = g->count * g->groups.cols;
+    struct image_lines a = {.ld = v->ldx, .channels = g->groups.depth};
+    struct plain_right b = {{pack_plain, v->dy + first, v->ldy}, NULL};
     size_t image = v->out_height * v->out_width;
     a.base = (struct left){strip_end, find_lines, next_seeing, row_at};
+    a.x = v->x + g->first * g->groups.depth;
     a.h = forward_height(v);
     a.w = forward_width(v);
     choose_strips(&a);
-    size_t k = v->samples * image, m = a.h.taps * a.w.taps * g->in;
-    bool chunks = pays_by_chunks(team, m, g->out, k, v->grain * image);
-    struct np_grid grid = {{0, m}, {0, g->out}, {0}};
+    size_t k = v->samples * image, m = taps(v) * g->groups.depth;
+    bool chunks = pays_by_chunks(team, m, n, k, v->grain * image);
+    struct np_grid grid = {{0, m}, {0, n}, {0}};
     if (!chunks)
-        grid = np_grid_share(team, m, g->out, NR);
+        grid = np_grid_share(team, m, n, packed_at_once(bundle_groups(g), NR));
     struct product p = start(team, &grid);
     p.inner.end = k;
     p.grain = v->grain * image;
@@ -271,16 +246,21 @@ static bool grad_weight_group(struct np_team *team, const struct np_conv *v, con
     p.accumulate = v->accumulate;
     p.a = &a.base;
     p.b = &b.base;
-    p.c = v->out + g->out_first;
+    p.groups = bundle_groups(g);
+    p.c = v->out + first;
     p.ldc = v->out_channels;
     b.b = b.base.direct;
-    if (np_share_count(p.rows) > NP_GEMM_DIRECT)
+    if (g->groups.lanes > 0)
+        b.base.pack = pack_plain_narrow;
+    if (np_share_count(p.rows) > NP_GEMM_DIRECT || !can_be_in_place(p.groups))
         b.base.direct = NULL;
     return chunks ? run_by_chunks(team, &p) : run_product(&p);
 }
 
 bool NP_SIMD(np_conv_grad_weight)(struct np_team *team, const struct np_conv *v)
 {
+    size_t in = v->in_channels / v->groups, out = v->out_channels / v->groups;
+    struct bundle g;
     bool finite = true;
     if (is_matmul(v)) {
         struct np_matmul mm = {.m = v->in_channels, .n = v->out_channels, .a = v->x, .b = v->dy};
@@ -295,10 +275,9 @@ bool NP_SIMD(np_conv_grad_weight)(struct np_team *team, const struct np_conv *v)
         mm.accumulate = v->accumulate;
         return NP_SIMD(np_matmul)(team, &mm);
     }
-    for (size_t i = 0; i < v->groups; i++) {
-        struct group g = group_at(v, i);
-        finite = grad_weight_group(team, v, &g) && finite;
-    }
+    bundle_init(&g, v->groups, out, in, NP_KC);
+    while (next_bundle(&g))
+        finite = grad_weight_groups(team, v, &g) && finite;
     return finite;
 }
 

@@ -7,12 +7,15 @@
  * broadcast one after the other, or, transposed, one to every inner index of op(A).
  * Packed B is cut in slivers of np_gemm_nr columns; in a sliver, inner index p holds np_gemm_nr
  * consecutive floats. Columns past n are zero or repeat others, and are never stored.
+ * Grouped convolutions: columns of C are in groups, each with its own columns of A. A sliver does
+ * not leave its group; or, where groups are narrow, it is one vector of several whole groups.
  */
 #ifndef NP_NUM_GEMM_H
 #define NP_NUM_GEMM_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "num/isa.h"
 #include "num/kernels.h"
@@ -38,6 +41,16 @@ struct np_stretch {
     size_t low, high; /* rows of C that it is for; used when transposed */
 };
 
+/* The groups of a grouped convolution. */
+struct np_groups {
+    size_t cols, depth; /* columns of C, and of A, in each */
+    size_t lanes;       /* narrow: columns of a sliver; else 0 */
+    /* [depth][floats of a vector]: inner index (or row, where A is transposed) c modulo depth
+     * multiplies lane l of B by number order[c][l] of the floats of A for all groups of the
+     * sliver. */
+    const int32_t *order;
+};
+
 /* What happens to elements whose sum is complete. */
 struct np_finish {
     const struct np_epilogue *epilogue;
@@ -54,10 +67,13 @@ struct np_tiles {
     size_t a_at;           /* transposed: where row 0 is, from each pointer */
     bool a_trans;
     bool a_copied; /* rows meet in the cache: those of a tile are copied before it begins */
+    const struct np_groups *groups; /* NULL: one */
+    size_t channel; /* of inner index 0 (or row 0, where A is transposed) modulo their depth */
     const struct np_stretch *stretch;
     size_t stretches;
-    const float *b;                 /* sliver j / np_gemm_nr is at b + j / np_gemm_nr * sliver */
-    size_t b_step, sliver;          /* floats from one inner index, one sliver to the next */
+    const float *b;
+    size_t b_step, sliver;          /* floats from one inner index, one sliver to the next; sliver
+                                     * 0: B is read in place, column j at b + j */
     const float *tail;              /* packed, where the last sliver is if it is narrower */
     float *const *c;                /* [m]: rows */
     bool first;                     /* the first chunk is stored, not added */

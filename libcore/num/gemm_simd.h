@@ -33,14 +33,31 @@ static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, s
 }
 
 /* Rows of A under a row of tiles, after each other in the first cache. */
-static void copy_rows(const struct np_tiles *g, const float *const *a, size_t h, float *copy,
-                      const float **to)
+static void copy_rows(const struct np_tiles *g, const float *const *a, size_t at, size_t h,
+                      float *copy, const float **to)
 {
     for (size_t r = 0; r < h; r++, copy += NP_KC + NP_GEMM_PAD) {
         for (size_t k = 0; k < g->stretches; k++)
-            memcpy(copy + g->stretch[k].from, a[r] + g->stretch[k].at,
+            memcpy(copy + g->stretch[k].from, a[r] + at + g->stretch[k].at,
                    g->stretch[k].count * sizeof *copy);
         to[r] = copy;
+    }
+}
+
+/* The tile's columns j .. j + width - 1, sliver `number` of B. */
+static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t number,
+                     size_t width)
+{
+    size_t vectors = width > NP_VW ? 2 : 1;
+    bool tail = width < NR && g->tail;
+    t->b = tail ? g->tail : g->sliver > 0 ? g->b + number * g->sliver : g->b + t->j;
+    t->b_step = tail ? NR : g->b_step;
+    t->last = width - (vectors - 1) * NP_VW;
+    if (g->groups && g->groups->lanes > 0) {
+        t->seen = width / g->groups->cols * g->groups->depth;
+        narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW](g, t);
+    } else {
+        tile_for(h, vectors, g->a_trans, t->last)(g, t);
     }
 }
 
@@ -48,32 +65,47 @@ static void copy_rows(const struct np_tiles *g, const float *const *a, size_t h,
 static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
 {
     _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
-    const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[4 * MR];
+    const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[5 * MR];
     const struct np_finish *f = g->finish;
+    const struct np_groups *groups = g->groups;
     struct tile t = {.a = g->a_trans ? g->a : g->a + i, .row = i, .c = g->c + i, .bad = *bad};
-    if (g->a_trans)
-        t.a_at = g->a_at + i;
+    bool narrow = groups && groups->lanes > 0;
+    size_t sliver = narrow ? groups->lanes : NR, group = narrow ? sliver : g->n;
+    size_t at = g->a_at + (g->a_trans ? i : 0), apart = 0, end = 0, number = 0, width, count;
+    if (groups) {
+        group = narrow ? sliver : groups->cols;
+        apart = group / groups->cols * groups->depth;
+    }
+    if (narrow) {
+        t.order = groups->order + (g->a_trans ? (g->channel + i) * NP_VW : 0);
+        at = g->a_at - (g->a_trans ? g->channel : 0);
+    }
     for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
         next[r] = g->a[np_min(i + h + r, g->m - 1)];
-    if (g->a_copied) {
-        copy_rows(g, t.a, h, copy, copied);
-        t.a = copied;
-    }
+    count = rows_under(g, ahead, i, h);
+    for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
+        ahead[count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
     t.ahead = ahead;
-    t.ahead_end = ahead + rows_under(g, ahead, i, h);
+    t.ahead_end = ahead + count;
     if (f) {
         t.bias = f->epilogue->bias ? f->epilogue->bias + f->col : NULL;
         t.out = f->plain ? NULL : out;
         t.residual = f->plain && f->epilogue->residual ? ahead + h : NULL;
     }
-    for (t.j = 0; t.j < g->n; t.j += NR) {
-        size_t width = np_min(NR, g->n - t.j), vectors = width > NP_VW ? 2 : 1;
-        bool tail = width < NR && g->tail;
-        t.b = tail ? g->tail : g->b + t.j / NR * g->sliver;
-        t.b_step = tail ? NR : g->b_step;
-        t.last = width - (vectors - 1) * NP_VW;
-        t.next = t.j == 0 && !g->a_trans ? next : NULL;
-        tile_for(h, vectors, g->a_trans, t.last)(g, &t);
+    for (t.j = 0; t.j < g->n; t.j += width, number++) {
+        t.next = NULL;
+        if (t.j == end) {
+            t.a_at = at;
+            at += apart;
+            end = np_min(end + group, g->n);
+            t.next = g->a_trans ? NULL : next;
+            if (g->a_copied) {
+                copy_rows(g, g->a + i, t.a_at, h, copy, copied);
+                t.a = copied;
+            }
+        }
+        width = np_min(sliver, end - t.j);
+        run_tile(g, &t, h, number, width);
         if (t.out)
             t.bad = v_or(t.bad, finish_tile(f, out, i, h, t.j, width));
     }

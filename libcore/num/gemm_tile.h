@@ -1,151 +1,8 @@
-/* Register tiles, a part of num/gemm_simd.h.
- *
- * MR x NR is as large as the registers allow: MR * 2 sums, two vectors of B, one element of A. The
- * last vector of a tile may be whole, in part outside of C, or, where registers are wide enough for
- * it to pay, summed in halves of registers.
- */
+/* Register tiles, a part of num/gemm_simd.h: their sums over the inner indices. */
 #ifndef NP_NUM_GEMM_TILE_H
 #define NP_NUM_GEMM_TILE_H
 
-#include "num/chunk.h"
-#include "num/gemm.h"
-#include "num/loops.h"
-#include "num/simd.h"
-
-#if NP_VW == 16
-#define MR 14
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif NP_VW == 8
-#define MR 6
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#else
-#define MR 12
-#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#endif
-#define NR (2 * NP_VW)
-#define STEPS 4                                /* inner indices per prefetched row of C */
-#define LINE 16                                /* floats of a cache line */
-#define AHEAD ((MR * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-/* One tile of C: where its operands begin. */
-struct tile {
-    const float *const *a;
-    size_t a_at;
-    size_t row; /* of C, where the tile begins */
-    const float *b;
-    size_t b_step;
-    const float *const *next; /* not NULL: MR or more rows of A to fetch for the next tile */
-    float *const *c;          /* rows; the tile begins at column j of them */
-    const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
-    size_t j, last;                               /* columns of the last vector */
-    float *out; /* finished sums go here, rows after each other; NULL: to c */
-    const float *bias;
-    const float *const *residual; /* rows; NULL: none is added here */
-    vf bad;                       /* 0, NaN where a finished sum was not finite */
-};
-
-enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
-
-/* What a tile function is made for; all constants where this is inlined. */
-struct shape {
-    size_t h, vectors;
-    bool trans;
-    enum last last;
-};
-
-/* Sums of a chunk. While it runs, a last vector that is half lies in its own registers. */
-struct sums {
-    vf v[MR][2];
-    vh half[MR];
-};
-
-NP_INLINE vf load_last(const float *p, enum last last, size_t n)
-{
-    return last == LAST_WHOLE ? v_load(p) : v_load_n(p, n);
-}
-
-NP_INLINE void store_last(float *p, enum last last, size_t n, vf v)
-{
-    if (last == LAST_WHOLE)
-        v_store(p, v);
-    else
-        v_store_n(p, n, v);
-}
-
-NP_INLINE void clear(struct sums *acc, struct shape s)
-{
-    UNROLL
-    for (size_t i = 0; i < s.h; i++) {
-        acc->v[i][0] = acc->v[i][1] = v_zero();
-        acc->half[i] = vh_zero();
-    }
-}
-
-/* Adds a chunk to what `rows` hold. */
-NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
-                        const float *const *rows)
-{
-    size_t last = s.vectors - 1;
-    UNROLL
-    for (size_t i = 0; i < s.h; i++) {
-        const float *c = rows[i] + t->j;
-        if (last > 0)
-            acc->v[i][0] = v_add(v_load(c), acc->v[i][0]);
-        acc->v[i][last] = v_add(load_last(c + last * NP_VW, s.last, t->last), acc->v[i][last]);
-    }
-}
-
-NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *t)
-{
-    size_t last = s.vectors - 1;
-    UNROLL
-    for (size_t i = 0; i < s.h; i++) {
-        float *c = t->c[i] + t->j;
-        if (last > 0)
-            v_store(c, acc->v[i][0]);
-        store_last(c + last * NP_VW, s.last, t->last, acc->v[i][last]);
-    }
-}
-
-NP_INLINE void add_bias(struct sums *acc, struct shape s, const float *bias, size_t n)
-{
-    size_t last = s.vectors - 1;
-    vf low = v_load_n(bias, last > 0 ? NP_VW : n), high = load_last(bias + last * NP_VW, s.last, n);
-    UNROLL
-    for (size_t i = 0; i < s.h; i++) {
-        if (last > 0)
-            acc->v[i][0] = v_add(acc->v[i][0], low);
-        acc->v[i][last] = v_add(acc->v[i][last], high);
-    }
-}
-
-/* The sums are complete: to where they are finished, or finished here. */
-NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
-{
-    vf bad = t->bad;
-    if (t->bias)
-        add_bias(acc, s, t->bias + t->j, t->last);
-    if (t->residual)
-        add_rows(acc, s, t, t->residual);
-    if (t->out) {
-        UNROLL
-        for (size_t i = 0; i < s.h; i++)
-            for (size_t v = 0; v < s.vectors; v++)
-                v_store(t->out + (i * s.vectors + v) * NP_VW, acc->v[i][v]);
-        return;
-    }
-    UNROLL
-    for (size_t i = 0; i < s.h; i++)
-        for (size_t v = 0; v < s.vectors; v++)
-            bad = v_or(bad, v_sub(acc->v[i][v], acc->v[i][v]));
-    t->bad = bad;
-    store_chunk(acc, s, t);
-}
+#include "num/gemm_sums.h"
 
 /* Where the operands of the next inner index are. */
 struct cursor {
@@ -178,6 +35,45 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     at->b += t->b_step;
 }
 
+/* A stretch of a tap where groups are narrow: every lane meets a float of its own group, all of
+ * which lie in a vector for each row. */
+NP_INLINE const float *const *sum_narrow(struct sums *acc, struct shape s, const struct np_tiles *g,
+                                         const struct tile *t, const struct np_stretch *stretch,
+                                         const float *const *ahead)
+{
+    size_t channel = (g->channel + stretch->from) % g->groups->depth;
+    const int32_t *order = t->order + channel * NP_VW;
+    const float *b = t->b + stretch->from * t->b_step;
+    vf x[MR];
+    UNROLL
+    for (size_t i = 0; i < s.h; i++)
+        x[i] = load_last(t->a[i] + t->a_at + stretch->at - channel, s.last, t->seen);
+    for (size_t p = 0; p < stretch->count; p++, order += NP_VW, b += t->b_step) {
+        vi which = vi_load(order);
+        vf column = v_load(b);
+        for (size_t u = 0; u < 2 && ahead < t->ahead_end; u++)
+            __builtin_prefetch(*ahead++ + t->j, 1);
+        UNROLL
+        for (size_t i = 0; i < s.h; i++)
+            acc->v[i][0] = v_fma(v_choose(x[i], which), column, acc->v[i][0]);
+    }
+    return ahead;
+}
+
+/* The same, transposed: the rows of the tile belong to one tap. */
+NP_INLINE void sum_narrow_lines(struct sums *acc, struct shape s, const struct tile *t,
+                                const struct np_stretch *stretch)
+{
+    const float *const *line = t->a + stretch->from;
+    const float *b = t->b + stretch->from * t->b_step;
+    for (size_t p = 0; p < stretch->count; p++, b += t->b_step) {
+        vf x = load_last(line[p] + t->a_at, s.last, t->seen), column = v_load(b);
+        UNROLL
+        for (size_t i = 0; i < s.h; i++)
+            acc->v[i][0] = v_fma(v_choose(x, vi_load(t->order + i * NP_VW)), column, acc->v[i][0]);
+    }
+}
+
 /* A stretch that is not for all rows of the tile. */
 NP_INLINE void sum_some(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
                         const struct np_stretch *stretch)
@@ -195,43 +91,60 @@ NP_INLINE bool is_for_all(const struct tile *t, size_t h, const struct np_stretc
     return stretch->low <= t->row && t->row + h <= stretch->high;
 }
 
+/* A stretch; returns the first row that is left to fetch. */
+NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
+                                          const struct np_tiles *g, const struct tile *t,
+                                          const struct np_stretch *stretch,
+                                          const float *const *ahead)
+{
+    struct cursor at;
+    size_t p = 0;
+    at.line = t->a + stretch->from;
+    at.b = t->b + stretch->from * t->b_step;
+    UNROLL
+    for (size_t i = 0; i < s.h; i++)
+        at.row[i] =
+            s.trans ? NULL : t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at);
+    if (s.trans && !is_for_all(t, s.h, stretch)) {
+        sum_some(acc, s, t, &at, stretch);
+        p = stretch->count;
+    }
+    for (; p + STEPS <= stretch->count; p += STEPS) {
+        /* One by one while the sum runs: all at once would stall it. */
+        if (ahead < t->ahead_end) {
+            __builtin_prefetch(*ahead + t->j, 1);
+            if (s.vectors > 1)
+                __builtin_prefetch(*ahead + t->j + NR - 1, 1);
+            ahead++;
+        }
+        if (!s.trans && t->next) {
+            UNROLL
+            for (size_t u = 0; u < AHEAD; u++)
+                __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD + u] + t->a_at + stretch->at +
+                                   p);
+        }
+        UNROLL
+        for (size_t u = 0; u < STEPS; u++)
+            step(acc, s, t, &at, false);
+    }
+    for (; p < stretch->count; p++)
+        step(acc, s, t, &at, false);
+    return ahead;
+}
+
 NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t)
 {
     const struct np_stretch *stretch = g->stretch, *end = stretch + g->stretches;
-    struct cursor at;
     const float *const *ahead = t->ahead;
     struct sums acc;
     clear(&acc, s);
     for (bool first = g->first;; stretch++) {
-        size_t p = 0;
-        at.line = t->a + stretch->from;
-        at.b = t->b + stretch->from * t->b_step;
-        UNROLL
-        for (size_t i = 0; i < s.h; i++)
-            at.row[i] = s.trans ? NULL : t->a[i] + (g->a_copied ? stretch->from : stretch->at);
-        if (s.trans && !is_for_all(t, s.h, stretch)) {
-            sum_some(&acc, s, t, &at, stretch);
-            p = stretch->count;
-        }
-        for (; p + STEPS <= stretch->count; p += STEPS) {
-            /* One by one while the sum runs: all at once would stall it. */
-            if (ahead < t->ahead_end) {
-                __builtin_prefetch(*ahead + t->j, 1);
-                if (s.vectors > 1)
-                    __builtin_prefetch(*ahead + t->j + NR - 1, 1);
-                ahead++;
-            }
-            if (!s.trans && t->next) {
-                UNROLL
-                for (size_t u = 0; u < AHEAD; u++)
-                    __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD + u] + stretch->at + p);
-            }
-            UNROLL
-            for (size_t u = 0; u < STEPS; u++)
-                step(&acc, s, t, &at, false);
-        }
-        for (; p < stretch->count; p++)
-            step(&acc, s, t, &at, false);
+        if (s.narrow && s.trans)
+            sum_narrow_lines(&acc, s, t, stretch);
+        else if (s.narrow)
+            ahead = sum_narrow(&acc, s, g, t, stretch, ahead);
+        else
+            ahead = sum_stretch(&acc, s, g, t, stretch, ahead);
         if (!stretch->ends)
             continue;
         UNROLL
@@ -257,7 +170,7 @@ typedef void tile_function(const struct np_tiles *, struct tile *);
 #define TILE(h, vectors, trans, last)                                                              \
     static void NAME(h, vectors, trans, last)(const struct np_tiles *g, struct tile *t)            \
     {                                                                                              \
-        tile_sum((struct shape){h, vectors, trans, last}, g, t);                                   \
+        tile_sum((struct shape){h, vectors, trans, false, last}, g, t);                            \
     }
 #define TILES(h, last)                                                                             \
     TILE(h, 1, 0, last) TILE(h, 1, 1, last) TILE(h, 2, 0, last) TILE(h, 2, 1, last)
@@ -274,6 +187,22 @@ HEIGHTS(TILES_OF)
 #define ENTRY(h) {{{LASTS(h, 1, 0)}, {LASTS(h, 1, 1)}}, {{LASTS(h, 2, 0)}, {LASTS(h, 2, 1)}}},
 /* [height - 1][vectors - 1][transposed][last] */
 static tile_function *const tile_functions[MR][2][2][3] = {HEIGHTS(ENTRY)};
+
+#define NARROW_NAME(h, trans, last) narrow_##h##_##trans##_##last
+#define NARROW(h, trans, last)                                                                     \
+    static void NARROW_NAME(h, trans, last)(const struct np_tiles *g, struct tile *t)              \
+    {                                                                                              \
+        tile_sum((struct shape){h, 1, trans, true, last}, g, t);                                   \
+    }
+#define NARROW_OF(h)                                                                               \
+    NARROW(h, 0, LAST_WHOLE)                                                                       \
+    NARROW(h, 0, LAST_PART) NARROW(h, 1, LAST_WHOLE) NARROW(h, 1, LAST_PART)
+HEIGHTS(NARROW_OF)
+
+#define NARROW_LASTS(h, trans) NARROW_NAME(h, trans, LAST_WHOLE), NARROW_NAME(h, trans, LAST_PART)
+#define NARROW_ENTRY(h) {{NARROW_LASTS(h, 0)}, {NARROW_LASTS(h, 1)}},
+/* [height - 1][transposed][in part] */
+static tile_function *const narrow_functions[MR][2][2] = {HEIGHTS(NARROW_ENTRY)};
 
 static inline tile_function *tile_for(size_t h, size_t vectors, bool trans, size_t last)
 {

@@ -10,6 +10,7 @@
 
 #include "num/backend.h"
 #include "num/grid.h"
+#include "num/product_chunks.h"
 #include "num/product_simd.h"
 
 struct matmul_left {

@@ -6,21 +6,17 @@
  * second cache. Where the panels of all inner indices fit the scratch they are packed once and rows
  * are finished block by block; else one panel comes after the other and sums wait in C. They cannot
  * wait there if C holds the residual that is added in the end.
- *
- * Gradients of weights whose C is small are shared by chunks (num/chunk_sums.h): halves of C would
- * make narrow tiles, and every member would read, or pack, all of an operand.
  */
 #ifndef NP_NUM_PRODUCT_SIMD_H
 #define NP_NUM_PRODUCT_SIMD_H
 
-#include "num/chunk_sums.h"
+#include "num/chunk.h"
 #include "num/gemm.h"
 #include "num/grid.h"
 #include "num/simd.h"
 
 #define NR (2 * NP_VW)
 #define WHOLE (NP_VW == 16 ? 8 : NP_VW) /* floats of a register: a vector, or half of one */
-#define SHORT 64   /* inner indices of a chunk that do not pay for a product of their own */
 #define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
@@ -41,7 +37,8 @@ struct left {
 };
 
 struct right {
-    /* Packs inner indices and columns as np_gemm_pack_b does. */
+    /* Packs inner indices and columns, those of one group, as np_gemm_pack_b does; or, where
+     * groups are narrow, those of one sliver. */
     void (*pack)(const struct right *, float *dst, size_t sliver, struct np_share inner,
                  struct np_share cols);
     const float *direct; /* if not NULL, read in place: [k][n], rows ld floats apart */
@@ -55,6 +52,7 @@ struct product {
     bool a_trans, a_copied, accumulate;
     struct left *a;
     const struct right *b;
+    const struct np_groups *groups; /* NULL: one; else their columns are not divided in passes */
     float *c;
     size_t ldc;
     void (*place)(const struct left *, size_t *row, struct np_share rows); /* NULL: in order */
@@ -113,11 +111,30 @@ static struct np_share next_rows(const struct product *p, size_t begin)
 }
 
 /* Columns of the last sliver if it cannot be read in place: its last vector is in part outside of
- * the matrix. */
-static size_t narrow_tail(struct np_share cols)
+ * the matrix. Groups with such slivers are packed as a whole. */
+static size_t narrow_tail(const struct product *p, struct np_share cols)
 {
     size_t tail = np_share_count(cols) % NR;
-    return tail % WHOLE == 0 ? 0 : tail;
+    return p->groups || tail % WHOLE == 0 ? 0 : tail;
+}
+
+/* Columns of C that are packed at once, of `cols`. */
+static size_t packed_at_once(const struct np_groups *groups, size_t cols)
+{
+    return !groups ? cols : groups->lanes > 0 ? groups->lanes : groups->cols;
+}
+
+/* Floats of an inner index in a packed sliver, and in all slivers of `cols` columns. */
+static size_t sliver_width(const struct np_groups *groups)
+{
+    return groups && groups->lanes > 0 ? NP_VW : NR;
+}
+
+static size_t packed_width(const struct np_groups *groups, size_t cols)
+{
+    size_t width = sliver_width(groups), each = packed_at_once(groups, cols);
+    size_t slivers = (each + width - 1) / width, rest = (cols % each + width - 1) / width;
+    return (cols / each * slivers + rest) * width;
 }
 
 /* One panel of a block of rows. */
@@ -136,16 +153,21 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     t.a_trans = p->a_trans;
     t.a_copied = p->a_copied;
     t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
+    if (p->groups) {
+        t.groups = p->groups;
+        t.channel = (p->a_trans ? rows.begin : panel->inner.begin) % p->groups->depth;
+        t.a_at += pass->cols.begin / p->groups->cols * p->groups->depth;
+    }
     t.stretch = stretch;
     t.stretches = cut_panel(p, panel, stretch);
     t.b = panel->b;
-    t.tail = narrow_tail(pass->cols) > 0 ? panel->b : NULL;
-    t.b_step = NR;
-    t.sliver = np_share_count(panel->inner) * NR;
+    t.tail = narrow_tail(p, pass->cols) > 0 ? panel->b : NULL;
+    t.b_step = sliver_width(p->groups);
+    t.sliver = np_share_count(panel->inner) * t.b_step;
     if (p->b->direct) {
         t.b = p->b->direct + panel->inner.begin * p->b->ld + pass->cols.begin;
         t.b_step = p->b->ld;
-        t.sliver = NR;
+        t.sliver = 0;
     } else {
         t.tail = NULL;
     }
@@ -162,6 +184,18 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     return NP_SIMD(np_gemm_tiles)(&t);
 }
 
+/* Packs columns of a panel. */
+static void pack_panel(const struct product *p, float *b, struct np_share inner,
+                       struct np_share cols)
+{
+    size_t count = np_share_count(inner), each = packed_at_once(p->groups, np_share_count(cols));
+    for (struct np_share part = {cols.begin, 0}; part.begin < cols.end; part.begin = part.end) {
+        part.end = np_min(part.begin + each, cols.end);
+        p->b->pack(p->b, b, count * sliver_width(p->groups), inner, part);
+        b += count * packed_width(p->groups, np_share_count(part));
+    }
+}
+
 /* The panel that begins at inner index `begin`; packs it unless it is packed. */
 static struct panel next_panel(const struct product *p, const struct pass *pass, size_t begin,
                                bool pack)
@@ -172,9 +206,9 @@ static struct panel next_panel(const struct product *p, const struct pass *pass,
     panel.inner.end = np_panel_end(begin, p->inner.end, p->grain, &panel.step);
     panel.b = b;
     if (p->b->direct)
-        cols.begin = cols.end - narrow_tail(cols);
-    if (pack && np_share_count(cols) > 0)
-        p->b->pack(p->b, b, np_share_count(panel.inner) * NR, panel.inner, cols);
+        cols.begin = cols.end - narrow_tail(p, cols);
+    if (pack)
+        pack_panel(p, b, panel.inner, cols);
     return panel;
 }
 
@@ -228,7 +262,7 @@ static bool run_product(const struct product *p)
     if (np_share_count(p->rows) == 0 || count == 0)
         return true;
     pass.aside = p->epilogue.residual == p->c && has_chunks(p);
-    if (np_min((count + NR - 1) / NR * NR, width) * k > NP_GEMM_B) {
+    if (np_min(packed_width(p->groups, count), width) * k > NP_GEMM_B) {
         size_t fits = NP_GEMM_B / k / NR * NR;
         pass.whole = fits >= NARROW && !p->a_trans;
         width = pass.whole ? fits : width;
@@ -237,48 +271,11 @@ static bool run_product(const struct product *p)
     width = ((count + parts - 1) / parts + NR - 1) / NR * NR;
     for (size_t j = p->cols.begin; j < p->cols.end; j = pass.cols.end) {
         pass.cols = (struct np_share){j, np_min(j + width, p->cols.end)};
-        pass.packed_width = p->b->direct ? NR : (np_share_count(pass.cols) + NR - 1) / NR * NR;
+        pass.packed_width = p->b->direct ? NR : packed_width(p->groups, np_share_count(pass.cols));
         bool blocks = pass.aside || (pass.whole && !p->a_trans);
         finite = (blocks ? run_blocks(p, &pass) : run_panels(p, &pass)) && finite;
     }
     return finite;
-}
-
-static void product_of_chunk(void *context, float *sums, struct np_share inner,
-                             struct np_share cols)
-{
-    struct product p = *(const struct product *)context;
-    (void)cols;
-    p.inner = inner;
-    p.accumulate = false;
-    p.c = sums;
-    p.ldc = np_share_count(p.cols);
-    run_product(&p);
-}
-
-/* Whether there are enough chunks for everybody, long enough, and their sums stay in the cache. */
-static bool pays_by_chunks(const struct np_team *team, size_t m, size_t n, size_t k, size_t grain)
-{
-    return team->size > 1 && m * n <= NP_WAVE && np_chunk_end(0, k, grain) >= SHORT &&
-           np_chunk_count(k, grain) >= 2 * (size_t)team->size;
-}
-
-/* The team's product, which has no epilogue, of all rows and columns of C. */
-static bool run_by_chunks(struct np_team *team, const struct product *p)
-{
-    size_t n = np_share_count(p->cols);
-    struct product whole = *p;
-    struct np_chunk_sums s = {.team = team, .out = p->c, .ld = p->ldc, .cols = p->cols};
-    s.lines = np_share_count(p->rows);
-    s.width = n;
-    s.count = np_share_count(p->inner);
-    s.grain = p->grain;
-    s.accumulate = p->accumulate;
-    s.at = NP_GEMM_B;
-    s.room = NP_GEMM_C;
-    s.sum = product_of_chunk;
-    s.context = &whole;
-    return np_sums_run(&s);
 }
 
 #endif

@@ -24,6 +24,8 @@
  *                                    vh_widen(v): the rest is zero
  *   v_keep(v)                        v, which was loaded, stays in its register; without it gcc
  *                                    reads it from memory again for every use
+ *   vi vi_load(p)                    NP_VW int32_t: numbers of elements
+ *   v_choose(v, i)                   element i[l] of v for every l
  *   v_total(v)                       sum of all: halves are added to each other until one is left
  *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8
  *
@@ -113,6 +115,9 @@ typedef __m256 vh;
 #define v_store_n(p, n, v) _mm512_mask_storeu_ps(p, np_mask16(n), v)
 #define v_first(n, a, b) _mm512_mask_blend_ps(np_mask16(n), b, a)
 #define v_keep(v) __asm__("" : "+v"(v))
+typedef __m512i vi;
+#define vi_load(p) _mm512_loadu_si512(p)
+#define v_choose(v, i) _mm512_permutexvar_ps(i, v)
 static inline float v_total(vf v)
 {
     return np_total8(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
@@ -183,6 +188,9 @@ static inline __m256i np_mask8(size_t n)
 #define v_store_n(p, n, v) _mm256_maskstore_ps(p, np_mask8(n), v)
 #define v_first(n, a, b) _mm256_blendv_ps(b, a, _mm256_castsi256_ps(np_mask8(n)))
 #define v_keep(v) __asm__("" : "+x"(v))
+typedef __m256i vi;
+#define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define v_choose(v, i) _mm256_permutevar8x32_ps(v, i)
 #define v_total(v) np_total8(v)
 
 typedef __m256i vq;
@@ -237,6 +245,13 @@ typedef float32x4_t vf;
 #define v_fma(a, b, c) vfmaq_f32(c, a, b)
 #define v_fma1(x, b, c) vfmaq_n_f32(c, b, x)
 #define v_keep(v) __asm__("" : "+w"(v))
+typedef uint8x16_t vi; /* bytes of a vector */
+static inline vi vi_load(const int32_t *p)
+{
+    uint32x4_t each = vmulq_n_u32(vreinterpretq_u32_s32(vld1q_s32(p)), 0x04040404);
+    return vreinterpretq_u8_u32(vaddq_u32(each, vdupq_n_u32(0x03020100)));
+}
+#define v_choose(v, i) vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(v), i))
 
 #define v_sqrt(a) vsqrtq_f32(a)
 #define v_abs(a) vabsq_f32(a)

@@ -285,6 +285,36 @@ START_TEST(real_shapes)
 }
 END_TEST
 
+/* Groups so narrow that a vector holds several, and others; some are too many for one pass. */
+START_TEST(grouped)
+{
+    static const struct {
+        size_t groups, in, out;
+        int kernel;
+    } list[] = {{32, 4, 4, 3},  {33, 2, 2, 3}, {7, 3, 3, 10},   {5, 7, 7, 7},   {5, 5, 5, 3},
+                {9, 8, 8, 3},   {40, 1, 1, 3}, {11, 1, 4, 3},   {6, 2, 8, 3},   {6, 8, 2, 3},
+                {260, 2, 2, 3}, {4, 7, 6, 3},  {4, 32, 32, 3},  {3, 16, 24, 3}, {9, 70, 66, 3},
+                {2, 9, 530, 3}, {70, 3, 8, 3}, {3, 300, 16, 3}, {2, 8, 600, 3}};
+    uint64_t state = 5000 + (uint64_t)_i;
+    size_t number = (size_t)_i / 2 % COUNT(list), groups = list[number].groups;
+    struct np_conv v = conv(3, _i & 1 ? 6 : 9, groups * list[number].in, groups * list[number].out,
+                            list[number].kernel, 1 + _i % 2, 3);
+    struct ending plain = {0}, added = {.residual = true, .in_place = true, .act = NP_ACT_RELU};
+    v.groups = groups;
+    v.ldx += next(&state) % 3;
+    v.ldy += next(&state) % 3;
+    v.window.kernel_width -= draw(&state, 0, 2);
+    v.out_width = out_size(v.in_width, v.window.kernel_width, v.window.stride_width, 1, 6);
+    compare(&v, FORWARD, plain, state);
+    compare(&v, FORWARD, added, state);
+    compare(&v, GRAD, plain, state);
+    compare(&v, GRAD, added, state);
+    v.grain = (size_t)_i % 3;
+    v.accumulate = _i & 1;
+    compare(&v, GRAD_WEIGHT, plain, state);
+}
+END_TEST
+
 /* Rows that begin at multiples of vectors. */
 START_TEST(aligned_rows)
 {
@@ -435,6 +465,7 @@ int main(void)
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, real_shapes, 0, 12);
+    tcase_add_loop_test(tests, grouped, 0, 38);
     tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);
     tcase_add_test(tests, signed_zeros);

@@ -1,0 +1,152 @@
+/* What a register tile is, and its sums on their way to and from memory: a part of num/gemm_tile.h.
+ *
+ * MR x NR is as large as the registers allow: MR * 2 sums, two vectors of B, one element of A. The
+ * last vector of a tile may be whole, in part outside of C, or, where registers are wide enough for
+ * it to pay, summed in halves of registers. Where groups are narrow, a tile is one vector wide.
+ */
+#ifndef NP_NUM_GEMM_SUMS_H
+#define NP_NUM_GEMM_SUMS_H
+
+#include "num/chunk.h"
+#include "num/gemm.h"
+#include "num/loops.h"
+#include "num/simd.h"
+
+#if NP_VW == 16
+#define MR 14
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#elif NP_VW == 8
+#define MR 6
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define MR 12
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#endif
+#define NR (2 * NP_VW)
+#define STEPS 4                                /* inner indices per prefetched row of C */
+#define LINE 16                                /* floats of a cache line */
+#define AHEAD ((MR * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* One tile of C: where its operands begin. */
+struct tile {
+    const float *const *a;
+    size_t a_at;
+    size_t row;           /* of C, where the tile begins */
+    const int32_t *order; /* where groups are narrow: those of np_groups, from the tile's row on */
+    size_t seen;          /* and floats of A for all groups */
+    const float *b;
+    size_t b_step;
+    const float *const *next; /* not NULL: MR or more rows of A to fetch for the next tile */
+    float *const *c;          /* rows; the tile begins at column j of them */
+    const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
+    size_t j, last;                               /* columns of the last vector */
+    float *out; /* finished sums go here, rows after each other; NULL: to c */
+    const float *bias;
+    const float *const *residual; /* rows; NULL: none is added here */
+    vf bad;                       /* 0, NaN where a finished sum was not finite */
+};
+
+enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
+
+/* What a tile function is made for; all constants where this is inlined. */
+struct shape {
+    size_t h, vectors;
+    bool trans, narrow;
+    enum last last;
+};
+
+/* Sums of a chunk. While it runs, a last vector that is half lies in its own registers. */
+struct sums {
+    vf v[MR][2];
+    vh half[MR];
+};
+
+NP_INLINE vf load_last(const float *p, enum last last, size_t n)
+{
+    return last == LAST_WHOLE ? v_load(p) : v_load_n(p, n);
+}
+
+NP_INLINE void store_last(float *p, enum last last, size_t n, vf v)
+{
+    if (last == LAST_WHOLE)
+        v_store(p, v);
+    else
+        v_store_n(p, n, v);
+}
+
+NP_INLINE void clear(struct sums *acc, struct shape s)
+{
+    UNROLL
+    for (size_t i = 0; i < s.h; i++) {
+        acc->v[i][0] = acc->v[i][1] = v_zero();
+        acc->half[i] = vh_zero();
+    }
+}
+
+/* Adds a chunk to what `rows` hold. */
+NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
+                        const float *const *rows)
+{
+    size_t last = s.vectors - 1;
+    UNROLL
+    for (size_t i = 0; i < s.h; i++) {
+        const float *c = rows[i] + t->j;
+        if (last > 0)
+            acc->v[i][0] = v_add(v_load(c), acc->v[i][0]);
+        acc->v[i][last] = v_add(load_last(c + last * NP_VW, s.last, t->last), acc->v[i][last]);
+    }
+}
+
+NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *t)
+{
+    size_t last = s.vectors - 1;
+    UNROLL
+    for (size_t i = 0; i < s.h; i++) {
+        float *c = t->c[i] + t->j;
+        if (last > 0)
+            v_store(c, acc->v[i][0]);
+        store_last(c + last * NP_VW, s.last, t->last, acc->v[i][last]);
+    }
+}
+
+NP_INLINE void add_bias(struct sums *acc, struct shape s, const float *bias, size_t n)
+{
+    size_t last = s.vectors - 1;
+    vf low = v_load_n(bias, last > 0 ? NP_VW : n), high = load_last(bias + last * NP_VW, s.last, n);
+    UNROLL
+    for (size_t i = 0; i < s.h; i++) {
+        if (last > 0)
+            acc->v[i][0] = v_add(acc->v[i][0], low);
+        acc->v[i][last] = v_add(acc->v[i][last], high);
+    }
+}
+
+/* The sums are complete: to where they are finished, or finished here. */
+NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
+{
+    vf bad = t->bad;
+    if (t->bias)
+        add_bias(acc, s, t->bias + t->j, t->last);
+    if (t->residual)
+        add_rows(acc, s, t, t->residual);
+    if (t->out) {
+        UNROLL
+        for (size_t i = 0; i < s.h; i++)
+            for (size_t v = 0; v < s.vectors; v++)
+                v_store(t->out + (i * s.vectors + v) * NP_VW, acc->v[i][v]);
+        return;
+    }
+    UNROLL
+    for (size_t i = 0; i < s.h; i++)
+        for (size_t v = 0; v < s.vectors; v++)
+            bad = v_or(bad, v_sub(acc->v[i][v], acc->v[i][v]));
+    t->bad = bad;
+    store_chunk(acc, s, t);
+}
+
+#endif
