@@ -37,13 +37,18 @@ TARGET   := $(shell $(CC) -dumpmachine)
 ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 avx512) $(if $(filter aarch64%,$(TARGET)),neon)
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
-# CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools.
+# CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools; and
+# NCCL, unless it is not there or NCCL=0.
 CUDA     ?= 0
 CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
-NP_CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lstdc++
+NCCL     ?= $(if $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h),1,0)
+NP_NCCL_LIBS := -lnccl -Wl,-rpath,$(CUDA_HOME)/lib64
+NP_CUDA_LIBS = -L$(CUDA_HOME)/lib64 $(if $(filter 1,$(NCCL)),$(NP_NCCL_LIBS)) -lcudart_static -ldl \
+               -lrt -lstdc++
 CUDA_SRC := $(sort $(wildcard libcore/cuda/*.cu))
-CUDA_OBJ := $(CUDA_SRC:%.cu=$(BUILD)/%.o)
+CUDA_REAL := $(filter-out $(if $(filter 1,$(NCCL)),,%_nccl.cu),$(CUDA_SRC))
+CUDA_OBJ := $(CUDA_REAL:%.cu=$(BUILD)/%.o)
 ifeq ($(CUDA),1)
 CUDA_BIN := $(CUDA_OBJ)
 NP_LIBS  += $(NP_CUDA_LIBS)
@@ -91,7 +96,7 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
-             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA)
+             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -102,7 +107,7 @@ $(BUILD)/flags: FORCE
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
 # engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
 # sanitizer only tests that start threads; test_ops runs every kernel in teams.
-THREADED := arena engine evaluate ops residence run stash team training weights
+THREADED := arena engine evaluate ops residence run stash team training transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
 check-unit: $(TRIED)
@@ -172,7 +177,7 @@ $(SHIM_TRAIN): $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(filter-out %_shim.o,$(SHIM_O
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
 
 # For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes.
-CUDA_PTX := $(CUDA_SRC:%.cu=$(BUILD)/%.ptx)
+CUDA_PTX := $(CUDA_REAL:%.cu=$(BUILD)/%.ptx)
 NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
             -gencode arch=compute_90,code=compute_90
 NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
@@ -303,7 +308,7 @@ help:
 	@echo 'all check check-unit check-cuda check-cli check-aarch64 check-cuda-build lint bench demo'
 	@echo 'deps completions install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address,undefined|thread; CUDA=1; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)

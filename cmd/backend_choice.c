@@ -34,18 +34,29 @@ enum np_status backend_open(struct backend *backend, struct np_error *err)
         backend->numbers[backend->count++] = 0;
     status = np_cuda_open(backend->devices, backend->numbers, backend->count, err);
     backend->opened = status == NP_OK;
+    if (backend->opened && backend->transport == TRANSPORT_AUTO)
+        backend->transport =
+            np_cuda_reach(backend->devices, backend->count) ? TRANSPORT_PEER : TRANSPORT_NCCL;
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
 }
 
 /* Replicas read and update layers in one memory; what crosses between stages alone is carried. */
 enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err)
 {
+    const struct np_device *devices = backend->devices;
+    int deadline_s = backend->deadline_s ? backend->deadline_s : BACKEND_DEADLINE;
     if (!backend->opened || backend->count == 1)
         return NP_OK;
+    if (np_plan_replicas(plan) > 1 && backend->transport == TRANSPORT_NCCL)
+        return np_fail(err, NP_EINPUT,
+                       "replicas on several GPUs share one memory: they need --transport peer, and "
+                       "GPUs that can reach each other's memory");
     if (np_plan_replicas(plan) > 1)
-        return np_cuda_join(backend->devices, backend->count, err);
+        return np_cuda_join(devices, backend->count, err);
     plan->memories = backend->count;
-    return np_cuda_peers(&backend->link, backend->devices, backend->count, err);
+    if (backend->transport == TRANSPORT_NCCL)
+        return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s, err);
+    return np_cuda_peers(&backend->link, devices, backend->count, err);
 }
 
 void backend_close(struct backend *backend)

@@ -8,13 +8,18 @@
 #include "plan/plan.h"
 
 enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO };
+enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
+
+#define BACKEND_DEADLINE 60 /* seconds of a transfer between GPUs */
 
 struct backend {
     enum backend_choice choice;
     int numbers[NP_CUDA_MOST], count; /* of the GPUs; none: the first */
     struct np_device devices[NP_CUDA_MOST];
-    bool opened;          /* the GPUs are used */
-    struct np_link *link; /* between their memories, where there are several */
+    bool opened;                     /* the GPUs are used */
+    enum transport_choice transport; /* of several; no longer AUTO once they are opened */
+    int deadline_s;                  /* 0: BACKEND_DEADLINE */
+    struct np_link *link;            /* between their memories, where there are several */
 };
 
 /* The GPUs that --devices LIST names, as in "0,2"; a usage error exits with 2. */

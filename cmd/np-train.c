@@ -191,6 +191,8 @@ static enum np_status open_backend(struct train_options *o, struct np_error *err
     o->plan.request.kernels = o->backend.devices->ops->kernels;
     o->plan.request.processors = o->backend.count;
     o->plan.request.threads = 1;
+    if (o->backend.count > 1 && o->backend.transport == TRANSPORT_NCCL && !o->plan.request.replicas)
+        o->plan.request.replicas = 1; /* more would not do (backend_link) */
     return NP_OK;
 }
 

@@ -19,7 +19,9 @@ enum {
     OPT_LEDGER,
     OPT_DELAYS,
     OPT_STASH,
-    OPT_BACKEND
+    OPT_BACKEND,
+    OPT_TRANSPORT,
+    OPT_DEADLINE
 };
 
 static const struct argp_option option_table[] = {
@@ -37,6 +39,8 @@ static const struct argp_option option_table[] = {
     {"plan", 'p', "FILE", 0, "stage plan from np-partition; - is standard input", 0},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "csp, or sequential: the reference", 0},
     {"backend", OPT_BACKEND, "cpu|cuda|auto", 0, "compute on processors (the default) or GPUs", 0},
+    {"transport", OPT_TRANSPORT, "auto|peer|nccl", 0, "how several GPUs pass on what they make", 0},
+    {"deadline", OPT_DEADLINE, "SECONDS", 0, "a transfer by NCCL fails after this time (60)", 0},
     {"stash", OPT_STASH, "FILE", 0, "where layers are that --device-memory has no room for", 0},
     {"inject-delays", OPT_DELAYS, "SEED", 0, "random pauses at every task and message (a test)", 0},
     {"quiet", 'q', 0, 0, "no progress, no notes", 0},
@@ -49,6 +53,7 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
     static const char *const schedules[] = {"csp", "sequential"}, *const ledgers[] = {"steps",
                                                                                       "layers"};
     static const char *const backends[] = {"cpu", "cuda", "auto"};
+    static const char *const transports[] = {"auto", "peer", "nccl"};
     switch (key) {
     case 'p':
         o->plan_file = arg;
@@ -56,6 +61,10 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
     case OPT_BACKEND:
         o->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 3);
         o->plan.gpus = o->backend.choice == BACKEND_CUDA;
+        return 0;
+    case OPT_TRANSPORT:
+        o->backend.transport =
+            (enum transport_choice)cli_word(state, "transport", arg, transports, 3);
         return 0;
     case OPT_RUN:
         o->run = arg;
@@ -105,6 +114,9 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
     case OPT_EVAL_BATCHES:
         o->eval_batches = (uint64_t)cli_int(state, "eval-batches", arg, 1, 1000000);
         return 0;
+    case OPT_DEADLINE:
+        o->backend.deadline_s = (int)cli_int(state, "deadline", arg, 1, 86400);
+        return 0;
     case OPT_DELAYS:
         o->delay_seed = (uint64_t)cli_int(state, "inject-delays", arg, 1, INT64_MAX);
         return 0;
@@ -142,6 +154,8 @@ static void check(const struct train_options *o, struct argp_state *state)
 static void check_backend(struct train_options *o, struct argp_state *state)
 {
     const struct np_partition_request *r = &o->plan.request;
+    if (o->backend.choice != BACKEND_CUDA && (o->backend.transport || o->backend.deadline_s))
+        argp_error(state, "--transport and --deadline are for --backend cuda");
     if (o->backend.choice == BACKEND_CPU)
         return;
     if (o->backend.choice == BACKEND_CUDA && o->plan.devices)

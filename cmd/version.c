@@ -9,7 +9,7 @@
 
 void version_print(FILE *out, const char *tool)
 {
-    char cuda[64];
+    char cuda[64], nccl[64];
     fprintf(out, "%s (naspipe) %s\n", tool, NP_VERSION);
     fprintf(out, "numerics: portable/1\ncompiler: %s\n", __VERSION__);
     fprintf(out, "instruction sets:");
@@ -19,5 +19,6 @@ void version_print(FILE *out, const char *tool)
     fprintf(out, "\nlibraries: libyaml %s, zstd %s, %s\n", yaml_get_version_string(),
             ZSTD_versionString(), OpenSSL_version(OPENSSL_VERSION));
     np_cuda_version(cuda, sizeof cuda);
-    fprintf(out, "CUDA: %s; MPI: not built\n", cuda);
+    np_cuda_nccl_version(nccl, sizeof nccl);
+    fprintf(out, "CUDA: %s; NCCL: %s; MPI: not built\n", cuda, nccl);
 }

@@ -258,12 +258,16 @@ static enum np_status open_one(int number, int there, struct np_error *err)
     return error == cudaSuccess ? NP_OK : fail(err, number, "cannot be used", error);
 }
 
+static bool reaches(int number, int other)
+{
+    int can = 0;
+    return cudaDeviceCanAccessPeer(&can, number, other) == cudaSuccess && can;
+}
+
 /* `number` reads and writes the memory of `other`. */
 static enum np_status join(int number, int other, struct np_error *err)
 {
-    int can = 0;
-    cudaDeviceCanAccessPeer(&can, number, other);
-    if (!can)
+    if (!reaches(number, other))
         return np_fail(err, NP_EINPUT, "CUDA device %d cannot reach the memory of device %d",
                        number, other);
     cudaSetDevice(number);
@@ -289,6 +293,15 @@ enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int c
         devices[i] = {.ops = &cuda_ops, .number = numbers[i]};
     }
     return status;
+}
+
+bool np_cuda_reach(const struct np_device *devices, int count)
+{
+    bool all = true;
+    for (int i = 0; i < count * count; i++)
+        if (i / count != i % count)
+            all = all && reaches(devices[i / count].number, devices[i % count].number);
+    return all;
 }
 
 enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err)

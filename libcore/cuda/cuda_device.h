@@ -18,11 +18,18 @@ enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int c
                             struct np_error *err);
 /* The GPUs read and write each other's memory where it lies, from here on. */
 enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err);
+/* True if every GPU can: np_cuda_join will not refuse. */
+bool np_cuda_reach(const struct np_device *devices, int count);
 /* A link that copies from memory to memory, of GPUs that are joined: in the order of the crew's
  * other work. */
 enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devices, int count,
                              struct np_error *err);
-/* Versions of runtime and driver, or that there is none. */
+/* A link by NCCL, of GPUs that need not be joined: a transfer that takes longer fails, and so does
+ * NCCL if it takes longer to connect them. NP_EINPUT: a build without NCCL. */
+enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *devices, int count,
+                            int deadline_s, struct np_error *err);
+/* Versions of runtime and driver, and of NCCL, or that there is none. */
 void np_cuda_version(char *out, size_t bytes);
+void np_cuda_nccl_version(char *out, size_t bytes);
 
 #endif

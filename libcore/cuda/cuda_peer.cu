@@ -1,4 +1,4 @@
-/* Copies from the memory of one GPU to that of another, on the stream of the crew that wants them. */
+/* Copies from the memory of one GPU to that of another, on the stream of the crew that asks. */
 #include <cuda_runtime.h>
 #include <stdlib.h>
 

@@ -30,7 +30,8 @@
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
  *                       unless it was for memory; 'launch' is a kernel's
- *         SHIM_SKIP     CALL: of cudaStreamSynchronize or cudaStreamWaitEvent: does nothing
+ *         SHIM_SKIP     CALL: of cudaStreamSynchronize or cudaStreamWaitEvent: does nothing; of
+ *                       cudaStreamQuery: says that all is done
  */
 #ifndef NP_TEST_CUDA_RUNTIME_H
 #define NP_TEST_CUDA_RUNTIME_H
@@ -91,6 +92,10 @@ struct shim_work {
     uint64_t turn;                       /* which record of it */
     bool waits;
     bool copies; /* reaches all devices' memory */
+    /* Whether it can do something now, once it is next in its stream; NULL: always. And whether
+     * it stays there when it has. */
+    bool (*ready)(struct shim_work *work);
+    bool stays;
 };
 
 void shim_post(cudaStream_t stream, struct shim_work *work);
@@ -179,6 +184,7 @@ enum cudaError_t {
     cudaErrorNoDevice,
     cudaErrorInvalidResourceHandle,
     cudaErrorPeerAccessAlreadyEnabled,
+    cudaErrorNotReady,
     cudaErrorUnknown
 };
 enum cudaMemcpyKind {
@@ -206,6 +212,7 @@ cudaError_t cudaDriverGetVersion(int *version);
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
@@ -224,6 +231,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

@@ -1,5 +1,5 @@
 /* The runtime of the shim: devices, memory, streams and events. */
-#include "cuda_runtime.h"
+#include "inside.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -40,8 +40,8 @@ static struct {
     bool has_driver, dead, peers;
     bool reaches[MOST_DEVICES][MOST_DEVICES];
     size_t memory, used[MOST_DEVICES];
-    char failing[64], skipped[64];
-    long fails_at, calls;
+    char failing[64], skipped[64], hanging[64];
+    long fails_at, calls, hangs_at, hangs, swapped;
     char *heap;
     size_t heap_used[MOST_DEVICES];
     bool heap_open[MOST_DEVICES];
@@ -59,7 +59,7 @@ static const char *chosen(const char *name, const char *otherwise)
     return value ? value : otherwise;
 }
 
-static void die(const char *what)
+static void __attribute__((noreturn)) die(const char *what)
 {
     fprintf(stderr, "shim: %s\n", what);
     abort();
@@ -75,6 +75,8 @@ static void begin(void)
     shim.memory = strtoull(chosen("SHIM_MEMORY", "1073741824"), NULL, 10);
     snprintf(shim.skipped, sizeof shim.skipped, "%s", chosen("SHIM_SKIP", ""));
     sscanf(fails, "%63[^:]:%ld", shim.failing, &shim.fails_at);
+    sscanf(chosen("SHIM_HANG", ""), "%63[^:]:%ld", shim.hanging, &shim.hangs_at);
+    shim.swapped = atol(chosen("SHIM_SWAP", "0"));
     shim.peers = atoi(chosen("SHIM_PEERS", "1"));
     shim.heap = (char *)mmap(NULL, MOST_DEVICES * HEAP, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -245,9 +247,11 @@ cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)
 
 /* --- streams -------------------------------------------------------------------------------- */
 
-static bool may_run(const struct shim_work *work)
+static bool may_run(struct shim_work *work)
 {
-    return work && (!work->waits || work->event->done >= work->turn);
+    if (!work || (work->waits && work->event->done < work->turn))
+        return false;
+    return !work->ready || work->ready(work);
 }
 
 /* Does what the stream does next. */
@@ -255,8 +259,10 @@ static void run_first(cudaStream_t stream)
 {
     struct shim_work *work = stream->first;
     open_memory(work->copies ? -1 : stream->device);
-    if (work->run && !shim.dead)
+    if (work->run && (!shim.dead || work->ready))
         work->run(work);
+    if (work->stays)
+        return;
     if (work->event && !work->waits && work->turn > work->event->done)
         work->event->done = work->turn;
     stream->first = work->next;
@@ -278,19 +284,29 @@ static cudaStream_t any_stream(void)
 
 static void run_some(uint64_t count)
 {
-    for (cudaStream_t s; count > 0 && (s = any_stream()); count--)
+    for (cudaStream_t s; count > 0; count--) {
+        if (!(s = any_stream())) {
+            shim_stuck();
+            break;
+        }
         run_first(s);
+    }
     close_memory();
+}
+
+void shim_queue(cudaStream_t stream, struct shim_work *work)
+{
+    *stream->last = work;
+    stream->last = &work->next;
+    if (draw(16) == 0)
+        run_some(draw(16));
 }
 
 void shim_post(cudaStream_t stream, struct shim_work *work)
 {
     lock();
     if (stream) {
-        *stream->last = work;
-        stream->last = &work->next;
-        if (draw(16) == 0)
-            run_some(draw(16));
+        shim_queue(stream, work);
     } else {
         open_memory(-1);
         work->run(work);
@@ -408,8 +424,10 @@ static void run_out(cudaStream_t stream)
 {
     while (stream->first) {
         cudaStream_t any = any_stream();
-        if (!any)
+        if (!any) {
+            shim_stuck();
             die("streams wait for each other");
+        }
         run_first(any);
     }
     close_memory();
@@ -435,6 +453,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (stream && strcmp(shim.skipped, __func__) != 0)
         run_out(stream);
     return unlock(cudaSuccess);
+}
+
+/* Time passes for whoever looks again and again. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    run_some(draw(16));
+    bool done = !stream->first || strcmp(shim.skipped, __func__) == 0;
+    pthread_mutex_unlock(&shim.lock);
+    return done ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -463,6 +493,9 @@ static void post_event(cudaStream_t stream, cudaEvent_t event, bool waits)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    lock();
+    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
+        return cudaErrorUnknown;
     post_event(stream, event, false);
     return cudaSuccess;
 }
@@ -495,6 +528,7 @@ const char *cudaGetErrorString(cudaError_t error)
                                           "no CUDA-capable device is detected",
                                           "invalid resource handle",
                                           "peer access is already enabled",
+                                          "device not ready",
                                           "unknown error"};
     return strings[error];
 }
@@ -527,6 +561,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current < 0 ? 0 : current;
+    return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int device)
 {
     lock();
@@ -553,4 +593,68 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
         return unlock(cudaErrorPeerAccessAlreadyEnabled);
     shim.reaches[current][peer] = true;
     return unlock(cudaSuccess);
+}
+
+/* --- for NCCL ------------------------------------------------------------------------------- */
+
+void shim_lock(void)
+{
+    lock();
+}
+
+void shim_unlock(void)
+{
+    close_memory();
+    pthread_mutex_unlock(&shim.lock);
+}
+
+void shim_die(const char *what)
+{
+    die(what);
+}
+
+bool shim_fails(const char *name)
+{
+    return strcmp(name, shim.failing) == 0 && ++shim.calls == shim.fails_at;
+}
+
+bool shim_hangs(const char *name)
+{
+    return strcmp(name, shim.hanging) == 0 && ++shim.hangs == shim.hangs_at;
+}
+
+long shim_swapped(void)
+{
+    return shim.swapped;
+}
+
+uint64_t shim_draw(uint64_t below)
+{
+    return draw(below);
+}
+
+int shim_device(void)
+{
+    need_device();
+    return current;
+}
+
+int shim_device_of(const void *at)
+{
+    return device_of(at);
+}
+
+int shim_stream_device(cudaStream_t stream)
+{
+    return stream->device;
+}
+
+bool shim_is_next(cudaStream_t stream, const struct shim_work *work)
+{
+    return stream->first == work;
+}
+
+void shim_open(void)
+{
+    open_memory(-1);
 }

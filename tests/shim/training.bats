@@ -78,8 +78,12 @@ equal() {
     same cpu b
     same cpu c
     same cpu d
-    SHIM_DEVICES=2 SHIM_PEERS=0 refused 'CUDA device 0 cannot reach the memory of device 1' \
+    shared='replicas on several GPUs share one memory: they need --transport peer, and GPUs that '
+    shared+="can reach each other's memory"
+    SHIM_DEVICES=2 SHIM_PEERS=0 refused "$shared" \
         np-train recipe.yaml --run r --backend cuda --devices 0,1 --replicas 2 -n 1
+    SHIM_DEVICES=2 SHIM_PEERS=0 refused 'CUDA device 0 cannot reach the memory of device 1' \
+        np-train recipe.yaml --run r --backend cuda --devices 0,1 --transport peer
 }
 
 # A kernel that touches the memory of a GPU that its own has not been enabled to reach is killed.
@@ -105,8 +109,84 @@ equal() {
         for gpus in $(some "0,1 0,1,2,3" 0,1,2); do
             SHIM_DEVICES=4 gpu recipe.yaml --run "gpu$gpus" --devices "$gpus" -n 4 --cut balanced
             same cpu "gpu$gpus"
+            SHIM_DEVICES=4 SHIM_PEERS=0 gpu recipe.yaml --run "nccl$gpus" --devices "$gpus" -n 4 \
+                --cut balanced
+            same cpu "nccl$gpus"
         done
     done
+}
+
+@test "GPUs that do not reach each other: NCCL carries, in every order of work" {
+    tiny_recipe
+    export SHIM_DEVICES=4 SHIM_PEERS=0
+    evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for seed in $(some "1 2 3 4" 2); do
+        export SHIM_SEED=$seed
+        gpu recipe.yaml --run "two$seed" --devices 1,0 "${evaluated[@]}"
+        gpu recipe.yaml --run "both$seed" --devices 0,3 -n 4 -M 2 -W 4 "${evaluated[@]}"
+        gpu recipe.yaml --run "four$seed" --devices 3,1,2,0 --cut balanced \
+            --inject-delays "$seed" "${evaluated[@]}"
+        for run in two both four; do
+            same cpu "$run$seed"
+            [ "$(jq -r .transport "$run$seed/run.json")" = nccl ]
+        done
+    done
+    SHIM_PEERS=1 gpu recipe.yaml --run forced --devices 0,1 --transport nccl "${evaluated[@]}"
+    [ "$(jq -r .transport forced/run.json)" = nccl ]
+    same cpu forced
+    gpu recipe.yaml --run some --devices 0,1 -n 4 --window 1 --device-memory 4900KiB \
+        "${evaluated[@]}"
+    same cpu some
+}
+
+@test "NCCL without a wait, or in a wrong order: it goes wrong, and ends" {
+    tiny_recipe
+    export SHIM_DEVICES=2 SHIM_PEERS=0
+    "$cpu" recipe.yaml --run cpu -q
+    SHIM_SKIP=cudaStreamWaitEvent run gpu recipe.yaml --run skipped --devices 0,1
+    [ "$status" -ne 0 ] || ! same cpu skipped
+    for group in 1 4 7; do
+        rm -rf swapped
+        SHIM_SWAP=$group run np-train recipe.yaml --backend cuda --run swapped -q --devices 0,1 \
+            --deadline 1
+        [ "$status" -eq 2 ]
+        [[ $output == *'NCCL: rank '*' sends '*' to rank '*': it is not done after 1 s' ]]
+    done
+}
+
+@test "NCCL that fails or hangs ends the run with its cause, and nothing is lost" {
+    tiny_recipe
+    export SHIM_DEVICES=2 SHIM_PEERS=0
+    "$cpu" recipe.yaml --run cpu -q
+    train=(np-train recipe.yaml --backend cuda --run run -q --devices 0,1 --deadline 1)
+    "${train[@]}" --stop-after 2 > /dev/null
+    for call in ncclGetUniqueId:1 ncclCommInitRankConfig:2 ncclGroupEnd:1; do
+        SHIM_FAIL=$call run "${train[@]}" --resume
+        [ "$status" -eq 2 ]
+        said 'np-train: error: NCCL cannot connect 2 CUDA devices: unhandled system error'
+    done
+    SHIM_HANG=ncclCommInitRankConfig:1 run "${train[@]}" --resume
+    [ "$status" -eq 2 ]
+    said 'np-train: error: NCCL does not connect 2 CUDA devices in 1 s'
+    for call in ncclSend:1 ncclSend:4 ncclRecv:3 ncclGroupEnd:3 ncclCommGetAsyncError:30; do
+        SHIM_FAIL=$call run "${train[@]}" --resume
+        [ "$status" -eq 2 ]
+        [[ ${lines[0]} == 'np-train: error: NCCL: rank '*': '*error* ]] ||
+            { echo "$call: $output"; return 1; }
+    done
+    for call in ncclSend:2 ncclRecv:5; do
+        SHIM_HANG=$call run "${train[@]}" --resume
+        [ "$status" -eq 2 ]
+        [[ ${lines[0]} == *'NCCL: rank '*': it is not done after 1 s' ]] ||
+            { echo "$call: $output"; return 1; }
+    done
+    for call in cudaEventRecord:3 cudaStreamQuery:4 cudaStreamCreateWithFlags:2; do
+        SHIM_FAIL=$call run "${train[@]}" --resume
+        [ "$status" -eq 2 ]
+    done
+    SHIM_HANG=ncclCommFinalize:1 "${train[@]}" --resume
+    same cpu run
 }
 
 @test "layers come and go where there is no room for all, in several orders" {
@@ -188,7 +268,7 @@ equal() {
     SHIM_MEMORY=4096 refused \
         'CUDA device 0 has no room for 132 KiB: 4 KiB of its 4 KiB are free' $train
     for wrong in '--devices 0,0' '--devices 0,' '--devices x' '--threads 2' '--isa scalar' \
-        '--stash file' '--profile-from measure'; do
+        '--stash file' '--profile-from measure' '--transport x' '--deadline 0'; do
         run $train $wrong
         [ "$status" -eq 2 ]
         [ ! -e r ]

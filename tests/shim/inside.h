@@ -1,0 +1,31 @@
+/* What the shim's NCCL needs of its runtime. */
+#ifndef NP_TEST_INSIDE_H
+#define NP_TEST_INSIDE_H
+
+#include "cuda_runtime.h"
+
+/* Between these, nothing else happens in the shim. */
+void shim_lock(void);
+void shim_unlock(void);
+
+/* Within: */
+void shim_die(const char *what) __attribute__((noreturn));
+/* Whether a call shall fail, or never end (SHIM_FAIL, SHIM_HANG); SHIM_SWAP. */
+bool shim_fails(const char *name);
+bool shim_hangs(const char *name);
+long shim_swapped(void);
+uint64_t shim_draw(uint64_t below);
+/* The thread's device; that of memory or of a stream, -1 the host's. */
+int shim_device(void);
+int shim_device_of(const void *at);
+int shim_stream_device(cudaStream_t stream);
+bool shim_is_next(cudaStream_t stream, const struct shim_work *work);
+/* All memory may be touched. */
+void shim_open(void);
+void shim_queue(cudaStream_t stream, struct shim_work *work);
+
+/* Nothing can be done any more until more is queued: ends the program if NCCL's ranks wait for each
+ * other. */
+void shim_stuck(void);
+
+#endif
