@@ -1,5 +1,6 @@
-/* GPUs as devices: memory, and crews that are a stream each. The host waits in finish alone, once
- * for everything that a pass has started and has to say. */
+/* GPUs as devices: memory, and crews that are a stream each. The host waits for a task in await
+ * alone, for everything that the task has to say at once; what else is ordered, events order. */
+#include <assert.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ extern "C" {
 enum {
     LEAST_CAPABILITY = 8,   /* major number: what the kernels are compiled for */
     SCRATCH_MORE = 4 << 20, /* bytes: room for chunks of long sums (cuda_team.h) */
-    REPLIES = 4,            /* between two finishes */
-    LINE = 16               /* bytes: where replies begin; the verdict has the first line */
+    LINE = 16,              /* bytes: where replies begin */
+    TASKS = NP_CREW_AHEAD + 1
 };
 
 struct reply {
@@ -24,15 +25,29 @@ struct reply {
     size_t at, bytes;
 };
 
+/* A task: what the host has written to be sent, and what the GPU has found, both pinned. */
+struct task {
+    cudaEvent_t done;
+    cudaError_t error; /* of its launches */
+    char *filled, *heard;
+    struct reply *reply;
+    bool **watch;
+    size_t replies, watches;
+};
+
+/* What is found, on the GPU, is a verdict that nobody watches, one for each watch, and the replies.
+ * The current task is number marked + 1. */
 struct crew {
     struct np_crew base;
     int number; /* of the GPU */
     struct np_cuda_team team;
-    char *filled;        /* pinned: what the host has written to be sent */
-    char *found, *heard; /* the verdict, then replies: on the GPU, and what came of it, pinned */
-    size_t filled_bytes, found_bytes, used;
-    int replies;
-    struct reply reply[REPLIES];
+    struct np_crew_config config;
+    char *found, *pinned;
+    size_t found_bytes, used, filled; /* used, filled: by the current task */
+    struct reply *replies;
+    bool **watches;
+    uint64_t marked, awaited;
+    struct task tasks[TASKS]; /* in turn: one that begins, and those before it */
 };
 
 static enum np_status fail(struct np_error *err, int number, const char *what, cudaError_t error)
@@ -114,24 +129,61 @@ static struct crew *crew_of(struct np_crew *base)
     return crew;
 }
 
+static struct task *task_of(struct crew *crew, uint64_t before)
+{
+    return &crew->tasks[before % TASKS];
+}
+
+static uint32_t *verdicts(struct crew *crew)
+{
+    return reinterpret_cast<uint32_t *>(crew->found);
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static void begin_task(struct crew *crew)
+{
+    struct task *task = task_of(crew, crew->marked);
+    task->replies = task->watches = 0;
+    crew->used = lines((1 + crew->config.watches) * sizeof(uint32_t));
+    crew->filled = 0;
+    crew->team.verdict = verdicts(crew);
+}
+
 static void crew_free(struct np_crew *base)
 {
     struct crew *crew = crew_of(base);
-    if (crew->team.stream)
+    if (crew->team.stream) {
+        cudaStreamSynchronize(crew->team.stream);
         cudaStreamDestroy(crew->team.stream);
-    cudaFreeHost(crew->filled);
-    cudaFreeHost(crew->heard);
+    }
+    for (int i = 0; i < TASKS; i++)
+        if (crew->tasks[i].done)
+            cudaEventDestroy(crew->tasks[i].done);
+    cudaFreeHost(crew->pinned);
     cudaFree(crew->found);
+    free(crew->replies);
+    free(crew->watches);
     free(crew);
 }
 
 static cudaError_t crew_init(struct crew *crew)
 {
+    size_t fill_bytes = lines(crew->config.fill_bytes), task_bytes = fill_bytes + crew->found_bytes;
     cudaError_t error = cudaStreamCreateWithFlags(&crew->team.stream, cudaStreamNonBlocking);
-    if (error == cudaSuccess && crew->filled_bytes)
-        error = cudaMallocHost(reinterpret_cast<void **>(&crew->filled), crew->filled_bytes);
     if (error == cudaSuccess)
-        error = cudaMallocHost(reinterpret_cast<void **>(&crew->heard), crew->found_bytes);
+        error = cudaMallocHost(reinterpret_cast<void **>(&crew->pinned), TASKS * task_bytes);
+    for (int i = 0; i < TASKS && error == cudaSuccess; i++) {
+        struct task *task = &crew->tasks[i];
+        task->filled = crew->pinned + (size_t)i * task_bytes;
+        task->heard = task->filled + fill_bytes;
+        task->reply = crew->replies + (size_t)i * crew->config.replies;
+        task->watch = crew->watches + (size_t)i * crew->config.watches;
+        error = cudaEventCreateWithFlags(&task->done, cudaEventDisableTiming);
+    }
     if (error == cudaSuccess)
         error = cudaMalloc(reinterpret_cast<void **>(&crew->found), crew->found_bytes);
     if (error == cudaSuccess)
@@ -143,28 +195,33 @@ static enum np_status crew_new(struct np_crew **out, const struct np_device *dev
                                const struct np_crew_config *config, struct np_error *err)
 {
     struct crew *crew = nullptr;
-    enum np_status status = np_zalloc(&crew, 1, sizeof *crew, err);
-    if (status != NP_OK)
-        return status;
+    cudaError_t error;
+    enum np_status status;
+    NP_TRY(np_zalloc(&crew, 1, sizeof *crew, err));
     crew->base.ops = device->ops;
     crew->base.size = 1;
     crew->number = device->number;
-    crew->filled_bytes = config->fill_bytes;
-    crew->found_bytes = config->reply_bytes + (REPLIES + 1) * LINE;
-    crew->used = LINE;
+    crew->config = *config;
+    crew->found_bytes = lines((1 + config->watches) * sizeof(uint32_t)) + config->reply_bytes +
+                        config->replies * LINE;
+    NP_TRY(np_zalloc(&crew->replies, TASKS * config->replies, sizeof(struct reply), err));
+    NP_TRY(np_zalloc(&crew->watches, TASKS * config->watches, sizeof(bool *), err));
     cudaSetDevice(crew->number);
-    cudaError_t error = crew_init(crew);
+    error = crew_init(crew);
     if (error != cudaSuccess) {
-        crew_free(&crew->base);
-        cudaGetLastError();
-        return fail(err, device->number, "cannot make a stream and its buffers", error);
+        cudaGetLastError(); /* it will be told */
+        NP_TRY(fail(err, device->number, "cannot make a stream and its buffers", error));
     }
     crew->team.team.size = 1;
     crew->team.team.scratch = config->scratch;
     crew->team.team.scratch_bytes = config->scratch_bytes;
-    crew->team.verdict = reinterpret_cast<uint32_t *>(crew->found);
+    begin_task(crew);
     *out = &crew->base;
-    return NP_OK;
+    crew = nullptr;
+out:
+    if (crew)
+        crew_free(&crew->base);
+    return status;
 }
 
 static void run(struct np_crew *base, void (*function)(struct np_team *team, void *argument),
@@ -173,9 +230,13 @@ static void run(struct np_crew *base, void (*function)(struct np_team *team, voi
     function(&crew_of(base)->team.team, argument);
 }
 
-static void *fill(struct np_crew *base, void *, size_t)
+static void *fill(struct np_crew *base, void *, size_t bytes)
 {
-    return crew_of(base)->filled;
+    struct crew *crew = crew_of(base);
+    char *at = task_of(crew, crew->marked)->filled + crew->filled;
+    crew->filled += lines(bytes);
+    assert(crew->filled <= lines(crew->config.fill_bytes));
+    return at;
 }
 
 static void send(struct np_crew *base, void *to, const void *from, size_t bytes)
@@ -187,33 +248,114 @@ static void send(struct np_crew *base, void *to, const void *from, size_t bytes)
 static void *reply(struct np_crew *base, void *to, size_t bytes)
 {
     struct crew *crew = crew_of(base);
+    struct task *task = task_of(crew, crew->marked);
     size_t at = crew->used;
-    crew->reply[crew->replies++] = {to, at, bytes};
-    crew->used += (bytes + LINE - 1) / LINE * LINE;
+    assert(task->replies < crew->config.replies);
+    task->reply[task->replies++] = {to, at, bytes};
+    crew->used += lines(bytes);
+    assert(crew->used <= crew->found_bytes);
     return crew->found + at;
 }
 
-/* What was found is brought to the host, and cleared for the next pass. */
-static enum np_status finish(struct np_crew *base, bool *finite, struct np_error *err)
+static void watch(struct np_crew *base, bool *finite)
 {
     struct crew *crew = crew_of(base);
+    struct task *task = task_of(crew, crew->marked);
+    assert(task->watches < crew->config.watches);
+    task->watch[task->watches++] = finite;
+    crew->team.verdict = verdicts(crew) + task->watches;
+}
+
+/* What was found is brought to the host, and cleared for the next task. */
+static uint64_t mark(struct np_crew *base)
+{
+    struct crew *crew = crew_of(base);
+    struct task *task = task_of(crew, crew->marked);
     cudaStream_t stream = crew->team.stream;
-    uint32_t verdict;
-    cudaMemcpyAsync(crew->heard, crew->found, crew->used, cudaMemcpyDeviceToHost, stream);
+    assert(crew->marked - crew->awaited < NP_CREW_AHEAD);
+    cudaMemcpyAsync(task->heard, crew->found, crew->used, cudaMemcpyDeviceToHost, stream);
     cudaMemsetAsync(crew->found, 0, crew->used, stream);
-    cudaError_t error = cudaStreamSynchronize(stream), before = cudaGetLastError();
-    if (error == cudaSuccess)
-        error = before;
-    if (error != cudaSuccess)
-        return fail(err, crew->number, "a kernel or copy has failed", error);
-    for (int i = 0; i < crew->replies; i++)
-        memcpy(crew->reply[i].to, crew->heard + crew->reply[i].at, crew->reply[i].bytes);
-    memcpy(&verdict, crew->heard, sizeof verdict);
-    if (verdict)
-        *finite = false;
-    crew->used = LINE;
-    crew->replies = 0;
+    cudaEventRecord(task->done, stream);
+    task->error = cudaGetLastError();
+    crew->marked++;
+    begin_task(crew);
+    return crew->marked;
+}
+
+static void deliver(const struct task *task)
+{
+    for (size_t i = 0; i < task->replies; i++)
+        memcpy(task->reply[i].to, task->heard + task->reply[i].at, task->reply[i].bytes);
+    for (size_t i = 0; i < task->watches; i++) {
+        uint32_t verdict;
+        memcpy(&verdict, task->heard + (1 + i) * sizeof verdict, sizeof verdict);
+        if (verdict)
+            *task->watch[i] = false;
+    }
+}
+
+static enum np_status await(struct np_crew *base, uint64_t mark, struct np_error *err)
+{
+    struct crew *crew = crew_of(base);
+    for (; crew->awaited < mark; crew->awaited++) {
+        const struct task *task = task_of(crew, crew->awaited);
+        cudaError_t error = cudaEventSynchronize(task->done);
+        if (task->error != cudaSuccess)
+            error = task->error;
+        if (error != cudaSuccess) {
+            crew->awaited = mark;
+            return fail(err, crew->number, "a kernel or copy has failed", error);
+        }
+        deliver(task);
+    }
     return NP_OK;
+}
+
+/* --- stamps: events ------------------------------------------------------------------------- */
+
+static cudaEvent_t event_of(struct np_stamp *stamp)
+{
+    return reinterpret_cast<cudaEvent_t>(stamp);
+}
+
+static enum np_status stamp_new(struct np_stamp **out, struct np_crew *base, struct np_error *err)
+{
+    struct crew *crew = crew_of(base);
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (error != cudaSuccess) {
+        cudaGetLastError(); /* it is told */
+        return fail(err, crew->number, "cannot make an event", error);
+    }
+    *out = reinterpret_cast<struct np_stamp *>(event);
+    return NP_OK;
+}
+
+static void stamp_free(struct np_stamp *stamp, struct np_crew *base)
+{
+    crew_of(base);
+    cudaEventDestroy(event_of(stamp));
+}
+
+static void stamp(struct np_crew *base, struct np_stamp *stamp)
+{
+    cudaEventRecord(event_of(stamp), crew_of(base)->team.stream);
+}
+
+static void after(struct np_crew *base, struct np_stamp *stamp)
+{
+    cudaStreamWaitEvent(crew_of(base)->team.stream, event_of(stamp), 0);
+}
+
+static enum np_status stamp_await(struct np_crew *base, struct np_stamp *stamp,
+                                  struct np_error *err)
+{
+    struct crew *crew = crew_of(base);
+    cudaError_t error = cudaStreamWaitEvent(cudaStreamPerThread, event_of(stamp), 0);
+    cudaError_t done = cudaStreamSynchronize(cudaStreamPerThread);
+    if (error == cudaSuccess)
+        error = done;
+    return error == cudaSuccess ? NP_OK : fail(err, crew->number, "work has failed", error);
 }
 
 static size_t scratch_bytes(size_t queries, size_t rows)
@@ -238,7 +380,14 @@ static const struct np_device_ops cuda_ops = {.name = "cuda",
                                               .fill = fill,
                                               .send = send,
                                               .reply = reply,
-                                              .finish = finish};
+                                              .watch = watch,
+                                              .mark = mark,
+                                              .await = await,
+                                              .stamp_new = stamp_new,
+                                              .stamp_free = stamp_free,
+                                              .stamp = stamp,
+                                              .after = after,
+                                              .stamp_await = stamp_await};
 
 static enum np_status open_one(int number, int there, struct np_error *err)
 {

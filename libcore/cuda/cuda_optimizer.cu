@@ -24,12 +24,13 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
     update(struct np_update u, unsigned long long *sum, uint32_t *verdict)
 {
     size_t step = (size_t)gridDim.x * NP_BLOCK;
-    struct tally tally = {0, true};
+    float scale = rule == READ ? 1.0f : clip_scale(&u);
+    struct tally tally = {0, scale > 0};
     for (size_t i = (size_t)blockIdx.x * NP_BLOCK + threadIdx.x; i < u.count; i += step) {
         if (rule == ADAMW)
-            adamw_element(&u, i, &tally);
+            adamw_element(&u, scale, i, &tally);
         else if (rule == SGD)
-            sgd_element(&u, i, &tally);
+            sgd_element(&u, scale, i, &tally);
         else
             tally.sum += np_fingerprint_mix(u.address + i, np_float_bits(u.w[i]));
     }

@@ -92,10 +92,8 @@ void np_cuda_rowsum(struct np_team *team, float *out, const float *x, size_t row
 }
 
 /* The contract has 32 lanes for the whole tensor, so this is one warp's work. */
-float np_cuda_sumsq(struct np_team *team, const float *x, size_t count)
+void np_cuda_sumsq(struct np_team *team, float *sum, const float *x, size_t count, bool accumulate)
 {
-    const struct np_cuda_team *t = cuda_team(team);
-    float *sum = static_cast<float *>(t->team.scratch), result = 0.0f;
     cuda_rows(team, 1, [=] __device__(size_t, unsigned lane) {
         float square = 0.0f;
 #pragma unroll 16
@@ -103,12 +101,9 @@ float np_cuda_sumsq(struct np_team *team, const float *x, size_t count)
             square = np_fmaf(x[i], x[i], square);
         square = cuda_lane_total(square);
         if (lane == 0)
-            *sum = square;
+            *sum = accumulate ? *sum + square : square;
         return 0u;
     });
-    cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, t->stream);
-    cudaStreamSynchronize(t->stream);
-    return result;
 }
 
 void np_cuda_softmax(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)

@@ -8,8 +8,8 @@
  * Memory  every pointer, also inside the arguments' structs, the team's scratch and where adamw and
  *         sgd add their fingerprint, is memory of the device. The table allocates nothing.
  * Results a table function that returns bool returns true; where its contract asks for false the
- *         kernel sets *verdict to 1, to be read once for a whole task. sumsq and fingerprint wait
- *         for the stream, to return what they have found.
+ *         kernel sets *verdict to 1, to be read once for a whole task. fingerprint waits for
+ *         the stream, to return what it has found.
  * Sizes   rows, columns, inner indices and distances of rows are below 2^31; tensors may be larger.
  * Errors  of a launch stay with the runtime (cudaGetLastError), for the end of the task.
  *

@@ -174,7 +174,6 @@ out:
 enum np_status np_crossing_leave_back(const struct np_sweep *sweep, int first, struct np_error *err)
 {
     struct cut cut;
-    bool finite = true;
     enum np_status status = NP_OK;
     if (!cut_at(&cut, sweep, first))
         return NP_OK;
@@ -184,7 +183,7 @@ enum np_status np_crossing_leave_back(const struct np_sweep *sweep, int first, s
         return NP_OK;
     NP_TRY(np_transport_carry(sweep->transport, NP_SENDS, &message, sweep->parts, count,
                               sweep->crew, err));
-    NP_TRY(np_crew_finish(sweep->crew, &finite, err));
+    NP_TRY(np_crew_finish(sweep->crew, err));
 out:
     return status;
 }

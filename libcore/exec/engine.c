@@ -40,6 +40,37 @@ out:
     return status;
 }
 
+/* How far the scheduler may be ahead of a stage's crew. What is told early is decided early, so one
+ * stage, which has nobody to wait for, may be further ahead. Replicas, stages that hand layers to
+ * each other as they are, and those that send messages from memory to memory meet at more than
+ * flights' slots: there each task is awaited. */
+static int most_ahead(const struct np_engine *e, const struct np_crew *crew)
+{
+    const struct np_plan *plan = e->config.plan;
+    if (!crew->ops->apart || np_plan_replicas(plan) > 1 || e->transport ||
+        (plan->reach && !plan->device_bytes))
+        return 1;
+    return plan->stages == 1 ? NP_CREW_AHEAD : 2;
+}
+
+static enum np_status tasks_new(struct np_stage *stage, struct np_error *err)
+{
+    const struct np_engine *e = stage->engine;
+    size_t unit = (size_t)e->config.plan->unit;
+    enum np_status status;
+    stage->ahead = most_ahead(e, stage->crew);
+    NP_TRY(np_zalloc(&stage->finite, NP_CREW_AHEAD * unit, sizeof *stage->finite, err));
+    for (size_t i = 0; i < NP_CREW_AHEAD; i++)
+        stage->tasks[i].finite = stage->finite + i * unit;
+    if (stage->ahead == 1 || e->config.plan->stages == 1)
+        return NP_OK;
+    NP_TRY(np_zalloc(&stage->stamps, e->stamp_count, sizeof(struct np_stamp *), err));
+    for (size_t i = 0; i < e->stamp_count; i++)
+        NP_TRY(np_stamp_new(&stage->stamps[i], stage->crew, err));
+out:
+    return status;
+}
+
 static enum np_status stage_init(struct np_engine *e, int device,
                                  const struct np_flight_shape *shape, struct np_error *err)
 {
@@ -59,6 +90,7 @@ static enum np_status stage_init(struct np_engine *e, int device,
             np_alloc(&stage->parts, (size_t)e->config.net->positions, sizeof *stage->parts, err));
     NP_TRY(
         np_place_crew(&stage->crew, place, shape, e->config.net, layout, &e->flights[device], err));
+    NP_TRY(tasks_new(stage, err));
 out:
     return status;
 }
@@ -73,6 +105,9 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
     NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
     NP_TRY(np_zalloc(&e->flights, devices, sizeof *e->flights, err));
     NP_TRY(np_zalloc(&e->stages, devices, sizeof *e->stages, err));
+    for (int k = 0; k < plan->stages; k++) /* no two that may be wanted at once are the same */
+        if (e->stamp_count < 2 * (size_t)e->layout.stage[k].slots)
+            e->stamp_count = 2 * (size_t)e->layout.stage[k].slots;
     for (int d = 0; d < np_plan_devices(plan); d++)
         NP_TRY(stage_init(e, d, &shape, err));
     if (np_plan_replicas(plan) > 1)
@@ -127,14 +162,20 @@ static enum np_status residence_new(struct np_engine *e, struct np_error *err)
                                          .trace = e->config.trace,
                                          .origin_s = e->origin_s};
     struct np_arena **arenas = NULL;
+    struct np_crew **crews = NULL;
     enum np_status status;
     NP_TRY(np_alloc(&arenas, (size_t)plan->stages, sizeof(struct np_arena *), err));
-    for (int k = 0; k < plan->stages; k++)
+    NP_TRY(np_alloc(&crews, (size_t)plan->stages, sizeof(struct np_crew *), err));
+    for (int k = 0; k < plan->stages; k++) {
         arenas[k] = e->stages[k].arena;
+        crews[k] = e->stages[k].crew;
+    }
     config.arenas = arenas;
+    config.crews = crews;
     status = np_residence_new(&e->residence, &config, err);
 out:
     free(arenas);
+    free(crews);
     return status;
 }
 
@@ -175,6 +216,18 @@ out:
     return status;
 }
 
+static void stage_clear(const struct np_engine *e, struct np_stage *stage)
+{
+    for (size_t i = 0; stage->stamps && i < e->stamp_count; i++)
+        np_stamp_free(stage->stamps[i], stage->crew);
+    free(stage->stamps);
+    free(stage->finite);
+    free(stage->parts);
+    np_crew_free(stage->crew);
+    np_arena_free(stage->arena);
+    pthread_cond_destroy(&stage->wake);
+}
+
 void np_engine_free(struct np_engine *e)
 {
     if (!e)
@@ -183,10 +236,7 @@ void np_engine_free(struct np_engine *e)
     for (int d = 0; e->stages && d < np_plan_devices(e->config.plan); d++) {
         if (!e->stages[d].engine)
             break;
-        np_crew_free(e->stages[d].crew);
-        np_arena_free(e->stages[d].arena);
-        free(e->stages[d].parts);
-        pthread_cond_destroy(&e->stages[d].wake);
+        stage_clear(e, &e->stages[d]);
     }
     np_crew_free(e->maker);
     np_mirrors_free(e->mirrors);
@@ -226,14 +276,13 @@ void np_engine_limit(struct np_engine *e, uint64_t limit)
 bool np_engine_drained(const struct np_engine *e)
 {
     uint64_t known = np_sched_known(e->sched);
-    return np_sched_completed(e->sched) >= (known < e->limit ? known : e->limit);
+    return e->reported >= (known < e->limit ? known : e->limit);
 }
 
 /* Room for one more known step: the scheduler wants it and its slot is free. */
 static bool has_room(const struct np_engine *e)
 {
-    return np_sched_wants(e->sched) &&
-           np_sched_known(e->sched) - np_sched_completed(e->sched) < e->slot_count;
+    return np_sched_wants(e->sched) && np_sched_known(e->sched) - e->reported < e->slot_count;
 }
 
 static void push_step(struct np_engine *e)
@@ -270,14 +319,13 @@ static enum np_status make_layers(struct np_engine *e, const uint16_t *choices,
 {
     const struct np_supernet *net = e->config.net;
     struct making making = {e, choices};
-    bool finite = true;
     enum np_status status = NP_OK;
     for (int i = 0; i < net->recipe->members; i++)
         for (int p = 0; p < net->positions; p++)
             NP_TRY(
                 np_state_take(e->state, np_step_layer(net, choices + i * net->positions, p), err));
     np_crew_run(e->maker, make_member, &making);
-    NP_TRY(np_crew_finish(e->maker, &finite, err));
+    NP_TRY(np_crew_finish(e->maker, err));
 out:
     return status;
 }

@@ -18,6 +18,7 @@
 
 /* One known step. */
 struct np_slot {
+    int unsettled;                 /* tasks */
     uint16_t *choices;             /* [members][positions] */
     uint16_t *stages;              /* [positions]: where the step runs them */
     struct np_cell *cells;         /* [members][micro-batches][memories][positions] */
@@ -27,12 +28,38 @@ struct np_slot {
     uint64_t fingerprint;
 };
 
+/* A task that the stage's crew has been told, and what came of it. On a device apart from the host
+ * the scheduler knows the task as done when the crew has been told: what the stage does next, the
+ * crew does after it. It is settled when the crew has done it: then what it found is taken, and
+ * what it hands to another stage is handed over. Until then nothing but what the crew writes itself
+ * may depend on it; a flight's slot, which later stages have read, is overwritten after their
+ * stamps of the flight that was in it. */
+struct np_started {
+    struct np_task task;
+    uint64_t mark;
+    bool skipped; /* nothing was told */
+    bool updates; /* the layer was updated */
+    bool leaves;  /* to be delivered to another stage: */
+    struct np_task delivery;
+    bool *finite;                 /* [unit]: by position */
+    bool update_finite;           /* the update, where there is one */
+    uint64_t prints[NP_MAX_TEAM]; /* of the update, by members of the crew */
+    double start_ns, end_ns;
+    double stall_s; /* it waited for layers */
+};
+
 struct np_stage {
     struct np_engine *engine;
     int device;
     struct np_arena *arena;
     struct np_crew *crew;
-    struct np_part *parts; /* [positions]: scratch, where there are several memories */
+    struct np_started tasks[NP_CREW_AHEAD]; /* those with numbers settled .. started-1 */
+    uint64_t started, settled;
+    int ahead;                /* so many may be unsettled; 1: each is settled at once */
+    bool *finite;             /* the tasks' */
+    struct np_stamp **stamps; /* [engine's stamp_count], of flights, in turn; NULL: none needed */
+    double ended_ns;          /* the last task that was settled */
+    struct np_part *parts;    /* [positions]: scratch, where there are several memories */
     pthread_cond_t wake;
     bool woken; /* signalled, and not awake yet */
     pthread_t thread;
@@ -53,7 +80,7 @@ struct np_engine {
     uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
     struct np_crew *maker; /* the feeder's, where there are replicas */
-    size_t slot_count;
+    size_t slot_count, stamp_count;
     struct np_slot *slots;
     struct np_stage *stages; /* [devices]: those of the first replica, of the second, .. */
     uint16_t *blocks;        /* scratch of the feeder */
@@ -89,22 +116,19 @@ static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uin
     return &engine->slots[step % engine->slot_count];
 }
 
-/* Runs one task's passes on the stage's crew, without the lock. A non-finite value is written to
- * *fault (and *faulted set); the fingerprint of an update to *print (*updated set). */
-struct np_task_outcome {
-    bool faulted, updated;
-    double stall_s; /* it waited for layers */
-    struct np_step_fault fault;
-    struct np_layer_print print;
-};
-enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *task,
-                                 struct np_task_outcome *outcome, struct np_error *err);
+/* Tells the stage's crew a task's passes, without the lock. What they find is there when
+ * started->mark has been awaited: then np_engine_fault says whether all was finite, or what comes
+ * first that was not. */
+enum np_status np_engine_perform(struct np_stage *stage, struct np_started *started,
+                                 struct np_error *err);
+bool np_engine_fault(const struct np_stage *stage, const struct np_started *started,
+                     struct np_step_fault *fault);
 
 /* Stages look for work again; the lock is held. */
 void np_engine_wake(struct np_engine *engine);
 /* No step from `limit` on will begin, limit >= 1; the lock is held. */
 void np_engine_limit(struct np_engine *engine, uint64_t limit);
-/* All that will be run has been run; the lock is held. */
+/* All that will be run has been run and reported; the lock is held. */
 bool np_engine_drained(const struct np_engine *engine);
 
 /* The body of a stage's thread. */

@@ -226,20 +226,19 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
 
 /* The pass over a position, with its layer on the device. */
 static enum np_status forward(const struct eval_stage *stage, const struct np_sweep *sweep,
-                              int position, struct np_error *err)
+                              int position, bool *finite, struct np_error *err)
 {
     struct np_residence *residence = sweep->state->residence;
     uint32_t layer = np_step_layer(sweep->config->net, sweep->choices, position);
-    bool finite = true; /* a loss that is not says it itself */
-    enum np_status status;
+    enum np_status status = NP_OK;
     if (stage->eval->mirrors)
         NP_TRY(np_mirrors_bring(stage->eval->mirrors, stage->index, layer, stage->crew, err));
-    if (!residence)
-        return np_sweep_forward(sweep, position, &finite, err);
-    NP_TRY(
-        np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL, err));
-    status = np_sweep_forward(sweep, position, &finite, err);
-    np_residence_leave(residence, stage->index, layer, false);
+    if (residence)
+        NP_TRY(np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL,
+                                  err));
+    status = np_sweep_forward(sweep, position, finite, err);
+    if (residence)
+        np_residence_leave(residence, stage->index, layer, false);
 out:
     return status;
 }
@@ -292,14 +291,16 @@ static enum np_status fly(struct eval_stage *stage, const struct place *at, stru
     const struct eval *e = stage->eval;
     const struct np_train_hooks *hooks = &e->config->hooks;
     struct np_sweep sweep = sweep_of(stage, at);
+    bool finite = true; /* of no interest: a loss that is not says it itself */
     enum np_status status = NP_OK;
     if (stage->index == 0 && hooks->stop && hooks->stop(hooks->context))
         return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
     NP_TRY(np_crossing_enter(&sweep, e->stage_first[stage->index], err));
     for (int p = e->stage_first[stage->index]; p < e->stage_first[stage->index + 1]; p++) {
         calibrate(stage, at, p);
-        NP_TRY(forward(stage, &sweep, p, err));
+        NP_TRY(forward(stage, &sweep, p, &finite, err));
     }
+    NP_TRY(np_crew_finish(stage->crew, err));
     np_crossing_leave(&sweep, e->stage_first[stage->index + 1] - 1);
     if (stage->index == e->stages - 1 && at->index >= at->calibrations &&
         (at->index - at->calibrations) % e->micro_batches == e->micro_batches - 1)

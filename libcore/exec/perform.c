@@ -7,7 +7,7 @@ struct job {
     const struct np_task *task;
     struct np_slot *slot;
     struct np_sweep sweep;
-    struct np_task_outcome *outcome;
+    struct np_started *started;
 };
 
 static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_task *task)
@@ -44,47 +44,25 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
         .grain_loss = slot->grain_loss + (member * (size_t)recipe->batch + first) / grain};
 }
 
-static void note_fault(const struct job *job, int position, bool update, const char *what)
-{
-    struct np_task_outcome *outcome = job->outcome;
-    struct np_step_fault fault = {.step = job->sweep.step,
-                                  .update = update,
-                                  .member = job->task->member,
-                                  .pass = job->task->kind,
-                                  .position = position,
-                                  .what = what};
-    if (update) /* as the reference: reported for the member that owns the layer */
-        fault.member =
-            np_step_owner(job->engine->config.net, job->slot->choices, fault.member, position);
-    if (!outcome->faulted || np_step_fault_before(&fault, &outcome->fault))
-        outcome->fault = fault;
-    outcome->faulted = true;
-}
-
 /* The gradient; after the last contribution to the layer, its update. */
-static enum np_status weight(const struct job *job, int position, struct np_error *err)
+static enum np_status weight(const struct job *job, int position, bool *finite,
+                             struct np_error *err)
 {
+    struct np_started *started = job->started;
     const struct np_supernet *net = job->engine->config.net;
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
     int stage = job->task->stage;
     float *g = np_flights_sum(&job->sweep.flights[stage], &job->engine->layout.stage[stage],
                               position, job->task->step, owner, job->sweep.choices[position]);
-    uint32_t layer = np_step_layer(net, job->sweep.choices, position);
-    struct np_layer_print print = {.layer = layer};
-    bool finite = true, updated = true;
     enum np_status status = NP_OK;
-    NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, &finite, err));
-    if (!finite)
-        note_fault(job, position, false, "gradient");
+    NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, finite, err));
     if (!job->task->updates)
         goto out;
-    NP_TRY(np_sweep_update(&job->sweep, position, g, &print.fingerprint, &updated, err));
-    if (!updated)
-        note_fault(job, position, true, "update");
+    NP_TRY(
+        np_sweep_update(&job->sweep, position, g, started->prints, &started->update_finite, err));
     if (job->engine->mirrors)
-        np_mirrors_send(job->engine->mirrors, layer);
-    job->outcome->updated = true;
-    job->outcome->print = print;
+        np_mirrors_send(job->engine->mirrors, np_step_layer(net, job->sweep.choices, position));
+    started->updates = true;
 out:
     return status;
 }
@@ -95,7 +73,7 @@ static enum np_status pass(const struct job *job, int position, bool *finite, st
         return np_sweep_forward(&job->sweep, position, finite, err);
     if (job->task->kind == NP_TASK_B)
         return np_sweep_backward(&job->sweep, position, finite, err);
-    return weight(job, position, err);
+    return weight(job, position, finite, err);
 }
 
 /* Keeps an update of stem or head and what other replicas do with it apart; NULL: nobody else is
@@ -118,6 +96,8 @@ static enum np_status guarded_pass(const struct job *job, int position, bool *fi
     else if (lock)
         pthread_rwlock_rdlock(lock);
     status = pass(job, position, finite, err);
+    if (lock && status == NP_OK)
+        status = np_crew_finish(job->sweep.crew, err);
     if (lock)
         pthread_rwlock_unlock(lock);
     return status;
@@ -136,9 +116,9 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     if (!residence)
         return guarded_pass(job, position, finite, err);
     NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which,
-                              &job->outcome->stall_s, err));
+                              &job->started->stall_s, err));
     status = pass(job, position, finite, err);
-    np_residence_leave(residence, task->stage, layer, job->outcome->updated);
+    np_residence_leave(residence, task->stage, layer, job->started->updates);
 out:
     return status;
 }
@@ -164,25 +144,76 @@ static enum np_status leave(const struct job *job, struct np_error *err)
     return NP_OK;
 }
 
-enum np_status np_engine_perform(struct np_stage *stage, const struct np_task *task,
-                                 struct np_task_outcome *outcome, struct np_error *err)
+/* The i-th position that a task visits. */
+static int visited(const struct np_task *task, int i)
 {
-    struct job job = {.engine = stage->engine,
+    return task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
+}
+
+/* A flight comes to a stage whose slot later stages may still read for an earlier one. */
+static void await_slot(const struct job *job)
+{
+    const struct np_engine *e = job->engine;
+    const struct np_task *task = job->task;
+    uint64_t slots = e->layout.stage[task->stage].slots, flight = job->sweep.flight;
+    bool comes = task->kind == NP_TASK_F &&
+                 (task->first == 0 || job->sweep.stages[task->first - 1] != task->stage);
+    if (!comes || flight < slots)
+        return;
+    for (int k = task->stage + 1; k < e->config.plan->stages; k++)
+        np_crew_after(job->sweep.crew, e->stages[k].stamps[(flight - slots) % e->stamp_count]);
+}
+
+enum np_status np_engine_perform(struct np_stage *stage, struct np_started *started,
+                                 struct np_error *err)
+{
+    const struct np_task *task = &started->task;
+    struct np_engine *e = stage->engine;
+    struct job job = {.engine = e,
                       .task = task,
-                      .slot = np_engine_slot(stage->engine, task->step),
+                      .slot = np_engine_slot(e, task->step),
                       .sweep = sweep_of(stage, task),
-                      .outcome = outcome};
+                      .started = started};
     enum np_status status = NP_OK;
-    *outcome = (struct np_task_outcome){.faulted = false};
+    started->update_finite = true;
+    if (stage->stamps)
+        await_slot(&job);
     NP_TRY(enter(&job, err));
     for (int i = 0; i < task->count; i++) {
-        int position = task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
-        bool finite = true;
-        NP_TRY(visit(&job, position, &finite, err));
-        if (!finite)
-            note_fault(&job, position, false, task->kind == NP_TASK_F ? "output" : "gradient");
+        started->finite[i] = true;
+        NP_TRY(visit(&job, visited(task, i), &started->finite[i], err));
     }
     NP_TRY(leave(&job, err));
+    if (stage->stamps)
+        np_crew_stamp(stage->crew, stage->stamps[job.sweep.flight % e->stamp_count]);
+    started->mark = np_crew_mark(stage->crew);
+    if (stage->ahead == 1)
+        status = np_crew_await(stage->crew, started->mark, err);
 out:
     return status;
+}
+
+bool np_engine_fault(const struct np_stage *stage, const struct np_started *started,
+                     struct np_step_fault *fault)
+{
+    const struct np_engine *e = stage->engine;
+    const struct np_task *task = &started->task;
+    int i = 0;
+    while (i < task->count && started->finite[i])
+        i++;
+    if (i == task->count && started->update_finite)
+        return false;
+    *fault = (struct np_step_fault){.step = e->base + task->step,
+                                    .member = task->member,
+                                    .pass = task->kind,
+                                    .position = visited(task, i),
+                                    .what = task->kind == NP_TASK_F ? "output" : "gradient"};
+    if (i == task->count) { /* as the reference: reported for the member that owns the layer */
+        fault->update = true;
+        fault->what = "update";
+        fault->position = task->first;
+        fault->member = np_step_owner(e->config.net, np_engine_slot(e, task->step)->choices,
+                                      task->member, task->first);
+    }
+    return true;
 }

@@ -30,10 +30,16 @@ enum np_status np_place_crew(struct np_crew **out, const struct np_device *devic
     size_t samples = (size_t)(net->recipe->batch / shape->micro_batches);
     /* What a head says: grains' losses and a row's hit; or an update its fingerprint. */
     size_t words = samples / (size_t)net->recipe->grain + samples * np_batch_targets(net->recipe);
+    size_t positions = (size_t)(stage->end - stage->first), readers = 0;
+    for (int p = stage->first; p < stage->end; p++)
+        readers += np_flight_place(stage, p)->batch != NP_NO_STORAGE;
     struct np_crew_config config = {.size = shape->threads,
                                     .scratch = flights->block[NP_BLOCK_SCRATCH],
                                     .scratch_bytes = stage->scratch_bytes,
-                                    .fill_bytes = stage->batch_floats * sizeof(float),
-                                    .reply_bytes = (words + 2) * sizeof(uint32_t)};
+                                    .fill_bytes =
+                                        readers * (stage->batch_floats * sizeof(float) + NP_ALIGN),
+                                    .reply_bytes = (words + 2) * sizeof(uint32_t),
+                                    .watches = positions > 2 ? positions : 2,
+                                    .replies = 2};
     return np_crew_new(out, device, &config, err);
 }

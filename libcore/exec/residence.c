@@ -19,6 +19,8 @@ struct place {
     struct np_residence *residence;
     int stage;
     struct np_context *context;
+    struct np_crew *crew;
+    struct np_stamp **used; /* [layers]: what the crew has been told of each, as far as it may */
     pthread_cond_t arrived; /* the stage waits for a layer */
     pthread_cond_t work;    /* copiers wait for something to do */
     struct copier copiers[NP_COPIERS];
@@ -29,7 +31,8 @@ struct place {
 };
 
 struct np_residence {
-    struct np_residence_config config; /* arenas: a copy; room, bytes are not looked at again */
+    struct np_residence_config
+        config; /* arenas: a copy; crews, room, bytes are not looked at again */
     struct np_arena **arenas;
     const struct np_supernet *net;
     struct np_stash *stash;
@@ -75,13 +78,15 @@ static void injected_delay(const struct np_residence *r, const struct np_copy *c
     nanosleep(&pause, NULL);
 }
 
-static enum np_status carry_out(struct np_residence *r, int stage, const struct np_copy *copy,
+static enum np_status carry_out(struct place *place, const struct np_copy *copy,
                                 struct np_error *err)
 {
+    struct np_residence *r = place->residence;
     struct np_layer_state *l = &r->config.state->layers[copy->layer];
-    struct np_arena *arena = r->config.arenas[stage];
+    struct np_arena *arena = r->arenas[place->stage];
     uint64_t bytes = np_state_slab_bytes(r->config.state, copy->layer);
     float *slab = l->slab;
+    enum np_status status;
     switch (copy->kind) {
     case NP_COPY_MAKE:
         return np_arena_take(arena, &l->slab, bytes, err);
@@ -92,12 +97,14 @@ static enum np_status carry_out(struct np_residence *r, int stage, const struct 
     case NP_COPY_DROP:
         break;
     }
+    NP_TRY(np_stamp_await(place->crew, place->used[copy->layer], err));
     l->slab = NULL;
     l->made = false;
     if (l->updates)
         return np_stash_send(r->stash, copy->layer, arena, slab, copy->kind == NP_COPY_WRITE, err);
     np_arena_give(arena, slab, bytes);
-    return NP_OK;
+out:
+    return status;
 }
 
 static void record_copy(struct place *place, int copier, const struct np_copy *copy, double start_s,
@@ -135,7 +142,7 @@ static bool copy_here(struct place *place)
     while (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
         double start = now_s();
         struct np_error err;
-        enum np_status status = carry_out(r, place->stage, &copy, &err);
+        enum np_status status = carry_out(place, &copy, &err);
         record_copy(place, 0, &copy, start, now_s());
         end_copy(place, &copy, status, &err);
         any = true;
@@ -178,7 +185,7 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
     pthread_mutex_unlock(&r->lock);
     start = now_s();
     injected_delay(r, copy, index);
-    status = carry_out(r, place->stage, copy, &err);
+    status = carry_out(place, copy, &err);
     end = now_s();
     pthread_mutex_lock(&r->lock);
     record_copy(place, copier, copy, start, end);
@@ -261,6 +268,43 @@ out:
     return status;
 }
 
+static bool is_home(const struct np_residence *r, int stage, uint32_t layer)
+{
+    const int *first = &r->config.plan->stage_first[stage];
+    int position = np_supernet_position(r->net, layer);
+    return position >= first[0] && position < first[1];
+}
+
+static enum np_status place_init(struct place *place, struct np_residence *r, int stage,
+                                 struct np_error *err)
+{
+    enum np_status status;
+    pthread_cond_init(&place->arrived, NULL);
+    pthread_cond_init(&place->work, NULL);
+    place->residence = r;
+    place->stage = stage;
+    place->context = np_contexts_all(r->contexts)[stage];
+    place->crew = r->config.crews[stage];
+    NP_TRY(np_zalloc(&place->used, r->net->layers, sizeof(struct np_stamp *), err));
+    for (uint32_t l = 0; l < r->net->layers; l++)
+        if (np_state_may_leave(r->config.state, l) &&
+            (r->config.plan->reach || is_home(r, stage, l)))
+            NP_TRY(np_stamp_new(&place->used[l], place->crew, err));
+out:
+    return status;
+}
+
+static void place_clear(struct place *place)
+{
+    for (int i = 0; i < place->started; i++)
+        pthread_join(place->copiers[i].thread, NULL);
+    for (uint32_t l = 0; place->used && l < place->residence->net->layers; l++)
+        np_stamp_free(place->used[l], place->crew);
+    free(place->used);
+    pthread_cond_destroy(&place->arrived);
+    pthread_cond_destroy(&place->work);
+}
+
 static enum np_status stash_new(struct np_residence *r, struct np_error *err)
 {
     uint64_t *bytes = NULL;
@@ -308,14 +352,8 @@ enum np_status np_residence_new(struct np_residence **out, const struct np_resid
     r->config.arenas = r->arenas;
     NP_TRY(contexts_new(r, err));
     NP_TRY(np_zalloc(&r->places, (size_t)config->plan->stages, sizeof *r->places, err));
-    for (int k = 0; k < config->plan->stages; k++) {
-        struct place *place = &r->places[k];
-        pthread_cond_init(&place->arrived, NULL);
-        pthread_cond_init(&place->work, NULL);
-        place->residence = r;
-        place->stage = k;
-        place->context = np_contexts_all(r->contexts)[k];
-    }
+    for (int k = 0; k < config->plan->stages; k++)
+        NP_TRY(place_init(&r->places[k], r, k, err));
     NP_TRY(take_shared(r, 0, 0, err));
     NP_TRY(take_shared(r, r->net->layers - 1, config->plan->stages - 1, err));
     NP_TRY(stash_new(r, err));
@@ -338,13 +376,8 @@ void np_residence_free(struct np_residence *r)
         if (r->places[k].residence)
             pthread_cond_broadcast(&r->places[k].work);
     pthread_mutex_unlock(&r->lock);
-    for (int k = 0; r->places && k < r->config.plan->stages && r->places[k].residence; k++) {
-        struct place *place = &r->places[k];
-        for (int i = 0; i < place->started; i++)
-            pthread_join(place->copiers[i].thread, NULL);
-        pthread_cond_destroy(&place->arrived);
-        pthread_cond_destroy(&place->work);
-    }
+    for (int k = 0; r->places && k < r->config.plan->stages && r->places[k].residence; k++)
+        place_clear(&r->places[k]);
     for (uint32_t l = 0; l < r->net->layers; l++) /* the memory is the arenas' */
         if (np_supernet_kind(r->net, l)->floats)
             r->config.state->layers[l] = (struct np_layer_state){.slab = NULL};
@@ -437,6 +470,8 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
 void np_residence_leave(struct np_residence *r, int stage, uint32_t layer, bool updated)
 {
     struct place *place = &r->places[stage];
+    if (place->used[layer])
+        np_crew_stamp(place->crew, place->used[layer]);
     pthread_mutex_lock(&r->lock);
     np_context_leave(place->context, layer, updated);
     look_around(place);

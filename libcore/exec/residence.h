@@ -8,8 +8,10 @@
  * would first have to get a processor, and the stages keep them all. Stem and head belong to every
  * step: they are always there, in the stage's arena too.
  *
- * Rule      a layer may be touched between np_residence_enter and np_residence_leave only, and
- *           outside of np_residence_begin .. _end by nobody but who asks np_state_slab.
+ * Rule      a layer may be touched between np_residence_enter and np_residence_leave only, by the
+ *           stage's crew, and outside of np_residence_begin .. _end by nobody but who asks
+ *           np_state_slab. What the crew is told in between, it may do later: a layer's stamp notes
+ *           it, and the layer is taken away after that.
  * Errors    NP_EMEM; NP_EINPUT and NP_EIO of the stash. What a copy thread met is returned by the
  *           next np_residence_enter or _end.
  * Ownership borrows state, plan and arenas; owns the stash.
@@ -27,6 +29,7 @@ struct np_residence_config {
     const struct np_plan *plan;
     struct np_state *state;
     struct np_arena *const *arenas; /* [stages] */
+    struct np_crew *const *crews;   /* [stages] */
     const uint64_t *room, *bytes;   /* np_memory_room's */
     enum np_context_policy policy;
     const char *stash;              /* a file to be made, or NULL: in memory */

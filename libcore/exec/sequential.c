@@ -69,6 +69,7 @@ static enum np_status forward(struct run *r, struct np_error *err)
     for (int p = 0; p < r->net->positions; p++) {
         bool finite = true;
         NP_TRY(np_sweep_forward(&r->sweep, p, &finite, err));
+        NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "output", err));
     }
     r->losses[r->sweep.member] = np_step_loss(r->recipe, r->grain_loss);
@@ -92,10 +93,12 @@ static enum np_status backward(struct run *r, struct np_error *err)
         int member = r->sweep.member, owner = np_step_owner(r->net, r->choices, member, p);
         bool finite = true;
         NP_TRY(np_sweep_backward(&r->sweep, p, &finite, err));
+        NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "gradient", err));
         if (!np_step_trains(r->net, p, layer))
             continue;
         NP_TRY(np_sweep_weight(&r->sweep, p, sum_of(r, p, owner), owner != member, &finite, err));
+        NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "gradient", err));
     }
 out:
@@ -109,15 +112,17 @@ static enum np_status update(struct run *r, struct np_step_record *record, struc
     for (int i = 0; i < r->recipe->members * r->net->positions; i++) {
         int p = i % r->net->positions, member = i / r->net->positions;
         uint32_t layer;
-        uint64_t fingerprint;
+        uint64_t fingerprint, prints[NP_MAX_TEAM];
         bool finite = true;
         choose_member(r, member);
         layer = np_step_layer(r->net, r->sweep.choices, p);
         if (!np_step_trains(r->net, p, layer) ||
             np_step_owner(r->net, r->choices, member, p) != member)
             continue;
-        NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), &fingerprint, &finite, err));
+        NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), prints, &finite, err));
+        NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "update", err));
+        fingerprint = np_sweep_print(&r->sweep, prints);
         record->fingerprint += fingerprint;
         r->prints[record->layer_count++] = (struct np_layer_print){layer, fingerprint};
     }

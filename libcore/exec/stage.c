@@ -35,12 +35,6 @@ void np_engine_wake(struct np_engine *e)
         wake_stage(&e->stages[d]);
 }
 
-static void wake_all(struct np_engine *e)
-{
-    np_engine_wake(e);
-    pthread_cond_signal(&e->feed);
-}
-
 static void fail(struct np_engine *e, enum np_status status, const struct np_error *err)
 {
     if (e->status == NP_OK) {
@@ -48,29 +42,39 @@ static void fail(struct np_engine *e, enum np_status status, const struct np_err
         e->err = *err;
     }
     e->quit = true;
-    wake_all(e);
+    np_engine_wake(e);
+    pthread_cond_signal(&e->feed);
 }
 
-static void record_span(struct np_engine *e, const struct np_task *task, double start, double end,
-                        double stall_s)
+static void record_span(struct np_engine *e, const struct np_started *started)
 {
     double origin = e->origin_s * 1e9;
-    struct np_span span = {*task, start - origin, end - origin, stall_s * 1e9};
+    struct np_span span = {started->task, started->start_ns - origin, started->end_ns - origin,
+                           started->stall_s * 1e9};
     span.task.step += e->base;
     if (e->config.trace)
         np_trace_add(e->config.trace, &span, NULL);
 }
 
-static void take_outcome(struct np_engine *e, const struct np_task *task,
-                         const struct np_task_outcome *outcome)
+/* What a task found. */
+static void take_outcome(struct np_stage *stage, const struct np_started *started)
 {
+    struct np_engine *e = stage->engine;
+    const struct np_task *task = &started->task;
     struct np_slot *slot = np_engine_slot(e, task->step);
-    if (outcome->updated) {
-        slot->prints[slot->print_count++] = outcome->print;
-        slot->fingerprint += outcome->print.fingerprint;
+    struct np_step_fault fault;
+    if (started->updates) {
+        size_t member = (size_t)task->member * (size_t)e->config.net->positions;
+        struct np_layer_print *print = &slot->prints[slot->print_count++];
+        *print = (struct np_layer_print){
+            np_step_layer(e->config.net, slot->choices + member, task->first), 0};
+        for (int i = 0; i < stage->crew->size; i++)
+            print->fingerprint += started->prints[i];
+        slot->fingerprint += print->fingerprint;
     }
-    if (outcome->faulted && (!e->faulted || np_step_fault_before(&outcome->fault, &e->fault))) {
-        e->fault = outcome->fault;
+    if (!started->skipped && np_engine_fault(stage, started, &fault) &&
+        (!e->faulted || np_step_fault_before(&fault, &e->fault))) {
+        e->fault = fault;
         e->faulted = true;
         np_engine_limit(e, e->fault.step - e->base + 1);
     }
@@ -81,7 +85,8 @@ static void report_steps(struct np_engine *e)
 {
     const struct np_recipe *recipe = e->config.net->recipe;
     size_t grains = (size_t)(recipe->batch / recipe->grain);
-    for (; e->reported < np_sched_completed(e->sched); e->reported++) {
+    uint64_t complete = np_sched_completed(e->sched);
+    for (; e->reported < complete && e->reported < e->limit; e->reported++) {
         struct np_slot *slot = np_engine_slot(e, e->reported);
         struct np_step_record record = {.step = e->base + e->reported,
                                         .lr = np_recipe_lr(recipe, e->base + e->reported),
@@ -92,6 +97,8 @@ static void report_steps(struct np_engine *e)
                                         .layers = slot->prints};
         struct np_error err;
         enum np_status status;
+        if (slot->unsettled)
+            break;
         if (e->faulted && record.step >= e->fault.step)
             continue;
         for (int i = 0; i < recipe->members; i++)
@@ -105,53 +112,109 @@ static void report_steps(struct np_engine *e)
     }
 }
 
+/* The scheduler goes on from here: what the task does is certain. */
+static void let_go(struct np_stage *stage, struct np_started *started)
+{
+    struct np_engine *e = stage->engine;
+    uint64_t completed = np_sched_completed(e->sched);
+    int first, last;
+    started->leaves = np_sched_done(e->sched, &started->task, &started->delivery);
+    np_sched_woken(e->sched, &first, &last);
+    for (int d = first; d <= last; d++)
+        if (d != stage->device)
+            wake_stage(&e->stages[d]);
+    if (np_sched_completed(e->sched) > completed)
+        np_engine_wake(e);
+}
+
+static void deliver(struct np_engine *e, const struct np_task *delivery)
+{
+    if (e->config.delay_seed) {
+        pthread_mutex_unlock(&e->lock);
+        injected_delay(e, delivery, 1);
+        pthread_mutex_lock(&e->lock);
+    }
+    np_sched_arrived(e->sched, delivery);
+    wake_stage(&e->stages[delivery->device]);
+}
+
+/* Waits for the oldest task that is not settled; the lock is held on entry and on return. */
+static enum np_status await_task(struct np_stage *stage, struct np_started *started,
+                                 struct np_error *err)
+{
+    struct np_engine *e = stage->engine;
+    enum np_status status;
+    pthread_mutex_unlock(&e->lock);
+    injected_delay(e, &started->task, 2);
+    status = np_crew_await(stage->crew, started->mark, err);
+    started->end_ns = now_ns();
+    if (started->start_ns < stage->ended_ns) { /* its turn came later */
+        started->start_ns = stage->ended_ns;
+        started->stall_s = 0;
+    }
+    pthread_mutex_lock(&e->lock);
+    return status;
+}
+
+/* Settles the oldest task that is not; the lock is held on entry and on return. */
+static void settle(struct np_stage *stage)
+{
+    struct np_engine *e = stage->engine;
+    struct np_started *started = &stage->tasks[stage->settled++ % NP_CREW_AHEAD];
+    enum np_status status = NP_OK;
+    struct np_error err;
+    if (stage->ahead > 1 && !started->skipped)
+        status = await_task(stage, started, &err);
+    stage->ended_ns = started->end_ns;
+    stage->busy_s += (started->end_ns - started->start_ns) * 1e-9 - started->stall_s;
+    record_span(e, started);
+    np_engine_slot(e, started->task.step)->unsettled--;
+    if (status != NP_OK) {
+        fail(e, status, &err);
+    } else {
+        take_outcome(stage, started);
+        if (stage->ahead == 1)
+            let_go(stage, started);
+        if (started->leaves)
+            deliver(e, &started->delivery);
+    }
+    e->running--;
+    if (e->reported < np_sched_completed(e->sched)) {
+        report_steps(e);
+        pthread_cond_signal(&e->feed);
+    }
+}
+
 /* Runs one task; the lock is held on entry and on return. */
 static void run_task(struct np_stage *stage, const struct np_task *task)
 {
     struct np_engine *e = stage->engine;
-    bool skip = e->faulted && e->base + task->step > e->fault.step;
-    struct np_task_outcome outcome = {.faulted = false};
-    struct np_task delivery;
-    struct np_error err;
+    struct np_started *started = &stage->tasks[stage->started % NP_CREW_AHEAD];
     enum np_status status = NP_OK;
-    double start, end;
-    int first, last;
-    bool leaves;
+    struct np_error err;
+    started->task = *task;
+    started->skipped = e->faulted && e->base + task->step > e->fault.step;
+    started->updates = started->leaves = false;
+    started->stall_s = 0;
     e->running++;
     pthread_mutex_unlock(&e->lock);
     injected_delay(e, task, 0);
-    start = now_ns();
-    if (!skip)
-        status = np_engine_perform(stage, task, &outcome, &err);
-    end = now_ns();
+    started->start_ns = now_ns();
+    if (!started->skipped)
+        status = np_engine_perform(stage, started, &err);
+    started->end_ns = now_ns();
     pthread_mutex_lock(&e->lock);
-    stage->busy_s += (end - start) * 1e-9 - outcome.stall_s;
-    record_span(e, task, start, end, outcome.stall_s);
     if (status != NP_OK) {
         e->running--;
         fail(e, status, &err);
         return;
     }
-    take_outcome(e, task, &outcome);
-    leaves = np_sched_done(e->sched, task, &delivery);
-    np_sched_woken(e->sched, &first, &last);
-    for (int d = first; d <= last; d++)
-        if (d != task->device)
-            wake_stage(&e->stages[d]);
-    if (leaves) {
-        if (e->config.delay_seed) {
-            pthread_mutex_unlock(&e->lock);
-            injected_delay(e, &delivery, 1);
-            pthread_mutex_lock(&e->lock);
-        }
-        np_sched_arrived(e->sched, &delivery);
-        wake_stage(&e->stages[delivery.device]);
-    }
-    e->running--;
-    if (e->reported < np_sched_completed(e->sched)) {
-        report_steps(e);
-        wake_all(e);
-    }
+    stage->started++;
+    np_engine_slot(e, task->step)->unsettled++;
+    if (stage->ahead > 1)
+        let_go(stage, started);
+    if (stage->started - stage->settled >= (uint64_t)stage->ahead)
+        settle(stage);
 }
 
 /* Nothing runs, nothing is under way, and yet a step is not complete: a bug, said at once instead
@@ -178,6 +241,8 @@ void *np_stage_main(void *argument)
     while (!e->quit) {
         if (np_sched_next(e->sched, stage->device, &task)) {
             run_task(stage, &task);
+        } else if (stage->settled < stage->started) {
+            settle(stage);
         } else {
             e->idle++;
             if (stalled(e)) {
@@ -191,6 +256,8 @@ void *np_stage_main(void *argument)
             e->idle--;
         }
     }
+    while (stage->settled < stage->started)
+        settle(stage);
     pthread_mutex_unlock(&e->lock);
     return NULL;
 }

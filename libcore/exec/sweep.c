@@ -167,14 +167,6 @@ static enum np_status run(const struct spot *s, const struct np_work *work, bool
     return status;
 }
 
-/* As run, and returns when it is done. */
-static enum np_status finish(const struct spot *s, const struct np_work *work, bool *finite,
-                             struct np_error *err)
-{
-    enum np_status status = run(s, work, finite, err);
-    return status == NP_OK ? np_crew_finish(s->sweep->crew, finite, err) : status;
-}
-
 /* What the head tells the host: losses of grains, hits. */
 static void ask_head(const struct spot *s, struct np_work *work)
 {
@@ -194,6 +186,7 @@ enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool
         s.cell->y = read_of(&s, s.kind->program.output);
         return NP_OK;
     }
+    np_crew_watch(sweep->crew, finite);
     load_batch(&s);
     float *y = storage(sweep, s.stage, s.place->y);
     struct np_work work = work_on(&s, NP_WORK_FORWARD);
@@ -207,7 +200,7 @@ enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool
         ask_head(&s, &work);
     }
     s.cell->y = y;
-    return finish(&s, &work, finite, err);
+    return run(&s, &work, finite, err);
 }
 
 /* Adds a contribution that is complete to the gradient of a value: borrows it if it is the first,
@@ -267,6 +260,7 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
     bool trains = np_step_trains(s.net, position, s.layer);
     int x = source_of(&s, NP_VALUE_X), sum = source_of(&s, NP_VALUE_SUM);
     enum np_status status = NP_OK;
+    np_crew_watch(sweep->crew, finite);
     if (!s.cell->dy && position < s.net->positions - 1) { /* no reader gave anything back */
         float *dy = np_sweep_gradient(sweep, position);
         np_work_zero(sweep->crew, sweep->config->kernels, dy, value_floats(&s, position));
@@ -280,7 +274,6 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
     }
     if (sum >= 0)
         add_gradient(&s, sum, s.cell->dy, finite);
-    NP_TRY(np_crew_finish(sweep->crew, finite, err));
 out:
     return status;
 }
@@ -292,21 +285,18 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
     struct np_work work = work_on(&s, NP_WORK_WEIGHT);
     work.g = g;
     work.accumulate = accumulate;
-    return finish(&s, &work, finite, err);
+    np_crew_watch(sweep->crew, finite);
+    return run(&s, &work, finite, err);
 }
 
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
-                               uint64_t *fingerprint, bool *finite, struct np_error *err)
+                               uint64_t *prints, bool *finite, struct np_error *err)
 {
     struct spot s = spot_at(sweep, position);
     struct np_work work = work_on(&s, NP_WORK_UPDATE);
-    uint64_t prints[NP_MAX_TEAM];
     size_t members = (size_t)sweep->crew->size;
     work.g = g;
+    np_crew_watch(sweep->crew, finite);
     work.prints = np_crew_reply(sweep->crew, prints, members * sizeof *prints);
-    enum np_status status = finish(&s, &work, finite, err);
-    *fingerprint = 0;
-    for (size_t i = 0; status == NP_OK && i < members; i++)
-        *fingerprint += prints[i];
-    return status;
+    return run(&s, &work, finite, err);
 }

@@ -8,9 +8,10 @@
  *           position after its B.
  * Order     a value's gradient: its readers' contributions in descending order of positions, each
  *           added with one rounding; +0 if there is none.
- *           A pass is done, and what it has for the host is there, when its function returns.
+ *           A pass is done, and what it has for the host is there, when its crew's task has been
+ *           awaited (num/device.h); its function may return before.
  * Errors    NP_EMEM; NP_EIO of the device. *finite becomes false (and is not touched else) where a
- *           value made is not finite.
+ *           value made is not finite: at the latest with the rest that the host is told.
  * Memories  passes touch that of their crew alone; exec/crossing.h brings what they need of others.
  * Storage   plan/flight_layout.h: a cell points to its position's own storage, or to that of the
  *           position whose value (gradient) a layer without nodes passes on.
@@ -65,9 +66,18 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
 /* The layer's gradient, onto slab g if `accumulate`. */
 enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float *g,
                                bool accumulate, bool *finite, struct np_error *err);
-/* One update of the layer from slab g. */
+/* One update of the layer from slab g; the sum of prints[members of the crew] is its
+ * fingerprint. */
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
-                               uint64_t *fingerprint, bool *finite, struct np_error *err);
+                               uint64_t *prints, bool *finite, struct np_error *err);
+
+static inline uint64_t np_sweep_print(const struct np_sweep *sweep, const uint64_t *prints)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < sweep->crew->size; i++)
+        sum += prints[i];
+    return sum;
+}
 
 /* Where this memory gathers the gradient of a value, and has room for one that it receives with its
  * position `entry`. */

@@ -7,7 +7,7 @@
 struct job {
     const struct np_work *work;
     atomic_bool not_finite;
-    float agreed[1 + NP_MAX_TEAM];
+    float agreed[NP_MAX_TEAM];
 };
 
 static bool run_call(struct job *job, const struct np_op_call *call)

@@ -1,7 +1,7 @@
 /* One piece of work on a crew: an operator call with its layer's weights, or a sum of gradients.
  *
- * What is found that is not finite is said at once, or by np_crew_finish, which says when the work
- * is done (num/device.h).
+ * What is found that is not finite is said at once, or when the crew's task is awaited, which says
+ * that the work is done (num/device.h).
  *
  * Errors    NP_EMEM when a layer's weights cannot be made.
  * Ownership buffers are borrowed for the call.

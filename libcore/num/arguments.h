@@ -96,8 +96,11 @@ struct np_update {
     float *w, *m, *v; /* v: adamw only; m: NULL for sgd without momentum */
     const float *g;
     size_t count;
-    uint64_t address;                /* of element 0, for the fingerprint: np_fingerprint_address */
-    float scale;                     /* clip per layer: g = g * scale first (1: none) */
+    uint64_t address; /* of element 0, for the fingerprint: np_fingerprint_address */
+    /* Clip per layer, of squared norm *square (in the device's memory; NULL: none): norm is its
+     * root, and first g = g * (norm > norm_limit ? norm_limit / norm : 1). */
+    const float *square;
+    float norm_limit;
     float limit;                     /* clip per value, > 0: then g = min(max(g, -limit), limit) */
     float lr, decay;                 /* decay: weight decay, 0 for tensors that do not decay */
     float beta1, beta2, eps, c1, c2; /* adamw: c1 = 1/(1-beta1^t), c2 = 1/(1-beta2^t) */

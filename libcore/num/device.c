@@ -136,9 +136,39 @@ static void *reply(struct np_crew *crew, void *to, size_t bytes)
     return memset(to, 0, bytes);
 }
 
-static enum np_status finish(struct np_crew *crew, bool *finite, struct np_error *err)
+static void watch(struct np_crew *crew, bool *finite)
 {
-    (void)crew, (void)finite, (void)err;
+    (void)crew, (void)finite;
+}
+
+static uint64_t mark(struct np_crew *crew)
+{
+    (void)crew;
+    return 0;
+}
+
+static enum np_status await(struct np_crew *crew, uint64_t mark, struct np_error *err)
+{
+    (void)crew, (void)mark, (void)err;
+    return NP_OK;
+}
+
+static enum np_status stamp_new(struct np_stamp **out, struct np_crew *crew, struct np_error *err)
+{
+    (void)crew, (void)err;
+    *out = NULL;
+    return NP_OK;
+}
+
+static void stamp(struct np_crew *crew, struct np_stamp *stamp)
+{
+    (void)crew, (void)stamp;
+}
+
+static enum np_status stamp_await(struct np_crew *crew, struct np_stamp *stamp,
+                                  struct np_error *err)
+{
+    (void)crew, (void)stamp, (void)err;
     return NP_OK;
 }
 
@@ -175,7 +205,13 @@ static const struct np_device_ops host_ops = {.name = "cpu",
                                               .fill = fill,
                                               .send = send,
                                               .reply = reply,
-                                              .finish = finish};
+                                              .watch = watch,
+                                              .mark = mark,
+                                              .await = await,
+                                              .stamp_new = stamp_new,
+                                              .stamp = stamp,
+                                              .after = stamp,
+                                              .stamp_await = stamp_await};
 
 const struct np_device np_device_host = {.ops = &host_ops};
 

@@ -3,10 +3,20 @@
  *
  * One interface, two implementations: np_device_host and CUDA's (cuda/cuda_device.h).
  * On a device that is apart from the host, memory is touched by its kernels and by what stands here
- * alone, and what a crew is told to run has been run when np_crew_finish returns, not before.
+ * alone.
  *
  * A crew works for a stage: np_crew_run has a function executed by every member of its team (the
  * caller is rank 0). The function calls kernels; what they read and write is the device's.
+ *
+ * Order     What a crew is told to do (run, fill and send, reply) is done in the order it was told.
+ *           On the host it is done when the call returns, and nothing below waits. A device apart
+ *           is told, and does it later. Who wants to know:
+ *           - the host, what came of it: np_crew_mark ends a task, and when np_crew_await has
+ *             returned, the task is done, its replies are where they were asked for, and what it
+ *             found not to be finite is said;
+ *           - other crews and copies, that they may read or overwrite what it has used:
+ *             np_crew_stamp notes how far a crew has been told, and np_crew_after has another one
+ *             do nothing more until the device is there; np_stamp_await waits for it.
  *
  * Errors    NP_EMEM; NP_EIO of threads and of the device; NP_EINPUT from np_float_check.
  * Ownership a crew's scratch is borrowed until np_crew_free. Devices live longer than what is made
@@ -27,11 +37,17 @@ struct np_kernels;
 struct np_crew;
 struct np_device;
 
+struct np_stamp;
+
+#define NP_CREW_AHEAD 4 /* tasks that have ended for the host, and are not awaited yet, at most */
+
 struct np_crew_config {
-    int size;                       /* members; a GPU has one whatever it says */
-    void *scratch;                  /* memory of the device: */
-    size_t scratch_bytes;           /* for each member, whole cache lines */
-    size_t fill_bytes, reply_bytes; /* the most between two np_crew_finish */
+    int size;             /* members; a GPU has one whatever it says */
+    void *scratch;        /* memory of the device: */
+    size_t scratch_bytes; /* for each member, whole cache lines */
+    /* The most of a task, which np_crew_mark ends: */
+    size_t fill_bytes, reply_bytes;
+    size_t watches, replies;
 };
 
 struct np_device_ops {
@@ -58,7 +74,15 @@ struct np_device_ops {
     void *(*fill)(struct np_crew *crew, void *to, size_t bytes);
     void (*send)(struct np_crew *crew, void *to, const void *from, size_t bytes);
     void *(*reply)(struct np_crew *crew, void *to, size_t bytes);
-    enum np_status (*finish)(struct np_crew *crew, bool *finite, struct np_error *err);
+    void (*watch)(struct np_crew *crew, bool *finite);
+    uint64_t (*mark)(struct np_crew *crew);
+    enum np_status (*await)(struct np_crew *crew, uint64_t mark, struct np_error *err);
+    enum np_status (*stamp_new)(struct np_stamp **out, struct np_crew *crew, struct np_error *err);
+    void (*stamp_free)(struct np_stamp *stamp, struct np_crew *crew);
+    void (*stamp)(struct np_crew *crew, struct np_stamp *stamp);
+    void (*after)(struct np_crew *crew, struct np_stamp *stamp);
+    enum np_status (*stamp_await)(struct np_crew *crew, struct np_stamp *stamp,
+                                  struct np_error *err);
 };
 
 struct np_device {
@@ -132,19 +156,70 @@ static inline void np_crew_send(struct np_crew *crew, void *to, const void *from
     crew->ops->send(crew, to, from, bytes);
 }
 
-/* Where kernels may write what the host finds at `to` after np_crew_finish: at `to`, if the
+/* Where kernels may write what the host finds at `to` once the task is awaited: at `to`, if the
  * device's memory is the host's. It begins as zeros. */
 static inline void *np_crew_reply(struct np_crew *crew, void *to, size_t bytes)
 {
     return crew->ops->reply(crew, to, bytes);
 }
 
-/* Returns when all that was run is done. *finite becomes false (and is not touched else) where a
- * kernel has found what it could not say by what it returned (num/kernels.h). */
-static inline enum np_status np_crew_finish(struct np_crew *crew, bool *finite,
+/* From here to the next watch, what a kernel finds and could not say by what it returned
+ * (num/kernels.h) makes *finite false (which is not touched else) once the task is awaited. */
+static inline void np_crew_watch(struct np_crew *crew, bool *finite)
+{
+    crew->ops->watch(crew, finite);
+}
+
+/* Ends a task, whose number is returned. */
+static inline uint64_t np_crew_mark(struct np_crew *crew)
+{
+    return crew->ops->mark(crew);
+}
+
+/* Returns when the task is done; tasks are awaited in order, one after the other. */
+static inline enum np_status np_crew_await(struct np_crew *crew, uint64_t mark,
+                                           struct np_error *err)
+{
+    return crew->ops->await(crew, mark, err);
+}
+
+/* Ends a task and returns when it is done; no other is under way. */
+static inline enum np_status np_crew_finish(struct np_crew *crew, struct np_error *err)
+{
+    return np_crew_await(crew, np_crew_mark(crew), err);
+}
+
+/* A stamp of a crew, which notes nothing yet; NULL on the host, and then so in what follows. */
+static inline enum np_status np_stamp_new(struct np_stamp **out, struct np_crew *crew,
+                                          struct np_error *err)
+{
+    return crew->ops->stamp_new(out, crew, err);
+}
+
+static inline void np_stamp_free(struct np_stamp *stamp, struct np_crew *crew)
+{
+    if (stamp)
+        crew->ops->stamp_free(stamp, crew);
+}
+
+/* The stamp notes all that its crew has been told so far. */
+static inline void np_crew_stamp(struct np_crew *crew, struct np_stamp *stamp)
+{
+    crew->ops->stamp(crew, stamp);
+}
+
+/* What the crew is told from here on begins when all that a stamp, of any crew on a device of the
+ * same kind, notes now is done. */
+static inline void np_crew_after(struct np_crew *crew, struct np_stamp *stamp)
+{
+    crew->ops->after(crew, stamp);
+}
+
+/* Returns when all that a stamp of the crew notes now is done; called by any thread. */
+static inline enum np_status np_stamp_await(struct np_crew *crew, struct np_stamp *stamp,
                                             struct np_error *err)
 {
-    return crew->ops->finish(crew, finite, err);
+    return crew->ops->stamp_await(crew, stamp, err);
 }
 
 #endif

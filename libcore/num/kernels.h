@@ -131,9 +131,9 @@ struct np_kernels {
                                   size_t rows, size_t cols, size_t grain, bool accumulate);
     /* out[r] = lane sum of x[r][0..cols-1]. */
     void (*rowsum)(struct np_team *, float *out, const float *x, size_t rows, size_t cols);
-    /* Lane sum of fma(x, x): the squared norm of a whole tensor; computed by rank 0 alone (other
-     * ranks get 0). */
-    float (*sumsq)(struct np_team *, const float *x, size_t count);
+    /* *sum = (accumulate: *sum +) lane sum of fma(x, x), the squared norm of a whole tensor;
+     * written by rank 0 alone. */
+    void (*sumsq)(struct np_team *, float *sum, const float *x, size_t count, bool accumulate);
     /* m = max, e = np_expf(x - m), y = flush(e / lane sum of e), each row. y may be x. */
     void (*softmax)(struct np_team *, float *y, const float *x, size_t rows, size_t cols);
     /* a = lane sum of fma(y, dy); dx = y * (dy - a). */
@@ -248,9 +248,9 @@ struct np_kernels {
 
     /* One tensor's update; adds to *fingerprint that of this share of everything written (w, then
      * m, then v, at address + index of the concatenation); the shares' sum is the tensor's. False
-     * if a gradient of this share, or what was written, is not finite. With g
-     * already scaled and clipped, g = flush(g), and every w, m, v flushed as it is written (what
-     * follows uses the flushed m and v; u, t and sgd's decayed g are not flushed):
+     * if a gradient of this share, or what was written, or the norm is not finite. With g already
+     * scaled and clipped, g = flush(g), and every w, m, v flushed as it is written (what follows
+     * uses the flushed m and v; u, t and sgd's decayed g are not flushed):
      * adamw: m = fma(beta1, m, (1-beta1)*g); v = fma(beta2, v, (1-beta2)*(g*g));
      *        u = (m*c1) / (sqrt(v*c2) + eps); w = fma(-lr, u, fma(-(lr*decay), w, w)).
      * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m,

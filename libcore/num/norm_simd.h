@@ -127,9 +127,10 @@ static void rowsum(struct np_team *team, float *out, const float *x, size_t rows
         out[r] = lane_sum(x + r * cols, cols);
 }
 
-static float sumsq(struct np_team *team, const float *x, size_t count)
+static void sumsq(struct np_team *team, float *sum, const float *x, size_t count, bool accumulate)
 {
-    return team->rank == 0 ? lane_dot(x, x, count) : 0.0f;
+    if (team->rank == 0)
+        *sum = accumulate ? *sum + lane_dot(x, x, count) : lane_dot(x, x, count);
 }
 
 /* Lane sum of y = np_expf(x - m). */

@@ -15,6 +15,13 @@ struct tally {
     bool finite;
 };
 
+/* The factor that brings a gradient within the limit of its norm; 0 for a norm that overflows. */
+NP_FN float clip_scale(const struct np_update *u)
+{
+    float norm = u->square ? sqrtf(*u->square) : 0.0f;
+    return u->square && norm > u->norm_limit ? u->norm_limit / norm : 1.0f;
+}
+
 NP_FN void write_element(float *x, size_t i, float value, uint64_t address, struct tally *t)
 {
     x[i] = np_flushf(value);
@@ -24,9 +31,9 @@ NP_FN void write_element(float *x, size_t i, float value, uint64_t address, stru
 }
 
 /* The gradient as the update sees it. */
-NP_FN float clip_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN float clip_element(const struct np_update *u, float scale, size_t i, struct tally *t)
 {
-    float g = u->g[i] * u->scale;
+    float g = u->g[i] * scale;
     if (!np_is_finite(u->g[i]))
         t->finite = false;
     g = g < -u->limit ? -u->limit : g;
@@ -34,9 +41,9 @@ NP_FN float clip_element(const struct np_update *u, size_t i, struct tally *t)
     return np_flushf(g);
 }
 
-NP_FN void adamw_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN void adamw_element(const struct np_update *u, float scale, size_t i, struct tally *t)
 {
-    float g = clip_element(u, i, t), w = u->w[i], direction;
+    float g = clip_element(u, scale, i, t), w = u->w[i], direction;
     float m = fmaf(u->beta1, u->m[i], (1.0f - u->beta1) * g);
     float v = fmaf(u->beta2, u->v[i], (1.0f - u->beta2) * (g * g));
     write_element(u->m, i, m, u->address + u->count, t);
@@ -46,9 +53,9 @@ NP_FN void adamw_element(const struct np_update *u, size_t i, struct tally *t)
     write_element(u->w, i, w, u->address, t);
 }
 
-NP_FN void sgd_element(const struct np_update *u, size_t i, struct tally *t)
+NP_FN void sgd_element(const struct np_update *u, float scale, size_t i, struct tally *t)
 {
-    float g = fmaf(u->decay, u->w[i], clip_element(u, i, t));
+    float g = fmaf(u->decay, u->w[i], clip_element(u, scale, i, t));
     if (u->m) {
         float m = fmaf(u->momentum, u->m[i], g);
         write_element(u->m, i, m, u->address + u->count, t);

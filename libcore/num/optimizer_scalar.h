@@ -16,9 +16,10 @@ static uint64_t fingerprint(struct np_team *team, const float *x, size_t count, 
 static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     struct np_share share = np_team_share(team, u->count, NP_SHARE_UNIT);
-    struct tally tally = {*sum, true};
+    float scale = clip_scale(u);
+    struct tally tally = {*sum, scale > 0};
     for (size_t i = share.begin; i < share.end; i++)
-        adamw_element(u, i, &tally);
+        adamw_element(u, scale, i, &tally);
     *sum = tally.sum;
     return tally.finite;
 }
@@ -26,9 +27,10 @@ static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum
 static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     struct np_share share = np_team_share(team, u->count, NP_SHARE_UNIT);
-    struct tally tally = {*sum, true};
+    float scale = clip_scale(u);
+    struct tally tally = {*sum, scale > 0};
     for (size_t i = share.begin; i < share.end; i++)
-        sgd_element(u, i, &tally);
+        sgd_element(u, scale, i, &tally);
     *sum = tally.sum;
     return tally.finite;
 }

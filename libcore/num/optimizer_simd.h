@@ -78,19 +78,19 @@ static inline void note(vf *bad, vf x)
 }
 
 /* The gradient as the update sees it. */
-static inline vf clip(const struct np_update *u, size_t i, vf *bad)
+static inline vf clip(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    vf raw = v_load(u->g + i), g = v_mul(raw, v_set1(u->scale));
+    vf raw = v_load(u->g + i), g = v_mul(raw, v_set1(scale));
     note(bad, raw);
     g = v_max(v_set1(-u->limit), g);
     return v_flushf(v_min(v_set1(u->limit), g));
 }
 
 /* m that is not finite makes a w that is not. */
-NP_INLINE struct written adamw_vector(const struct np_update *u, size_t i, vf *bad)
+NP_INLINE struct written adamw_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
     struct written x;
-    vf g = clip(u, i, bad), w = v_load(u->w + i), root;
+    vf g = clip(u, scale, i, bad), w = v_load(u->w + i), root;
     vf m = v_fma(v_set1(u->beta1), v_load(u->m + i), v_mul(v_set1(1.0f - u->beta1), g));
     vf v = v_fma(v_set1(u->beta2), v_load(u->v + i), v_mul(v_set1(1.0f - u->beta2), v_mul(g, g)));
     x.m = v_flushf(m);
@@ -107,11 +107,11 @@ NP_INLINE struct written adamw_vector(const struct np_update *u, size_t i, vf *b
 }
 
 /* So it does here. The choices are constants wherever this is inlined. */
-NP_INLINE struct written sgd_vector(const struct np_update *u, size_t i, vf *bad, bool momentum,
-                                    bool nesterov)
+NP_INLINE struct written sgd_vector(const struct np_update *u, float scale, size_t i, vf *bad,
+                                    bool momentum, bool nesterov)
 {
     struct written x = {v_zero(), v_zero(), v_zero()};
-    vf w = v_load(u->w + i), g = v_fma(v_set1(u->decay), w, clip(u, i, bad));
+    vf w = v_load(u->w + i), g = v_fma(v_set1(u->decay), w, clip(u, scale, i, bad));
     if (momentum) {
         x.m = v_flushf(v_fma(v_set1(u->momentum), v_load(u->m + i), g));
         g = nesterov ? v_fma(v_set1(u->momentum), x.m, g) : x.m;
@@ -123,23 +123,23 @@ NP_INLINE struct written sgd_vector(const struct np_update *u, size_t i, vf *bad
     return x;
 }
 
-NP_INLINE struct written plain_vector(const struct np_update *u, size_t i, vf *bad)
+NP_INLINE struct written plain_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, i, bad, false, false);
+    return sgd_vector(u, scale, i, bad, false, false);
 }
 
-NP_INLINE struct written momentum_vector(const struct np_update *u, size_t i, vf *bad)
+NP_INLINE struct written momentum_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, i, bad, true, false);
+    return sgd_vector(u, scale, i, bad, true, false);
 }
 
-NP_INLINE struct written nesterov_vector(const struct np_update *u, size_t i, vf *bad)
+NP_INLINE struct written nesterov_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, i, bad, true, true);
+    return sgd_vector(u, scale, i, bad, true, true);
 }
 
-typedef struct written update_vector(const struct np_update *, size_t, vf *);
-typedef void update_element(const struct np_update *, size_t, struct tally *);
+typedef struct written update_vector(const struct np_update *, float, size_t, vf *);
+typedef void update_element(const struct np_update *, float, size_t, struct tally *);
 
 /* Whole vectors of the share, then what is left of it. The update is copied: what the loop writes
  * cannot change it then, and its numbers stay in registers. */
@@ -149,20 +149,21 @@ NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint6
     const struct np_update u = *given;
     struct np_share share = np_team_share(team, u.count, NP_SHARE_UNIT);
     struct mixed mixed = mix_begin(u.address + share.begin);
-    struct tally tally = {*sum, true};
+    const float scale = clip_scale(&u);
+    struct tally tally = {*sum, scale > 0};
     vf bad = v_zero();
     size_t i = share.begin;
     if (i + NP_VW <= share.end) {
-        struct written last = vector(&u, i, &bad);
+        struct written last = vector(&u, scale, i, &bad);
         for (i += NP_VW; i + NP_VW <= share.end; i += NP_VW) {
-            struct written next = vector(&u, i, &bad);
+            struct written next = vector(&u, scale, i, &bad);
             mix_written(&mixed, u.count, last, slabs);
             last = next;
         }
         mix_written(&mixed, u.count, last, slabs);
     }
     for (; i < share.end; i++)
-        element(&u, i, &tally);
+        element(&u, scale, i, &tally);
     *sum = tally.sum + mix_total(&mixed);
     return tally.finite && !v_any(bad);
 }

@@ -35,8 +35,7 @@ static struct np_update update_of(const struct np_recipe *recipe,
                                   const struct np_weights_update *update)
 {
     const struct np_optimizer *optimizer = &recipe->optimizer;
-    struct np_update u = {.scale = 1.0f,
-                          .limit = INFINITY,
+    struct np_update u = {.limit = INFINITY,
                           .lr = update->lr,
                           .beta1 = (float)optimizer->beta1,
                           .beta2 = (float)optimizer->beta2,
@@ -52,31 +51,25 @@ static struct np_update update_of(const struct np_recipe *recipe,
     return u;
 }
 
-/* The factor of a layer's gradient when its norm is limited; 0 for a norm that overflows. */
-static float clip_scale(const struct np_kernels *kernels, struct np_team *team,
-                        const struct np_weights_update *update, float limit)
+/* The squared norm of a layer's gradient, where rank 0 has its scratch; returns after a wait. */
+static const float *squared_norm(const struct np_kernels *kernels, struct np_team *team,
+                                 const struct np_weights_update *update)
 {
-    const struct np_kind *kind = update->kind;
-    float sum = 0.0f, norm;
-    for (int t = 0; t < kind->tensor_count; t++) {
-        float square =
-            kernels->sumsq(team, update->g + kind->tensors[t].offset, kind->tensors[t].count);
-        sum = t == 0 ? square : sum + square;
-    }
-    norm = sqrtf(sum);
-    if (team->rank == 0)
-        update->agreed[0] = norm > limit ? limit / norm : 1.0f;
+    float *square = np_team_scratch(team, 0);
+    for (int t = 0; t < update->kind->tensor_count; t++)
+        kernels->sumsq(team, square, update->g + update->kind->tensors[t].offset,
+                       update->kind->tensors[t].count, t > 0);
     np_team_wait(team);
-    return update->agreed[0];
+    return square;
 }
 
 /* True if all members' shares are finite; returns after a wait. */
 static bool agree(struct np_team *team, const struct np_weights_update *update, bool finite)
 {
-    update->agreed[1 + team->rank] = finite ? 1.0f : 0.0f;
+    update->agreed[team->rank] = finite ? 1.0f : 0.0f;
     np_team_wait(team);
     for (int rank = 0; rank < team->size; rank++)
-        finite = finite && update->agreed[1 + rank] != 0.0f;
+        finite = finite && update->agreed[rank] != 0.0f;
     return finite;
 }
 
@@ -86,10 +79,11 @@ bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
 {
     const struct np_kind *kind = update->kind;
     struct np_update u = update_of(recipe, update);
-    bool finite;
-    if (recipe->clip == NP_CLIP_LAYER)
-        u.scale = clip_scale(kernels, team, update, (float)recipe->clip_limit);
-    finite = u.scale > 0;
+    bool finite = true;
+    if (recipe->clip == NP_CLIP_LAYER) {
+        u.square = squared_norm(kernels, team, update);
+        u.norm_limit = (float)recipe->clip_limit;
+    }
     for (int t = 0; finite && t < kind->tensor_count; t++) {
         const struct np_tensor *tensor = &kind->tensors[t];
         u.w = update->w + tensor->offset;

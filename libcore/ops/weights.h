@@ -24,7 +24,7 @@ struct np_weights_update {
     uint32_t layer;
     uint64_t updates; /* before this one: the layer's own count */
     float lr;
-    float *agreed; /* [1 + team size], shared by the team: the clip's scale, and who saw what */
+    float *agreed; /* [team size], of the host, shared by the team: who saw what */
 };
 
 /* One update of one layer. This member's share of the fingerprint of everything written is added to

@@ -70,7 +70,7 @@ static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, int t
     stage->dy = carve(slab, &used, room.y);
     stage->work = carve(slab, &used, room.work);
     stage->loss = carve(slab, &used, room.samples * np_batch_targets(net->recipe));
-    stage->agreed = carve(slab, &used, 1 + (size_t)threads);
+    stage->agreed = carve(slab, &used, (size_t)threads);
     words = np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, NULL);
     np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, carve(slab, &used, words));
     for (int k = 0; k < net->kind_count; k++) {

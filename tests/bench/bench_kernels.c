@@ -207,7 +207,7 @@ static void run_layernorm_grad_weight(const struct np_kernels *k, size_t rows)
 
 static void run_sumsq(const struct np_kernels *k, size_t rows)
 {
-    k->sumsq(&team, a[0], rows * COLS);
+    k->sumsq(&team, vector[2], a[0], rows * COLS, false);
 }
 
 static void run_softmax(const struct np_kernels *k, size_t rows)
@@ -245,7 +245,6 @@ static void run_update(const struct np_kernels *k, size_t rows, bool adamw, bool
     struct np_update u = {.w = a[0], .m = a[1], .v = a[2], .g = a[3], .count = rows * COLS};
     uint64_t sum = 0;
     u.m = moments ? u.m : NULL;
-    u.scale = 1.0f;
     u.limit = INFINITY;
     u.lr = 1e-3f;
     u.beta1 = u.momentum = 0.9f;

@@ -30,8 +30,9 @@
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
  *                       unless it was for memory; 'launch' is a kernel's
- *         SHIM_SKIP     CALL: of cudaStreamSynchronize or cudaStreamWaitEvent: does nothing; of
- *                       cudaStreamQuery: says that all is done
+ *         SHIM_SKIP     CALL: of cudaStreamSynchronize, cudaEventSynchronize or
+ *                       cudaStreamWaitEvent: does nothing; of cudaStreamQuery: says that all is
+ *                       done
  */
 #ifndef NP_TEST_CUDA_RUNTIME_H
 #define NP_TEST_CUDA_RUNTIME_H
@@ -234,6 +235,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 

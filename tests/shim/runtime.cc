@@ -31,6 +31,10 @@ struct CUstream_st {
 
 struct CUevent_st {
     uint64_t issued, done;
+    int device;
+    cudaStream_t stream; /* of its last record */
+    uint64_t pending;    /* in streams */
+    bool destroyed;
 };
 
 static struct {
@@ -47,7 +51,7 @@ static struct {
     bool heap_open[MOST_DEVICES];
     struct block *blocks;
     size_t block_count;
-    cudaStream_t streams;
+    cudaStream_t streams, favoured;
 } shim = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread cudaError_t last_error;
@@ -265,20 +269,28 @@ static void run_first(cudaStream_t stream)
         return;
     if (work->event && !work->waits && work->turn > work->event->done)
         work->event->done = work->turn;
+    if (work->event && --work->event->pending == 0 && work->event->destroyed)
+        free(work->event);
     stream->first = work->next;
     if (!stream->first)
         stream->last = &stream->first;
     free(work);
 }
 
-/* Some stream that has something to do that nothing holds up; NULL: none. */
+/* Some stream that has something to do that nothing holds up; NULL: none. Mostly the same again, so
+ * that one gets far ahead of the others. */
 static cudaStream_t any_stream(void)
 {
     uint64_t count = 0;
     cudaStream_t found = NULL;
+    bool same = draw(64) > 0;
     for (cudaStream_t s = shim.streams; s; s = s->next)
-        if (may_run(s->first) && draw(++count) == 0)
+        if (may_run(s->first) && ((same && s == shim.favoured) || draw(++count) == 0)) {
             found = s;
+            if (same && s == shim.favoured)
+                break;
+        }
+    shim.favoured = found;
     return found;
 }
 
@@ -419,9 +431,16 @@ cudaStream_t shim_thread_stream(void)
     return stream;
 }
 
+/* Whoever waits may have what he waits for soon, or late. */
+static void begin_waiting(cudaStream_t stream)
+{
+    shim.favoured = draw(2) ? stream : NULL;
+}
+
 /* Runs, of all streams, what must be run before this one has nothing to do. */
 static void run_out(cudaStream_t stream)
 {
+    begin_waiting(stream);
     while (stream->first) {
         cudaStream_t any = any_stream();
         if (!any) {
@@ -472,32 +491,62 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
     lock();
     if (refused(__func__))
         return unlock(cudaErrorUnknown);
+    need_device();
     *event = (cudaEvent_t)calloc(1, sizeof **event);
+    (*event)->device = current;
     return unlock(cudaSuccess);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    free(event);
-    return cudaSuccess;
+    lock();
+    event->destroyed = true;
+    if (event->pending == 0)
+        free(event);
+    return unlock(cudaSuccess);
 }
 
 static void post_event(cudaStream_t stream, cudaEvent_t event, bool waits)
 {
     struct shim_work *work = (struct shim_work *)calloc(1, sizeof *work);
+    lock();
+    event->pending++;
     work->event = event;
     work->turn = waits ? event->issued : ++event->issued;
     work->waits = waits;
+    unlock(cudaSuccess);
     shim_post(stream, work);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     lock();
-    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
-        return cudaErrorUnknown;
+    bool foreign = stream->device != event->device;
+    if (unlock(foreign || refused(__func__) ? cudaErrorInvalidResourceHandle : cudaSuccess) !=
+        cudaSuccess)
+        return cudaErrorInvalidResourceHandle;
+    event->stream = stream;
     post_event(stream, event, false);
     return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    uint64_t turn = event->issued;
+    if (strcmp(shim.skipped, __func__) == 0)
+        return unlock(cudaSuccess);
+    begin_waiting(event->stream);
+    while (event->done < turn) {
+        cudaStream_t any = any_stream();
+        if (!any)
+            die("an event is never reached");
+        run_first(any);
+    }
+    close_memory();
+    return unlock(cudaSuccess);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)

@@ -9,6 +9,8 @@
 #include "nccl.h"
 
 extern "C" {
+#include "cuda/cuda_device.h"
+#include "cuda/cuda_team.h"
 #include "suite.h"
 }
 
@@ -344,6 +346,93 @@ START_TEST(a_stream_of_another_device_launches_nothing)
 }
 END_TEST
 
+/* Two crews: one copies x to y, then the other, which waits for it, overwrites x. How often, of 32
+ * times, y is not what x was; and what the first crew replies not what it has written. */
+struct crews {
+    struct np_crew *reader, *writer;
+    float *x, *y, *reply;
+};
+
+static void run_writer(struct np_team *team, void *argument)
+{
+    const struct crews *c = static_cast<const struct crews *>(argument);
+    np_kernels_cuda.fill(team, c->x, WORDS, 2.0f);
+}
+
+static void run_reader(struct np_team *team, void *argument)
+{
+    const struct crews *c = static_cast<const struct crews *>(argument);
+    np_kernels_cuda.copy(team, c->y, c->x, WORDS);
+    np_kernels_cuda.copy(team, c->reply, c->y, 1);
+}
+
+static void run_beginning(struct np_team *team, void *argument)
+{
+    const struct crews *c = static_cast<const struct crews *>(argument);
+    np_kernels_cuda.fill(team, c->x, WORDS, 1.0f);
+}
+
+static int count_wrong(void)
+{
+    struct np_device gpu;
+    struct np_crew_config config = {};
+    struct np_stamp *stamp;
+    struct crews c;
+    int numbers[] = {0}, wrong = 0;
+    config.size = 1;
+    config.replies = config.watches = 1;
+    config.reply_bytes = sizeof(float);
+    ck_assert_int_eq(np_cuda_open(&gpu, numbers, 1, NULL), NP_OK);
+    ck_assert_int_eq(np_crew_new(&c.reader, &gpu, &config, NULL), NP_OK);
+    ck_assert_int_eq(np_crew_new(&c.writer, &gpu, &config, NULL), NP_OK);
+    ck_assert_int_eq(np_stamp_new(&stamp, c.reader, NULL), NP_OK);
+    ck_assert_int_eq(np_device_alloc(&gpu, &c.x, WORDS * sizeof(float), NULL), NP_OK);
+    ck_assert_int_eq(np_device_alloc(&gpu, &c.y, WORDS * sizeof(float), NULL), NP_OK);
+    for (int i = 0; i < 32; i++) {
+        float y[WORDS], said = 0.0f;
+        np_crew_run(c.writer, run_beginning, &c);
+        ck_assert_int_eq(np_crew_finish(c.writer, NULL), NP_OK);
+        c.reply = static_cast<float *>(np_crew_reply(c.reader, &said, sizeof said));
+        np_crew_run(c.reader, run_reader, &c);
+        np_crew_stamp(c.reader, stamp);
+        np_crew_after(c.writer, stamp);
+        np_crew_run(c.writer, run_writer, &c);
+        ck_assert_int_eq(np_crew_finish(c.writer, NULL), NP_OK);
+        ck_assert_int_eq(np_crew_finish(c.reader, NULL), NP_OK);
+        wrong += said != 1.0f;
+        ck_assert_int_eq(np_device_copy(&gpu, y, c.y, sizeof y, NULL), NP_OK);
+        for (int j = 0; j < WORDS; j++)
+            wrong += y[j] != 1.0f;
+    }
+    np_stamp_free(stamp, c.reader);
+    np_crew_free(c.reader);
+    np_crew_free(c.writer);
+    np_device_release(&gpu, c.x);
+    np_device_release(&gpu, c.y);
+    return wrong;
+}
+
+START_TEST(crews_wait_for_stamps_and_replies)
+{
+    setenv("SHIM_SEED", _i ? "7" : "3", 1);
+    ck_assert_int_eq(count_wrong(), 0);
+}
+END_TEST
+
+START_TEST(a_crew_that_does_not_wait_for_a_stamp_shows)
+{
+    setenv("SHIM_SKIP", "cudaStreamWaitEvent", 1);
+    ck_assert_int_gt(count_wrong(), 0);
+}
+END_TEST
+
+START_TEST(a_reply_that_is_not_awaited_shows)
+{
+    setenv("SHIM_SKIP", "cudaEventSynchronize", 1);
+    ck_assert_int_gt(count_wrong(), 0);
+}
+END_TEST
+
 /* --- NCCL ----------------------------------------------------------------------------------- */
 
 enum { RANKS = 2, BYTES = 64 };
@@ -526,6 +615,10 @@ int main(void)
 #else
     tcase_add_test_raise_signal(runtime, the_host_has_no_access, SIGSEGV);
 #endif
+    TCase *crews = suite_case(suite, "crews");
+    tcase_add_loop_test(crews, crews_wait_for_stamps_and_replies, 0, 2);
+    tcase_add_test(crews, a_crew_that_does_not_wait_for_a_stamp_shows);
+    tcase_add_test(crews, a_reply_that_is_not_awaited_shows);
     TCase *nccl = suite_case(suite, "nccl");
     tcase_add_test(nccl, a_send_meets_its_receive);
     tcase_add_test(nccl, two_ranks_on_a_device_are_refused);

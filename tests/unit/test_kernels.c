@@ -165,10 +165,9 @@ static uint64_t run_rowsum(struct np_team *team, const struct call *c)
 
 static uint64_t run_sumsq(struct np_team *team, const struct call *c)
 {
-    float sum = c->kernels->sumsq(team, c->r[0], c->count);
-    uint32_t bits;
-    memcpy(&bits, &sum, sizeof bits);
-    return bits;
+    c->kernels->sumsq(team, c->r[5], c->r[0], c->count, false);
+    c->kernels->sumsq(team, c->r[5], c->r[1], c->count, true);
+    return 0;
 }
 
 static uint64_t run_softmax(struct np_team *team, const struct call *c)
@@ -257,12 +256,12 @@ static uint64_t run_xent_grad(struct np_team *team, const struct call *c)
     return 0;
 }
 
+/* Without a clip, or with both at once. */
 static struct np_update update_of(const struct call *c)
 {
     struct np_update u = {.w = c->r[5], .m = c->r[6], .v = c->r[4], .g = c->r[0]};
     u.count = c->count;
     u.address = np_fingerprint_address(3, 2);
-    u.scale = c->accumulate ? 0.75f : 1.0f;
     u.limit = c->accumulate ? 0.5f : INFINITY;
     u.lr = 1e-3f;
     u.decay = 0.01f;
@@ -272,6 +271,8 @@ static struct np_update update_of(const struct call *c)
     u.c1 = 10.0f;
     u.c2 = 1000.0f;
     u.momentum = 0.9f;
+    u.square = c->accumulate ? c->r[4] + c->count : NULL; /* positive, and nobody writes there */
+    u.norm_limit = 0.1f;
     return u;
 }
 

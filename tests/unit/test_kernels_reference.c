@@ -141,7 +141,7 @@ START_TEST(adamw_is_right)
 {
     static float w[257], m[257], v[257], g[257], w0[257], m0[257], v0[257];
     uint64_t sum = 0;
-    struct np_update u = {.w = w, .m = m, .v = v, .g = g, .count = COUNT(w), .scale = 1.0f};
+    struct np_update u = {.w = w, .m = m, .v = v, .g = g, .count = COUNT(w)};
     u.limit = INFINITY;
     u.lr = 1e-2f;
     u.decay = 0.1f;
@@ -273,7 +273,7 @@ START_TEST(small_numbers_are_flushed_and_fingerprinted)
     float w[3] = {0x1p-101f, 1.0f, -0x1p-120f}, m[3] = {0x1p-100f, -0x1p-110f, 0.0f};
     float g[3] = {0x1p-110f, -0.0f, 0.0f};
     uint64_t address = np_fingerprint_address(5, 6), sum = 0, printed = 1;
-    struct np_update u = {.w = w, .m = m, .g = g, .count = 3, .address = address, .scale = 1.0f};
+    struct np_update u = {.w = w, .m = m, .g = g, .count = 3, .address = address};
     u.limit = INFINITY;
     u.lr = 0x1p-40f;
     u.momentum = 1.0f;
