@@ -17,6 +17,8 @@
 #include "num/product_chunks.h"
 #include "num/product_simd.h"
 
+#define GRAD_BLOCK (256 << 10) /* floats */
+
 /* A convolution that is the product of matrices as they lie there. */
 static bool is_matmul(const struct np_conv *v)
 {
@@ -49,25 +51,6 @@ static struct product start(const struct np_team *team, const struct np_grid *gr
     p.packed = scratch;
     p.sums = scratch + NP_GEMM_B;
     return p;
-}
-
-static struct axis forward_axis(size_t out, size_t in, int stride, int taps, int dilation, int pad)
-{
-    return (struct axis){out, in, (size_t)stride, (size_t)dilation, (size_t)taps, -pad, 0, 1, out};
-}
-
-static struct axis forward_height(const struct np_conv *v)
-{
-    const struct np_window *w = &v->window;
-    return forward_axis(v->out_height, v->in_height, w->stride_height, w->kernel_height,
-                        w->dilation, w->pad_top);
-}
-
-static struct axis forward_width(const struct np_conv *v)
-{
-    const struct np_window *w = &v->window;
-    return forward_axis(v->out_width, v->in_width, w->stride_width, w->kernel_width, w->dilation,
-                        w->pad_left);
 }
 
 /* The product of image rows, whose image and axes are known, and b, [columns of a][n]. */
@@ -132,33 +115,19 @@ bool NP_SIMD(np_conv)(struct np_team *team, const struct np_conv *v)
     return finite;
 }
 
-/* Input positions first, first + stride, ... of one dimension and the taps that reach them, in
- * descending order: last, last - step, ... */
-struct residue {
-    struct axis axis;
-    size_t last, step;
-};
-
-static struct residue residue_at(size_t first, size_t in, size_t out, int stride, int taps,
-                                 int dilation, int pad)
+/* Zero for every row of a, whose windows see nothing. */
+static void clear_rows(const struct np_team *team, struct image_rows *a, const struct product *c,
+                       size_t n)
 {
-    struct residue r = {.step = 1};
-    ptrdiff_t at = (ptrdiff_t)first + pad;
-    size_t apart = (size_t)stride, wide = (size_t)dilation;
-    while (r.step * wide % apart != 0)
-        r.step++;
-    r.axis = (struct axis){.out = (in - first + apart - 1) / apart, .in = out, .stride = 1};
-    r.axis.spacing = r.step * wide / apart;
-    r.axis.place = first;
-    r.axis.step = apart;
-    r.axis.places = in;
-    for (int k = 0; k < taps; k++)
-        if ((at - (ptrdiff_t)k * dilation) % stride == 0) {
-            r.last = (size_t)k;
-            r.axis.taps++;
-        }
-    r.axis.first = (at - (ptrdiff_t)(r.last * wide)) / stride;
-    return r;
+    struct np_share rows = np_team_share(team, a->samples * a->h.out * a->w.out, 1), part;
+    size_t place[NP_GEMM_ROWS];
+    first_zone(a);
+    for (part.begin = rows.begin; part.begin < rows.end; part.begin = part.end) {
+        part.end = np_min(rows_end(&a->base, part.begin, rows.end), part.begin + NP_GEMM_ROWS);
+        place_rows(&a->base, place, part);
+        for (size_t i = 0; i < np_share_count(part); i++)
+            memset(c->c + place[i] * c->ldc, 0, n * sizeof(float));
+    }
 }
 
 static bool grad_residue(struct np_team *team, const struct np_conv *v, const struct bundle *g,
@@ -180,7 +149,10 @@ static bool grad_residue(struct np_team *team, const struct np_conv *v, const st
     b.back_h = h->step * wide * tap;
     b.back_w = w->step * tap;
     c.epilogue = epilogue_from(v->epilogue, first);
-    return multiply_rows(team, &a, &b.base, g, &c);
+    if (h->axis.taps * w->axis.taps > 0 || !is_bare(&c.epilogue))
+        return multiply_rows(team, &a, &b.base, g, &c);
+    clear_rows(team, &a, &c, g->count * in);
+    return true;
 }
 
 static bool grad_groups(struct np_team *team, const struct np_conv *v, const struct bundle *g)
@@ -200,6 +172,28 @@ static bool grad_groups(struct np_team *team, const struct np_conv *v, const str
     return finite;
 }
 
+/* Samples whose residues are worked on before those of others: each writes parts of lines of the
+ * cache that lie beside those of the next, which stay in the second-level cache meanwhile. */
+static size_t grad_block(const struct np_team *team, const struct np_conv *v)
+{
+    size_t image = v->in_height * v->in_width * v->ldx, size = (size_t)team->size;
+    size_t strides = (size_t)(v->window.stride_height * v->window.stride_width);
+    return strides == 1 ? v->samples : (GRAD_BLOCK / image + 1) * size;
+}
+
+/* Samples first .. first + count - 1 of a gradient of the input. */
+static struct np_conv grad_samples(const struct np_conv *v, size_t first, size_t count)
+{
+    struct np_conv part = *v;
+    size_t rows = first * v->in_height * v->in_width;
+    part.samples = count;
+    part.dy += first * v->out_height * v->out_width * v->ldy;
+    part.out += rows * v->ldx;
+    part.epilogue = epilogue_from(v->epilogue, rows * v->epilogue.ld);
+    part.epilogue.bias = v->epilogue.bias;
+    return part;
+}
+
 bool NP_SIMD(np_conv_grad)(struct np_team *team, const struct np_conv *v)
 {
     size_t in = v->in_channels / v->groups, out = v->out_channels / v->groups;
@@ -216,9 +210,13 @@ bool NP_SIMD(np_conv_grad)(struct np_team *team, const struct np_conv *v)
         mm.epilogue = v->epilogue;
         return NP_SIMD(np_matmul)(team, &mm);
     }
-    bundle_init(&g, v->groups, in, out, taps(v) * out);
-    while (next_bundle(&g))
-        finite = grad_groups(team, v, &g) && finite;
+    for (size_t first = 0, count; first < v->samples; first += count) {
+        count = np_min(grad_block(team, v), v->samples - first);
+        struct np_conv part = grad_samples(v, first, count);
+        bundle_init(&g, v->groups, in, out, taps(v) * out);
+        while (next_bundle(&g))
+            finite = grad_groups(team, &part, &g) && finite;
+    }
     return finite;
 }
 

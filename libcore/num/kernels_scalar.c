@@ -12,7 +12,7 @@
 #include "num/merge_loops.h"
 #include "num/norm_scalar.h"
 #include "num/optimizer_scalar.h"
-#include "num/pool_loops.h"
+#include "num/pool_scalar.h"
 #include "num/random_loops.h"
 
 NP_TABLE(scalar);

@@ -17,7 +17,7 @@
 #include "num/merge_loops.h"
 #include "num/norm_simd.h"
 #include "num/optimizer_simd.h"
-#include "num/pool_loops.h"
+#include "num/pool_simd.h"
 #include "num/random_loops.h"
 
 #endif

@@ -51,11 +51,6 @@ static size_t row_at(const struct left *left, size_t row)
     return row;
 }
 
-static bool is_bare(const struct np_epilogue *e)
-{
-    return !e->bias && !e->residual && !e->before && !e->kept && e->act == NP_ACT_NONE;
-}
-
 struct matmul_right {
     struct right base;
     const struct np_matmul *mm;

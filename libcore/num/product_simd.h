@@ -247,6 +247,11 @@ static bool run_panels(const struct product *p, const struct pass *pass)
     return finite;
 }
 
+static bool is_bare(const struct np_epilogue *e)
+{
+    return !e->bias && !e->residual && !e->before && !e->kept && e->act == NP_ACT_NONE;
+}
+
 /* Whether the sums of an element pass through memory more than once before they are finished. */
 static bool has_chunks(const struct product *p)
 {

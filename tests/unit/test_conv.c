@@ -261,7 +261,8 @@ static struct np_conv conv(size_t samples, size_t size, size_t in, size_t out, i
     return v;
 }
 
-/* Shapes of real networks: several blocks of rows, chunks, rows that have to be copied. */
+/* Shapes of real networks: several blocks of rows or samples, chunks, rows that have to be
+ * copied. */
 START_TEST(real_shapes)
 {
     static const struct {
@@ -270,7 +271,8 @@ START_TEST(real_shapes)
     } list[] = {{3, 32, 16, 16, 3, 1, 1},  {2, 16, 32, 64, 3, 2, 1},  {5, 8, 64, 40, 3, 1, 1},
                 {1, 60, 3, 24, 7, 2, 3},   {2, 14, 58, 116, 1, 1, 0}, {2, 14, 58, 29, 1, 2, 0},
                 {40, 1, 520, 20, 3, 1, 1}, {3, 2, 300, 33, 3, 1, 1},  {1, 5, 3000, 7, 3, 1, 1},
-                {2, 3, 1024, 9, 2, 1, 1},  {2, 6, 5, 1024, 1, 2, 0},  {2, 30, 3, 16, 3, 1, 1}};
+                {2, 3, 1024, 9, 2, 1, 1},  {2, 6, 5, 1024, 1, 2, 0},  {2, 30, 3, 16, 3, 1, 1},
+                {5, 90, 35, 8, 1, 2, 0}};
     struct ending plain = {0}, added = {.residual = true, .in_place = true, .act = NP_ACT_RELU};
     struct np_conv v = conv(list[_i].samples, list[_i].size, list[_i].in, list[_i].out,
                             list[_i].kernel, list[_i].stride, list[_i].pad);
@@ -464,7 +466,7 @@ int main(void)
     TCase *tests = suite_case(suite, "conv");
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
-    tcase_add_loop_test(tests, real_shapes, 0, 12);
+    tcase_add_loop_test(tests, real_shapes, 0, 13);
     tcase_add_loop_test(tests, grouped, 0, 38);
     tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);

@@ -145,14 +145,19 @@ static uint64_t run_split(struct np_team *team, const struct call *c)
                                     na, na, na, true);
 }
 
-/* An image whose rows of positions are `length` long: 3 x 3 by steps of one, 2 x 3 of two. */
-static struct np_conv pool_of(const struct call *c, bool wide)
+/* An image whose rows of positions are `length` long, or as many of height 1 or 2: 3 x 3 by steps
+ * of one, 2 x 3 of two, and dilated ones. */
+enum { POOLS = 4 };
+static struct np_conv pool_of(const struct call *c, size_t number)
 {
-    struct np_conv v = {.samples = 1, .in_height = c->shape.samples, .in_width = c->shape.length};
-    v.window =
-        wide ? (struct np_window){2, 3, 2, 2, 1, 0, 1} : (struct np_window){3, 3, 1, 1, 1, 1, 1};
-    v.out_height = wide ? (v.in_height + 1) / 2 : v.in_height;
-    v.out_width = wide ? (v.in_width + 1) / 2 : v.in_width;
+    static const struct np_window windows[POOLS] = {
+        {3, 3, 1, 1, 1, 1, 1}, {2, 3, 2, 2, 1, 0, 1}, {1, 3, 1, 2, 3, 0, 3}, {3, 4, 1, 3, 2, 2, 2}};
+    size_t height = number < 2 ? c->shape.samples : 1 + (c->shape.samples % 2 == 0);
+    struct np_conv v = {.samples = c->shape.samples / height, .in_height = height};
+    v.window = windows[number];
+    v.in_width = c->shape.length;
+    v.out_height = (height + v.window.stride_height - 1) / v.window.stride_height;
+    v.out_width = (v.in_width + v.window.stride_width - 1) / v.window.stride_width;
     v.in_channels = v.out_channels = v.groups = v.ldx = v.ldy = c->cols;
     v.x = c->r[0];
     v.dy = c->r[1];
@@ -161,10 +166,10 @@ static struct np_conv pool_of(const struct call *c, bool wide)
 
 static uint64_t run_max_pool(struct np_team *team, const struct call *c)
 {
-    for (int wide = 0; wide < 2; wide++) {
-        struct np_conv v = pool_of(c, wide);
-        v.out = c->r[5] + (wide ? REGION / 2 : 0);
-        c->kernels->max_pool(team, &v, (int32_t *)(void *)c->r[6 + wide]);
+    for (size_t i = 0; i < 2; i++) {
+        struct np_conv v = pool_of(c, 2 * c->accumulate + i);
+        v.out = c->r[5] + (i ? REGION / 2 : 0);
+        c->kernels->max_pool(team, &v, (int32_t *)(void *)c->r[6 + i]);
     }
     return 0;
 }
@@ -172,32 +177,41 @@ static uint64_t run_max_pool(struct np_team *team, const struct call *c)
 /* Taps by number, any of them: only the forward pass makes sense of more. */
 static uint64_t run_max_pool_grad(struct np_team *team, const struct call *c)
 {
-    struct np_conv v = pool_of(c, c->accumulate);
-    uint64_t bad;
-    v.out = c->r[5];
-    bad = !c->kernels->max_pool_grad(team, &v, c->tokens, NULL);
-    v.out = c->r[6];
-    return bad | !c->kernels->max_pool_grad(team, &v, c->tokens, c->r[6]);
+    uint64_t bad = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct np_conv v = pool_of(c, 2 * i + c->accumulate);
+        v.out = c->r[5] + (i ? REGION / 2 : 0);
+        bad |= !c->kernels->max_pool_grad(team, &v, c->tokens, NULL);
+        v.out = c->r[6 + i];
+        bad |= !c->kernels->max_pool_grad(team, &v, c->tokens, v.out);
+    }
+    return bad;
 }
 
 static uint64_t run_avg_pool(struct np_team *team, const struct call *c)
 {
-    for (int wide = 0; wide < 2; wide++) {
-        struct np_conv v = pool_of(c, wide);
-        v.out = c->r[5 + wide];
+    for (size_t i = 0; i < 2; i++) {
+        struct np_conv v = pool_of(c, 2 * c->accumulate + i);
+        v.out = c->r[5 + i];
         c->kernels->avg_pool(team, &v);
     }
     return 0;
 }
 
+/* With room for all columns, for a few at a time, for none. */
 static uint64_t run_avg_pool_grad(struct np_team *team, const struct call *c)
 {
-    struct np_conv v = pool_of(c, c->accumulate);
-    uint64_t bad;
-    v.out = c->r[5];
-    bad = !c->kernels->avg_pool_grad(team, &v, NULL);
-    v.out = c->r[6];
-    return bad | !c->kernels->avg_pool_grad(team, &v, c->r[6]);
+    uint64_t bad = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct np_conv v = pool_of(c, 2 * i + c->accumulate);
+        struct np_team cramped = *team;
+        cramped.scratch_bytes = i * 20 * v.out_height * v.out_width * sizeof(float);
+        v.out = c->r[5] + (i ? REGION / 2 : 0);
+        bad |= !c->kernels->avg_pool_grad(team, &v, NULL);
+        v.out = c->r[6 + i];
+        bad |= !c->kernels->avg_pool_grad(&cramped, &v, v.out);
+    }
+    return bad;
 }
 
 static const struct kernel_case cases[] = {

@@ -1,7 +1,7 @@
 /* Kernels of num/kernels.h: pools. A row's channels are taken a block at a time, which stays in
  * registers or the first cache from tap to tap. */
-#ifndef NP_NUM_POOL_LOOPS_H
-#define NP_NUM_POOL_LOOPS_H
+#ifndef NP_NUM_POOL_SCALAR_H
+#define NP_NUM_POOL_SCALAR_H
 
 #include "num/elementary.h"
 #include "num/loops.h"
