@@ -174,16 +174,12 @@ out:
 enum np_status np_crossing_leave_back(const struct np_sweep *sweep, int first, struct np_error *err)
 {
     struct cut cut;
-    enum np_status status = NP_OK;
     if (!cut_at(&cut, sweep, first))
         return NP_OK;
     struct np_message message = message_of(&cut, NP_CARGO_GRADIENTS);
     int count = gather(&cut, NP_CARGO_GRADIENTS, gradient_made);
     if (!count)
         return NP_OK;
-    NP_TRY(np_transport_carry(sweep->transport, NP_SENDS, &message, sweep->parts, count,
-                              sweep->crew, err));
-    NP_TRY(np_crew_finish(sweep->crew, err));
-out:
-    return status;
+    return np_transport_carry(sweep->transport, NP_SENDS, &message, sweep->parts, count,
+                              sweep->crew, err);
 }

@@ -41,14 +41,12 @@ out:
 }
 
 /* How far the scheduler may be ahead of a stage's crew. What is told early is decided early, so one
- * stage, which has nobody to wait for, may be further ahead. Replicas, stages that hand layers to
- * each other as they are, and those that send messages from memory to memory meet at more than
- * flights' slots: there each task is awaited. */
+ * stage, which has nobody to wait for, may be further ahead. Replicas, and stages that hand layers
+ * to each other as they are, meet at more than flights: there each task is awaited. */
 static int most_ahead(const struct np_engine *e, const struct np_crew *crew)
 {
     const struct np_plan *plan = e->config.plan;
-    if (!crew->ops->apart || np_plan_replicas(plan) > 1 || e->transport ||
-        (plan->reach && !plan->device_bytes))
+    if (!crew->ops->apart || np_plan_replicas(plan) > 1 || (plan->reach && !plan->device_bytes))
         return 1;
     return plan->stages == 1 ? NP_CREW_AHEAD : 2;
 }

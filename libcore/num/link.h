@@ -3,9 +3,10 @@
  * What is carried lies in the memories of two devices, which are named by their places in the list
  * that the link was made for. The host touches neither.
  *
- * Order     carried bytes are what was there when carry was called: whoever made them has finished
- *           (np_crew_finish). What the crew is told to run after carry finds them; the sender's
- *           memory may change, and others may look at them, when the crew has finished.
+ * Order     a crew carries as it does everything else: what it was told before is done first, and
+ *           what it is told next finds what was carried. Whoever else made that, or has room for
+ *           it, is done with it when carry is called, or the crew does it after a stamp of theirs
+ *           (num/device.h); and others look at it, or change it, as at all that the crew uses.
  * Errors    NP_EIO, with who sends to whom, the cause, and what the devices have said of it; then
  *           the link carries nothing any more.
  * Threads   any, each with a crew of its own.

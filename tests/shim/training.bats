@@ -170,33 +170,33 @@ equal() {
     tiny_recipe
     export SHIM_DEVICES=2 SHIM_PEERS=0
     "$cpu" recipe.yaml --run cpu -q
-    train=(np-train recipe.yaml --backend cuda --run run -q --devices 0,1 --deadline 1)
-    "${train[@]}" --stop-after 2 > /dev/null
+    on=(np-train recipe.yaml --backend cuda --run run -q --devices "0,1" --deadline 1)
+    "${on[@]}" --stop-after 2 > /dev/null
     for call in ncclGetUniqueId:1 ncclCommInitRankConfig:2 ncclGroupEnd:1; do
-        SHIM_FAIL=$call run "${train[@]}" --resume
+        SHIM_FAIL=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
         said 'np-train: error: NCCL cannot connect 2 CUDA devices: unhandled system error'
     done
-    SHIM_HANG=ncclCommInitRankConfig:1 run "${train[@]}" --resume
+    SHIM_HANG=ncclCommInitRankConfig:1 run "${on[@]}" --resume
     [ "$status" -eq 2 ]
     said 'np-train: error: NCCL does not connect 2 CUDA devices in 1 s'
     for call in ncclSend:1 ncclSend:4 ncclRecv:3 ncclGroupEnd:3 ncclCommGetAsyncError:30; do
-        SHIM_FAIL=$call run "${train[@]}" --resume
+        SHIM_FAIL=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
         [[ ${lines[0]} == 'np-train: error: NCCL: rank '*': '*error* ]] ||
             { echo "$call: $output"; return 1; }
     done
     for call in ncclSend:2 ncclRecv:5; do
-        SHIM_HANG=$call run "${train[@]}" --resume
+        SHIM_HANG=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
         [[ ${lines[0]} == *'NCCL: rank '*': it is not done after 1 s' ]] ||
             { echo "$call: $output"; return 1; }
     done
     for call in cudaEventRecord:3 cudaStreamQuery:4 cudaStreamCreateWithFlags:2; do
-        SHIM_FAIL=$call run "${train[@]}" --resume
+        SHIM_FAIL=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
     done
-    SHIM_HANG=ncclCommFinalize:1 "${train[@]}" --resume
+    SHIM_HANG=ncclCommFinalize:1 "${on[@]}" --resume
     same cpu run
 }
 
