@@ -59,7 +59,7 @@ enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record
     double mean = 0;
     for (int i = 0; i < record->members; i++)
         mean += (double)record->losses[i] / record->members;
-    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"loss\":%.6g,\"lr\":%.6g}\n",
+    fprintf(m->stream, "{\"step\":%llu,\"time\":%.6f,\"loss\":%.6g,\"lr\":%.6g}\n",
             (unsigned long long)record->step, seconds(m), mean, (double)record->lr);
     return check(m, err);
 }
