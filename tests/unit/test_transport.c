@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/transport.h"
+#include "plan/stage_memory.h"
 #include "suite.h"
 #include "tiny.h"
 
@@ -97,6 +98,16 @@ static void evaluate(struct trial *r, struct np_score *scores)
               &r->t.err);
 }
 
+/* The memory model counts the room for what is received, to the byte. */
+static void assert_memory(struct trial *r)
+{
+    struct np_stage_memory memory[8];
+    ck_assert_int_le(r->plan.stages, 8);
+    tiny_must(np_memory_stages(memory, &r->plan, &r->t.net, &r->t.err), &r->t.err);
+    for (int k = 0; k < r->plan.stages; k++)
+        ck_assert_uint_eq(np_engine_memory(r->engine, k).peak, memory[k].flights);
+}
+
 START_TEST(the_bits_are_those_of_one_memory)
 {
     static const struct {
@@ -125,6 +136,7 @@ START_TEST(the_bits_are_those_of_one_memory)
                          sizeof r.outcome.fingerprints);
         ck_assert_mem_eq(r.outcome.losses, reference.outcome.losses, sizeof r.outcome.losses);
         ck_assert_int_ge(atomic_load(&r.copier.carried), TINY_STEPS * (cases[i].memories - 1));
+        assert_memory(&r);
         evaluate(&r, again);
         ck_assert_mem_eq(scores, again, sizeof scores);
         trial_end(&r);
