@@ -61,8 +61,8 @@ static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t 
     }
 }
 
-/* One row of tiles, h high, whose first row is row i. */
-static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
+/* One row of tiles, h high, whose first row is row i; `turns` of STEPS inner indices. */
+static void tile_row(const struct np_tiles *g, size_t i, size_t h, size_t turns, vf *bad)
 {
     _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
     const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[5 * MR];
@@ -105,6 +105,10 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
             }
         }
         width = np_min(sliver, end - t.j);
+        /* What the sum is too short to fetch; where rows are short, memory is read in order. */
+        for (size_t r = turns; g->n > NR && r < count; r++)
+            for (size_t c = 0; c < width; c += LINE)
+                __builtin_prefetch(ahead[r] + t.j + c, 1);
         run_tile(g, &t, h, number, width);
         if (t.out)
             t.bad = v_or(t.bad, finish_tile(f, out, i, h, t.j, width));
@@ -114,11 +118,14 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, vf *bad)
 
 bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
 {
-    size_t tiles = (g->m + MR - 1) / MR;
+    size_t tiles = (g->m + MR - 1) / MR, turns = 0;
     vf bad = v_zero();
+    for (size_t k = 0; k < g->stretches; k++)
+        turns += g->stretch[k].count / STEPS;
+    turns = turns > 0 ? turns : 1;
     for (size_t i = 0, number = 0, h; i < g->m; i += h, number++) {
         h = g->m / tiles + (number < g->m % tiles);
-        tile_row(g, i, h, &bad);
+        tile_row(g, i, h, turns, &bad);
     }
     return !v_any(bad);
 }
