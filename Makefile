@@ -143,11 +143,11 @@ lint: $(LIB)
 # --- CUDA ----------------------------------------------------------------------------------------
 
 # CUDA's sources compiled for the CPU (tests/shim), the tests of the table linked with them, and an
-# np-train that trains on them: neither a GPU nor its compiler is needed.
+# np-train and np-partition that work on them: neither a GPU nor its compiler is needed.
 CXX        ?= c++
 SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
               $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/shim/[!t]*.cc))
-SHIM_TRAIN := $(BUILD)/shim/np-train
+SHIM_TOOLS := $(BUILD)/shim/np-train $(BUILD)/shim/np-partition
 SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops weights
 SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
@@ -172,7 +172,8 @@ $(SHIM_BIN) $(BUILD)/shim/test_shim: $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out %/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
-$(SHIM_TRAIN): $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(filter-out %_shim.o,$(SHIM_OBJ)) $(LIB)
+$(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
+    $(filter-out %_shim.o,$(SHIM_OBJ)) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
 
@@ -220,7 +221,7 @@ ifneq ($(findstring thread,$(SAN)),)
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
-check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN) $(BIN) $(SHIM_TRAIN)
+check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(filter $(BUILD)/shim/test%,$^)
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
 	    tests/run-cli tests/shim/training.bats

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "ops/op.h"
 
-void backend_list(struct backend *backend, const char *list, struct argp_state *state)
+/* The GPUs that --devices LIST names, as in "0,2". */
+static void read_list(struct backend *backend, const char *list, struct argp_state *state)
 {
     const char *at = list;
     for (;;) {
@@ -25,6 +27,19 @@ void backend_list(struct backend *backend, const char *list, struct argp_state *
     }
 }
 
+void backend_check(struct backend *backend, const struct plan_options *plan,
+                   struct argp_state *state)
+{
+    if (backend->choice == BACKEND_CPU)
+        return;
+    if (backend->choice == BACKEND_CUDA && plan->devices)
+        read_list(backend, plan->devices, state);
+    if (backend->choice == BACKEND_AUTO && plan->devices)
+        argp_error(state, "--devices counts threads or names GPUs: --backend must say which");
+    if (plan->request.kernels || plan->request.threads > 1)
+        argp_error(state, "--isa and --threads are for --backend cpu");
+}
+
 enum np_status backend_open(struct backend *backend, struct np_error *err)
 {
     enum np_status status;
@@ -38,6 +53,58 @@ enum np_status backend_open(struct backend *backend, struct np_error *err)
         backend->transport =
             np_cuda_reach(backend->devices, backend->count) ? TRANSPORT_PEER : TRANSPORT_NCCL;
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
+}
+
+void backend_request(struct backend *backend, struct np_partition_request *request)
+{
+    uint64_t vacant;
+    if (!backend->opened)
+        return;
+    np_cuda_describe(backend->devices, backend->name, sizeof backend->name, &vacant);
+    request->device = backend->devices;
+    request->device_name = backend->name;
+    request->kernels = backend->devices->ops->kernels;
+    request->processors = backend->count;
+    request->threads = 1;
+    if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
+        request->replicas = 1; /* more would not do (backend_link) */
+}
+
+size_t backend_scratch(const struct backend *backend, const struct np_supernet *net)
+{
+    size_t queries, rows;
+    if (!backend->opened)
+        return 0;
+    np_ops_extent(net, (size_t)net->recipe->batch, &queries, &rows);
+    return backend->devices->ops->scratch_bytes(queries, rows);
+}
+
+bool backend_bound(const struct backend *backend, const struct np_plan *plan,
+                   struct np_partition_request *request)
+{
+    int devices = np_plan_devices(plan), most = 0;
+    uint64_t least = UINT64_MAX;
+    bool fit = true;
+    for (int i = 0; i < backend->count; i++) {
+        uint64_t vacant, taken = 0;
+        char name[sizeof backend->name];
+        int stages = 0;
+        np_cuda_describe(&backend->devices[i], name, sizeof name, &vacant);
+        for (int d = 0; d < devices; d++)
+            if (d * backend->count / devices == i) {
+                taken += plan->stage_bytes[d % plan->stages];
+                stages++;
+            }
+        most = stages > most ? stages : most;
+        least = vacant < least ? vacant : least;
+        fit = fit && taken <= vacant;
+    }
+    if (fit)
+        return false;
+    request->replicas = 1;
+    request->stages = plan->stages;
+    request->memory_bytes = least / (uint64_t)most;
+    return true;
 }
 
 /* Replicas read and update layers in one memory; what crosses between stages alone is carried. */

@@ -1,11 +1,11 @@
-/* What np-train computes on: this machine's processors, or GPUs. */
+/* What is computed on: this machine's processors, or GPUs. */
 #ifndef NP_CMD_BACKEND_CHOICE_H
 #define NP_CMD_BACKEND_CHOICE_H
 
 #include <argp.h>
 
 #include "cuda/cuda_device.h"
-#include "plan/plan.h"
+#include "plan_options.h"
 
 enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO };
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
@@ -17,15 +17,26 @@ struct backend {
     int numbers[NP_CUDA_MOST], count; /* of the GPUs; none: the first */
     struct np_device devices[NP_CUDA_MOST];
     bool opened;                     /* the GPUs are used */
+    char name[128];                  /* np_cuda_describe's, of the first */
     enum transport_choice transport; /* of several; no longer AUTO once they are opened */
     int deadline_s;                  /* 0: BACKEND_DEADLINE */
     struct np_link *link;            /* between their memories, where there are several */
 };
 
-/* The GPUs that --devices LIST names, as in "0,2"; a usage error exits with 2. */
-void backend_list(struct backend *backend, const char *list, struct argp_state *state);
+/* What stands beside --backend: usage errors exit with 2. */
+void backend_check(struct backend *backend, const struct plan_options *plan,
+                   struct argp_state *state);
 /* Opens the GPUs. BACKEND_AUTO: or, where that cannot be done, stays with the processors. */
 enum np_status backend_open(struct backend *backend, struct np_error *err);
+/* What GPUs that are opened leave a plan to choose: a stage for each, unless it is told more. Their
+ * costs are the first one's. */
+void backend_request(struct backend *backend, struct np_partition_request *request);
+/* What the team of a stage wants of its GPU: bytes; 0 if none is opened. */
+size_t backend_scratch(const struct backend *backend, const struct np_supernet *net);
+/* Sets the budget of stages that the GPUs' free memory has no room for, at what it has; false if
+ * they fit. */
+bool backend_bound(const struct backend *backend, const struct np_plan *plan,
+                   struct np_partition_request *request);
 /* How the stages of the plan come to each other's memory, on several GPUs. */
 enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err);
 void backend_close(struct backend *backend);

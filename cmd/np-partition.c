@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "backend_choice.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli.h"
@@ -15,15 +16,17 @@
 struct options {
     struct space_options space;
     struct plan_options plan;
+    struct backend backend;
     const char *output;
     const char *stash;
     bool estimate, max_batch, quiet, verbose;
 };
 
-enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH };
+enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH, OPTION_BACKEND };
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
+    {"backend", OPTION_BACKEND, "cpu|cuda|auto", 0, "plan for processors (the default) or GPUs", 2},
     {"stash", OPTION_STASH, "FILE", 0, "the stash will be a file here: measure how fast it is", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
     {"max-batch", OPTION_MAX_BATCH, 0, 0,
@@ -44,6 +47,8 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "--max-batch and --estimate are two questions");
     if (options->stash && (options->estimate || options->max_batch || !plan->memory_bytes))
         argp_error(state, "--stash is for a plan with --device-memory");
+    if (options->stash && options->backend.choice != BACKEND_CPU)
+        argp_error(state, "--stash is for --backend cpu");
     if (options->stash && plan->disk.read)
         argp_error(state, "--stash measures what --stash-bandwidth says");
     if (options->estimate && (plan->devices || plan->replicas || plan->window || plan->unit ||
@@ -55,6 +60,7 @@ static void check(const struct options *options, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
+    static const char *const backends[] = {"cpu", "cuda", "auto"};
     struct options *options = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -66,6 +72,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_ESTIMATE:
         options->estimate = true;
+        return 0;
+    case OPTION_BACKEND:
+        options->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 3);
+        options->plan.gpus = options->backend.choice == BACKEND_CUDA;
         return 0;
     case OPTION_STASH:
         options->stash = arg;
@@ -81,6 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         check(options, state);
+        backend_check(&options->backend, &options->plan, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -95,13 +106,32 @@ static const struct argp argp = {
     table,    parse, "RECIPE", "Cut a supernet into pipeline stages and write the plan (YAML).",
     children, NULL,  NULL};
 
+/* Without --device-memory everything stays on the GPUs, if there is room for it. */
+static enum np_status fit_gpus(struct np_plan *plan, const struct options *options,
+                               enum plan_talk talk, const struct np_supernet *net,
+                               struct np_error *err)
+{
+    struct plan_options bounded = options->plan;
+    if (!options->backend.opened || bounded.request.memory_bytes ||
+        !backend_bound(&options->backend, plan, &bounded.request))
+        return NP_OK;
+    if (!options->quiet)
+        cli_note("the GPUs have no room for all layers: --device-memory %llu (%s) is taken",
+                 (unsigned long long)bounded.request.memory_bytes,
+                 np_text_size(bounded.request.memory_bytes).s);
+    np_plan_clear(plan);
+    return plan_make(plan, net, &bounded, talk, err);
+}
+
 static enum np_status make_plan(struct np_buf *out, const struct options *options,
                                 const struct np_supernet *net, struct np_error *err)
 {
     enum np_status status;
     struct np_plan plan = {0};
     enum plan_talk talk = options->verbose ? PLAN_VERBOSE : PLAN_PROGRESS;
-    NP_TRY(plan_make(&plan, net, &options->plan, options->quiet ? PLAN_QUIET : talk, err));
+    talk = options->quiet ? PLAN_QUIET : talk;
+    NP_TRY(plan_make(&plan, net, &options->plan, talk, err));
+    NP_TRY(fit_gpus(&plan, options, talk, net, err));
     NP_TRY(np_plan_write(&plan, net, out, err));
     NP_TRY(cli_write(options->output, out->text, out->used, err));
     if (!options->quiet && (options->verbose || isatty(STDERR_FILENO)))
@@ -148,7 +178,10 @@ int main(int argc, char **argv)
     struct np_buf text = {0};
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
+    NP_TRY(backend_open(&options.backend, &err));
+    backend_request(&options.backend, &options.plan.request);
     NP_TRY(space_open(&space, &options.space, &err));
+    options.plan.request.scratch = backend_scratch(&options.backend, &space.net);
     if (options.stash)
         NP_TRY(np_profile_disk(&options.plan.request.disk, &options.plan.request.spare,
                                options.stash, &space.net, options.plan.request.processors, &err));

@@ -4,7 +4,6 @@
 
 #include "base/buf.h"
 #include "cli.h"
-#include "ops/op.h"
 #include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
@@ -28,14 +27,6 @@ static void parts_clear(struct parts *p)
     space_close(&p->space);
 }
 
-/* What the team of a stage wants of its GPU. */
-static size_t scratch_on(const struct np_device *device, const struct np_supernet *net)
-{
-    size_t queries, rows;
-    np_ops_extent(net, (size_t)net->recipe->batch, &queries, &rows);
-    return device->ops->scratch_bytes(queries, rows);
-}
-
 /* The plan given, or one for this machine from modelled costs. */
 static enum np_status make_plan(struct parts *p, const struct train_options *o,
                                 struct np_error *err)
@@ -47,8 +38,7 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         plan.request.replicas = plan.request.stages = 1;
         plan.request.micro_batches = plan.request.window = 1;
     }
-    if (o->backend.opened)
-        plan.request.scratch = scratch_on(o->backend.devices, &p->space.net);
+    plan.request.scratch = backend_scratch(&o->backend, &p->space.net);
     if (o->plan_file)
         NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
     else
@@ -182,20 +172,6 @@ static enum np_status conclude(const struct np_session_result *result,
     return NP_OK;
 }
 
-/* A plan for GPUs has a stage for each, unless it is told more. */
-static enum np_status open_backend(struct train_options *o, struct np_error *err)
-{
-    enum np_status status = backend_open(&o->backend, err);
-    if (status != NP_OK || !o->backend.opened)
-        return status;
-    o->plan.request.kernels = o->backend.devices->ops->kernels;
-    o->plan.request.processors = o->backend.count;
-    o->plan.request.threads = 1;
-    if (o->backend.count > 1 && o->backend.transport == TRANSPORT_NCCL && !o->plan.request.replicas)
-        o->plan.request.replicas = 1; /* more would not do (backend_link) */
-    return NP_OK;
-}
-
 int main(int argc, char **argv)
 {
     struct train_options options;
@@ -209,7 +185,8 @@ int main(int argc, char **argv)
         status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
         goto out;
     }
-    NP_TRY(open_backend(&options, &err));
+    NP_TRY(backend_open(&options.backend, &err));
+    backend_request(&options.backend, &options.plan.request);
     NP_TRY(parts_init(&parts, &options, argc, argv, &err));
     status = train(&result, &parts, &options, &err);
     if (status == NP_OK || status == NP_ESTOP) {

@@ -153,18 +153,10 @@ static void check(const struct train_options *o, struct argp_state *state)
 /* What stands beside --backend; --devices is a list for cuda, and a count for cpu. */
 static void check_backend(struct train_options *o, struct argp_state *state)
 {
-    const struct np_partition_request *r = &o->plan.request;
     if (o->backend.choice != BACKEND_CUDA && (o->backend.transport || o->backend.deadline_s))
         argp_error(state, "--transport and --deadline are for --backend cuda");
-    if (o->backend.choice == BACKEND_CPU)
-        return;
-    if (o->backend.choice == BACKEND_CUDA && o->plan.devices)
-        backend_list(&o->backend, o->plan.devices, state);
-    if (o->backend.choice == BACKEND_AUTO && o->plan.devices)
-        argp_error(state, "--devices counts threads or names GPUs: --backend must say which");
-    if (r->kernels || r->threads > 1 || !r->model)
-        argp_error(state, "--isa, --threads and measured costs are for --backend cpu");
-    if (o->stash)
+    backend_check(&o->backend, &o->plan, state);
+    if (o->backend.choice != BACKEND_CPU && o->stash)
         argp_error(state, "--stash is for --backend cpu");
 }
 

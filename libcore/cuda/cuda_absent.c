@@ -34,6 +34,13 @@ enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devic
     return absent(err);
 }
 
+void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, uint64_t *vacant)
+{
+    (void)device;
+    snprintf(out, bytes, "no GPU");
+    *vacant = 0;
+}
+
 void np_cuda_version(char *out, size_t bytes)
 {
     snprintf(out, bytes, "not built");

@@ -462,6 +462,19 @@ enum np_status np_cuda_join(const struct np_device *devices, int count, struct n
     return status;
 }
 
+void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, uint64_t *vacant)
+{
+    struct cudaDeviceProp about = {};
+    size_t free_bytes = 0, total = 0;
+    int driver = 0;
+    cudaSetDevice(device->number);
+    cudaGetDeviceProperties(&about, device->number);
+    cudaMemGetInfo(&free_bytes, &total);
+    cudaDriverGetVersion(&driver);
+    snprintf(out, bytes, "%.64s, driver for %d.%d", about.name, driver / 1000, driver % 1000 / 10);
+    *vacant = free_bytes;
+}
+
 void np_cuda_version(char *out, size_t bytes)
 {
     int runtime = 0, driver = 0;

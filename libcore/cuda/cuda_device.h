@@ -28,6 +28,8 @@ enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devic
  * NCCL if it takes longer to connect them. NP_EINPUT: a build without NCCL. */
 enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *devices, int count,
                             int deadline_s, struct np_error *err);
+/* What a GPU is: its name, and the driver; and how much of its memory is free. */
+void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, uint64_t *vacant);
 /* Versions of runtime and driver, and of NCCL, or that there is none. */
 void np_cuda_version(char *out, size_t bytes);
 void np_cuda_nccl_version(char *out, size_t bytes);

@@ -18,6 +18,7 @@ struct np_pipeline {
 };
 
 struct np_plan;
+struct np_device;
 
 enum np_cut_choice {
     NP_CUT_CHOOSE, /* balanced where that is worth it */
@@ -38,6 +39,10 @@ struct np_partition_request {
     const char *cache;              /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine: no more threads are measured than it has */
+    /* Costs are measured there: a GPU, and its name and driver; NULL: on the processors, which then
+     * are counted in GPUs. */
+    const struct np_device *device;
+    const char *device_name;
     /* Called before a plan's costs are measured, the next of `count` times; may be NULL. */
     void (*progress)(void *context, const struct np_plan *plan, size_t next, size_t count);
     void *context;

@@ -4,6 +4,7 @@
  *           stages of a pipeline will share the machine), a few times; the median counts. Layers
  *           that take long are run with fewer samples, for their time is proportional to them. W
  *           includes the optimizer's update spread over the micro-batches.
+ *           On a GPU one crew runs them, and each is awaited.
  * model     FLOPs (np_kind_flops) at a nominal rate, of which teams lose a share: the same on every
  *           machine.
  *
@@ -16,12 +17,18 @@
 #include "sched/sched.h"
 #include "space/supernet.h"
 
+struct np_device;
+
 struct np_profile_config {
     const struct np_kernels *kernels;
     size_t samples; /* of a micro-batch */
     int micro_batches;
     int threads;    /* of a stage's team */
     int concurrent; /* teams measured at the same time */
+    /* A GPU, which has one team whatever these say; NULL: the processors. */
+    const struct np_device *device;
+    const char *device_name;
+    size_t scratch; /* bytes of its team */
 };
 
 /* cost[kinds of the supernet] */

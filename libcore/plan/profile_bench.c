@@ -113,6 +113,12 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+float np_profile_median(float *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_floats);
+    return values[count / 2];
+}
+
 /* The median over teams and passes. */
 static float median(const struct bench *bench, int kind, int op, float *scratch)
 {
@@ -120,8 +126,7 @@ static float median(const struct bench *bench, int kind, int op, float *scratch)
     for (int s = 0; s < bench->config->concurrent; s++)
         for (int pass = bench->first_pass; pass <= bench->last_pass; pass++)
             scratch[count++] = *time_of(&bench->stages[s], pass, kind, op);
-    qsort(scratch, count, sizeof *scratch, compare_floats);
-    return scratch[count / 2];
+    return np_profile_median(scratch, count);
 }
 
 static enum np_status summarise(const struct bench *bench, struct np_layer_cost *cost,

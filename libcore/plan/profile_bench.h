@@ -10,5 +10,12 @@
 enum np_status np_profile_bench(struct np_layer_cost *cost, const struct np_supernet *net,
                                 const struct np_profile_config *config, const size_t *samples,
                                 double budget_ns, struct np_error *err);
+/* The same on config->device. */
+enum np_status np_profile_bench_device(struct np_layer_cost *cost, const struct np_supernet *net,
+                                       const struct np_profile_config *config,
+                                       const size_t *samples, double budget_ns,
+                                       struct np_error *err);
+/* Sorts them; count > 0. */
+float np_profile_median(float *values, size_t count);
 
 #endif

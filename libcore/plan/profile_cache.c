@@ -37,15 +37,18 @@ static void cpu_model(char *out, size_t size)
 static void make_key(struct cache *cache, const struct np_supernet *net,
                      const struct np_profile_config *config)
 {
-    char cpu[128];
+    char cpu[160];
     const struct np_recipe *r = net->recipe;
-    cpu_model(cpu, sizeof cpu);
+    if (config->device)
+        snprintf(cpu, sizeof cpu, "%s", config->device_name);
+    else
+        cpu_model(cpu, sizeof cpu);
     snprintf(cache->key, sizeof cache->key,
              "%s|%s|%s|moments=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|samples=%zu,grain=%d,"
              "micro_batches=%d|threads=%d|teams=%d",
-             NP_VERSION, cpu, config->kernels->name, net->moments, r->width, r->length, r->vocab,
-             r->height, r->image_width, r->channels, config->samples, r->grain,
-             config->micro_batches, config->threads, config->concurrent);
+             NP_VERSION, cpu, config->device ? "cuda" : config->kernels->name, net->moments,
+             r->width, r->length, r->vocab, r->height, r->image_width, r->channels, config->samples,
+             r->grain, config->micro_batches, config->threads, config->concurrent);
 }
 
 static enum np_status cache_open(struct cache *cache, const char *directory,
@@ -147,7 +150,10 @@ static struct np_profile_config config_of(const struct np_plan *plan, const stru
                                       .samples = (size_t)(net->recipe->batch / plan->micro_batches),
                                       .micro_batches = plan->micro_batches,
                                       .threads = plan->threads,
-                                      .concurrent = teams > 1 ? teams : 1};
+                                      .concurrent = teams > 1 && !request->device ? teams : 1,
+                                      .device = request->device,
+                                      .device_name = request->device_name,
+                                      .scratch = request->scratch};
 }
 
 /* The whole profile that takes less time is the one that less was beside. */

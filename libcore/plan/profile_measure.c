@@ -86,8 +86,9 @@ static enum np_status measure_groups(struct np_layer_cost *cost, const struct np
         }
         group.kinds = distinct->kinds + first;
         group.kind_count = next - first;
-        NP_TRY(np_profile_bench(cost + first, &group, config, samples + first,
-                                BUDGET_NS * group.kind_count / distinct->kind_count, err));
+        double budget_ns = BUDGET_NS * group.kind_count / distinct->kind_count;
+        NP_TRY((config->device ? np_profile_bench_device : np_profile_bench)(
+            cost + first, &group, config, samples + first, budget_ns, err));
     }
 out:
     return status;

@@ -56,7 +56,7 @@ static float *carve(float *slab, size_t *used, size_t floats)
 }
 
 /* Called twice: to count, then to lay out. */
-static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, int threads, float *slab)
+static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, float *slab)
 {
     const struct np_supernet *net = stage->net;
     struct room room = largest(net, samples);
@@ -70,7 +70,7 @@ static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, int t
     stage->dy = carve(slab, &used, room.y);
     stage->work = carve(slab, &used, room.work);
     stage->loss = carve(slab, &used, room.samples * np_batch_targets(net->recipe));
-    stage->agreed = carve(slab, &used, (size_t)threads);
+    stage->print = carve(slab, &used, 2);
     words = np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, NULL);
     np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, carve(slab, &used, words));
     for (int k = 0; k < net->kind_count; k++) {
@@ -128,6 +128,22 @@ static void prepare_calls(struct np_bench_stage *stage, const struct np_kernels 
     }
 }
 
+/* The slab, as it is filled, to the memory of a device. */
+static enum np_status move_to_device(struct np_bench_stage *stage, const struct np_device *device,
+                                     const size_t *samples, size_t floats, struct np_error *err)
+{
+    float *host = stage->slab;
+    enum np_status status;
+    stage->slab = NULL;
+    stage->device = device;
+    NP_TRY(np_device_alloc(device, &stage->slab, floats * sizeof(float), err));
+    NP_TRY(np_device_copy(device, stage->slab, host, floats * sizeof(float), err));
+    lay_out(stage, samples, stage->slab);
+out:
+    free(host);
+    return status;
+}
+
 enum np_status np_bench_stage_init(struct np_bench_stage *stage, const struct np_supernet *net,
                                    const struct np_profile_config *config, const size_t *samples,
                                    struct np_error *err)
@@ -140,11 +156,14 @@ enum np_status np_bench_stage_init(struct np_bench_stage *stage, const struct np
     NP_TRY(np_zalloc(&stage->weights, kinds, sizeof *stage->weights, err));
     NP_TRY(np_zalloc(&stage->gradient, kinds, sizeof *stage->gradient, err));
     NP_TRY(np_zalloc(&stage->moments, 2 * kinds, sizeof *stage->moments, err));
-    floats = lay_out(stage, samples, config->threads, NULL);
+    NP_TRY(np_zalloc(&stage->agreed, (size_t)config->threads, sizeof *stage->agreed, err));
+    floats = lay_out(stage, samples, NULL);
     NP_TRY(np_alloc(&stage->slab, floats, sizeof(float), err));
     memset(stage->slab, 0, floats * sizeof(float));
-    lay_out(stage, samples, config->threads, stage->slab);
+    lay_out(stage, samples, stage->slab);
     fill_values(stage, samples);
+    if (config->device)
+        NP_TRY(move_to_device(stage, config->device, samples, floats, err));
     prepare_calls(stage, config->kernels, samples);
 out:
     return status;
@@ -156,7 +175,11 @@ void np_bench_stage_clear(struct np_bench_stage *stage)
     free(stage->weights);
     free(stage->gradient);
     free(stage->moments);
-    free(stage->slab);
+    free(stage->agreed);
+    if (stage->device)
+        np_device_release(stage->device, stage->slab);
+    else
+        free(stage->slab);
 }
 
 void np_bench_stage_begin(const struct np_bench_stage *stage, struct np_team *team)
@@ -183,8 +206,9 @@ static void update(const struct np_bench_stage *stage, const struct np_op_call *
                                   .g = stage->gradient[kind],
                                   .kind = call->kind,
                                   .agreed = stage->agreed};
-    uint64_t fingerprint = 0;
-    np_weights_update(call->kernels, call->team, stage->net->recipe, &u, &fingerprint);
+    uint64_t fingerprint = 0; /* of no interest */
+    np_weights_update(call->kernels, call->team, stage->net->recipe, &u,
+                      stage->device ? (uint64_t *)(void *)stage->print : &fingerprint);
 }
 
 void np_bench_stage_run(const struct np_bench_stage *stage, struct np_team *team,

@@ -7,6 +7,7 @@
 #define NP_PLAN_PROFILE_STAGE_H
 
 #include "data/data.h"
+#include "num/device.h"
 #include "ops/op.h"
 #include "plan/profile.h"
 
@@ -20,9 +21,11 @@ struct np_bench_stage {
     float **moments;         /* [kinds][2] */
     struct np_batch batch;
     float *x, *memory, *sum, *y, *dx, *dmemory, *dy, *work, *loss; /* of the largest kind */
-    bool sums; /* gradients are added to what is there, as by all but the first of a step's W */
-    float *agreed;
+    bool sums;     /* gradients are added to what is there, as by all but the first of a step's W */
+    float *agreed; /* of the host */
+    float *print;  /* where a device adds fingerprints */
     float *slab;
+    const struct np_device *device; /* the slab's; NULL: the host */
 };
 
 enum np_status np_bench_stage_init(struct np_bench_stage *stage, const struct np_supernet *net,

@@ -266,6 +266,30 @@ equal() {
     done
 }
 
+@test "np-partition measures GPUs, and knows their memory" {
+    tiny_recipe
+    export XDG_CACHE_HOME=$PWD
+    "$cpu" recipe.yaml --run cpu -q
+    SHIM_DEVICES=2 np-partition recipe.yaml --backend cuda --devices 0,1 -n 2 -M 2 -q -o plan.yaml
+    [ "$(cut -d'|' -f2,3 naspipe/profile.tsv | sort -u)" = 'shim, driver for 12.0|cuda' ]
+    SHIM_DEVICES=2 gpu recipe.yaml --run two --plan plan.yaml --devices 0,1
+    same cpu two
+    taken=$(($(grep -o 'memory_bytes: [0-9]*' plan.yaml | cut -d' ' -f2 | paste -sd+)))
+    SHIM_MEMORY=$((taken - 4096)) np-partition recipe.yaml --backend cuda -n 2 -M 2 -o small.yaml \
+        2> said
+    grep 'the GPUs have no room for all layers: --device-memory' said
+    grep 'device_memory: ' small.yaml
+    gpu recipe.yaml --run small --plan small.yaml
+    same cpu small
+    SHIM_DEVICES=0 refused 'there is no CUDA device here: no CUDA-capable device is detected' \
+        np-partition recipe.yaml --backend cuda
+    SHIM_DEVICES=0 np-partition recipe.yaml --backend auto --profile-from model -q > auto.yaml
+    for wrong in '--threads 2' '--isa scalar' '--devices 2x' '--device-memory 1 --stash s'; do
+        run np-partition recipe.yaml --backend cuda $wrong
+        [ "$status" -eq 2 ]
+    done
+}
+
 @test "GPUs that cannot be used are refused" {
     tiny_recipe
     train='np-train recipe.yaml --run r --backend cuda'
@@ -279,7 +303,7 @@ equal() {
     SHIM_MEMORY=4096 refused \
         'CUDA device 0 has no room for 132 KiB: 4 KiB of its 4 KiB are free' $train
     for wrong in '--devices 0,0' '--devices 0,' '--devices x' '--threads 2' '--isa scalar' \
-        '--stash file' '--profile-from measure' '--transport x' '--deadline 0'; do
+        '--stash file' '--transport x' '--deadline 0'; do
         run $train $wrong
         [ "$status" -eq 2 ]
         [ ! -e r ]
