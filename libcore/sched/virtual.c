@@ -185,6 +185,13 @@ static void take_time(struct np_virtual *v, int stage, uint64_t bytes)
         v->owed[stage] += v->disk.speed.busy_per_byte * (double)bytes;
 }
 
+/* Copies that take time are threads' work, which has to wake up first: the stage is at its next
+ * layer by then. Others are carried out by the stage itself before it goes on. */
+static bool has_copiers(const struct np_virtual *v)
+{
+    return v->disk.speed.latency > 0;
+}
+
 /* The stage's copiers begin what they can; true if some of it is over already. */
 static bool start_copies(struct np_virtual *v, int stage)
 {
@@ -281,12 +288,14 @@ enum np_status np_virtual_assign(struct np_virtual *v, struct np_error *err)
         int device = v->woken[--v->woken_count];
         struct run *run = &v->running[device];
         v->is_woken[device] = false;
-        if (v->queue)
+        if (v->queue && !has_copiers(v))
             start_copies(v, device);
         if (run->task.count == 0)
             NP_TRY(begin(v, device, err));
         if (run->task.count > 0 && !run->computes)
             compute(v, device);
+        if (v->queue && has_copiers(v))
+            start_copies(v, device);
     }
 out:
     return status;

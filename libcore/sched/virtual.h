@@ -19,9 +19,10 @@ struct np_virtual_config {
     bool check;      /* follow every task with np_rule */
     /* Where layers come and go: the stages' context managers, borrowed, and what a copy takes;
      * contexts NULL: all layers are there, as with replicas. A task waits for a position's layer,
-     * holds it while it computes there, and goes on to the next. The processor time of a copy that
-     * begins while all stages compute is taken from its own stage: what that computes next ends
-     * later. */
+     * holds it while it computes there, and goes on to the next. Copies that take time are begun
+     * by threads, once the stage is at its next layer; others by the stage before that. The
+     * processor time of a copy that begins while all stages compute is taken from its own stage:
+     * what that computes next ends later. */
     struct np_context *const *contexts; /* [stages] */
     struct np_copy_speed copy_speed;
     /* Each task when it starts, each task and copy when it has ended: in order of time. NULL: not

@@ -49,7 +49,22 @@ run_ms() {
                               print 1000 * (t[m] - t[n]) / (m - n) }'
 }
 
-# step_ms RECIPE OPTION...: the same of a run that is not kept.
+# run_steps [PART]: what each of the steps that run_ms counts took, on one line.
+run_steps() {
+    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
+        awk -v part="${1:-0.25}" '{ t[NR] = $1 }
+            END { for (i = int(NR * part) + 1; i <= NR - 4; i++)
+                      printf "%.6g%s", 1000 * (t[i] - t[i - 1]), i < NR - 4 ? " " : "\n" }'
+}
+
+# The milliseconds of a step, of each step the least of the runs on standard input, a line of
+# run_steps each: steps differ in what they do, runs in what else the machine does.
+least_steps() {
+    awk '{ for (i = 1; i <= NF; i++) if (NR == 1 || $i < t[i]) t[i] = $i }
+         END { for (i = 1; i <= NF; i++) sum += t[i]; print sum / NF }'
+}
+
+# step_ms RECIPE OPTION...: run_ms of a run that is not kept.
 step_ms() {
     train_run "$@"
     run_ms

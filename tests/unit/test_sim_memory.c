@@ -178,6 +178,54 @@ START_TEST(published_stream_with_context_switching)
 }
 END_TEST
 
+/* Where the backward passes and the copies off the device of the test below begin. */
+struct beginnings {
+    struct bench bench;
+    double backward[64], leaving[64];
+    int backwards, leavings;
+};
+
+static void note_backward(void *beginnings, const struct np_span *span)
+{
+    struct beginnings *b = beginnings;
+    if (span->task.kind == NP_TASK_B)
+        b->backward[b->backwards++] = span->start;
+}
+
+static void note_leaving(void *beginnings, const struct np_copy_span *span)
+{
+    struct beginnings *b = beginnings;
+    if (span->copy.kind == NP_COPY_WRITE)
+        b->leaving[b->leavings++] = span->start;
+}
+
+/* One block, every step another candidate, room for three: the backward pass of a step is the first
+ * task after which the layer of the step after the next may come, and makes room for it. Threads
+ * copy, and find that the pass has begun, not that the one before it has ended. */
+START_TEST(copiers_begin_after_the_next_task)
+{
+    static struct beginnings b;
+    int found = 0;
+    bench_open(&b.bench, 1, 6, 1, 1);
+    b.bench.steps = 40;
+    b.bench.stream = tmpfile();
+    ck_assert_ptr_nonnull(b.bench.stream);
+    for (int step = 0; step < 40; step++)
+        fprintf(b.bench.stream, "%d\n", step % 6);
+    b.bench.config.sched.lookahead = 8;
+    b.bench.config.on_task = note_backward;
+    b.bench.config.on_copy = note_leaving;
+    give_memory(&b.bench, 3, 0.25);
+    bench_run(&b.bench, NP_SIM_CSP);
+    fclose(b.bench.stream);
+    for (int i = 0; i < b.leavings; i++)
+        for (int k = 0; k < b.backwards; k++)
+            found += b.leaving[i] == b.backward[k];
+    ck_assert_int_ge(b.leavings, 30);
+    ck_assert_int_eq(found, b.leavings);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim_memory");
@@ -186,6 +234,7 @@ int main(void)
     tcase_add_test(tests, copies_take_their_time);
     tcase_add_loop_test(tests, copies_take_processors, 1, 3);
     tcase_add_loop_test(tests, memory_is_never_exceeded, 0, 4);
+    tcase_add_test(tests, copiers_begin_after_the_next_task);
     tcase_add_test(tests, published_stream_with_context_switching);
     return suite_run(suite);
 }
