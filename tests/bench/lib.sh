@@ -49,21 +49,6 @@ run_ms() {
                               print 1000 * (t[m] - t[n]) / (m - n) }'
 }
 
-# run_steps [PART]: what each of the steps that run_ms counts took, on one line.
-run_steps() {
-    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk -v part="${1:-0.25}" '{ t[NR] = $1 }
-            END { for (i = int(NR * part) + 1; i <= NR - 4; i++)
-                      printf "%.6g%s", 1000 * (t[i] - t[i - 1]), i < NR - 4 ? " " : "\n" }'
-}
-
-# The milliseconds of a step, of each step the least of the runs on standard input, a line of
-# run_steps each: steps differ in what they do, runs in what else the machine does.
-least_steps() {
-    awk '{ for (i = 1; i <= NF; i++) if (NR == 1 || $i < t[i]) t[i] = $i }
-         END { for (i = 1; i <= NF; i++) sum += t[i]; print sum / NF }'
-}
-
 # step_ms RECIPE OPTION...: run_ms of a run that is not kept.
 step_ms() {
     train_run "$@"
@@ -84,15 +69,15 @@ keep_steps() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" > "$work/steps.$1.$kept"
 }
 
-# quiet_ms NAME: milliseconds a step, as run_ms, put together from the runs kept as NAME, which
-# did the same work: of every half second, the run that had it done first. What else a machine does
-# for a while makes a run slower, and nothing makes it faster.
+# quiet_ms NAME [PART]: milliseconds a step, as run_ms, put together from the runs kept as NAME,
+# which did the same work: of every half second, the run that had it done first. What else a machine
+# does for a while makes a run slower, and nothing makes it faster.
 quiet_ms() {
-    awk -v half=0.5 '
+    awk -v half=0.5 -v part="${2:-0.25}" '
         FNR == 1 { runs++ }
         { t[runs, FNR] = $1; n = FNR }
         END {
-            first = int(n / 4)
+            first = int(n * part)
             last = n - 4
             window = int(half * (last - first) / (t[1, last] - t[1, first])) + 1
             for (a = first; a < last; a = b) {
