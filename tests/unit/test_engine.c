@@ -244,7 +244,7 @@ START_TEST(injected_delays)
     struct tiny_outcome reference;
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference, tiny_reference_isa());
-    for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 4u); seed++) {
+    for (uint64_t seed = 1; seed <= (tests_are_full() ? 32u : 2u); seed++) {
         struct tiny_shape shape = {(int)(seed % 4) + 2,
                                    2,
                                    4,

@@ -218,7 +218,7 @@ START_TEST(late_copies)
     struct run reference;
     tiny_open(&t, TINY_TEXT, NULL, 0);
     reference_run(&t, &reference);
-    for (uint64_t seed = 1; seed <= (tests_are_full() ? 12u : 4u); seed++) {
+    for (uint64_t seed = 1; seed <= (tests_are_full() ? 12u : 2u); seed++) {
         struct way way = {
             {1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0, (int)(seed / 2 % 3), 0},
             (int)(seed % 3),

@@ -90,7 +90,7 @@ static void *work(void *arg)
     unsigned char *data = new_buffer(), *expected = new_buffer();
     uint32_t seeds[RECORDS] = {0}, state = (uint32_t)w->first + 1;
     struct np_error err;
-    const uint32_t steps = tests_are_full() ? STEPS : STEPS / 5;
+    const uint32_t steps = tests_are_full() ? STEPS : STEPS / 10;
     for (uint32_t step = 1; step <= steps && !w->wrong; step++) {
         size_t i = w->first + draw(&state) % ((RECORDS - w->first - 1) / w->step + 1) * w->step;
         if (!seeds[i] || draw(&state) % 2) {
