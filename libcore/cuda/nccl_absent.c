@@ -8,8 +8,7 @@ enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *device
 {
     (void)out, (void)devices, (void)count, (void)deadline_s;
     return np_fail(err, NP_EINPUT,
-                   "this build has no NCCL ('make CUDA=1 NCCL=1' makes one that "
-                   "has)");
+                   "this build has no NCCL ('make CUDA=1 NCCL=1' makes one that has)");
 }
 
 void np_cuda_nccl_version(char *out, size_t bytes)
