@@ -88,23 +88,25 @@ static int gather(const struct cut *cut, enum np_cargo cargo,
     return count;
 }
 
-static float *value_made(const struct cut *cut, int value)
+/* What is sent is only read, but a part is of either side. */
+static float *made(const float *floats)
 {
     union {
-        const float *made;
+        const float *floats;
         float *at;
-    } y = {cut->sweep->cells[value].y}; /* only read */
-    return y.at;
+    } sent = {floats};
+    assert(sent.at);
+    return sent.at;
+}
+
+static float *value_made(const struct cut *cut, int value)
+{
+    return made(cut->sweep->cells[value].y);
 }
 
 static float *gradient_made(const struct cut *cut, int value)
 {
-    union {
-        const float *made;
-        float *at;
-    } dy = {cut->sweep->cells[value].dy};
-    assert(dy.at);
-    return dy.at;
+    return made(cut->sweep->cells[value].dy);
 }
 
 static float *value_room(const struct cut *cut, int value)

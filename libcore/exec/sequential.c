@@ -122,7 +122,7 @@ static enum np_status update(struct run *r, struct np_step_record *record, struc
         NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), prints, &finite, err));
         NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "update", err));
-        fingerprint = np_sweep_print(&r->sweep, prints);
+        fingerprint = np_sweep_print(r->sweep.crew, prints);
         record->fingerprint += fingerprint;
         r->prints[record->layer_count++] = (struct np_layer_print){layer, fingerprint};
     }

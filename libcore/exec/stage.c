@@ -66,10 +66,8 @@ static void take_outcome(struct np_stage *stage, const struct np_started *starte
     if (started->updates) {
         size_t member = (size_t)task->member * (size_t)e->config.net->positions;
         struct np_layer_print *print = &slot->prints[slot->print_count++];
-        *print = (struct np_layer_print){
-            np_step_layer(e->config.net, slot->choices + member, task->first), 0};
-        for (int i = 0; i < stage->crew->size; i++)
-            print->fingerprint += started->prints[i];
+        print->layer = np_step_layer(e->config.net, slot->choices + member, task->first);
+        print->fingerprint = np_sweep_print(stage->crew, started->prints);
         slot->fingerprint += print->fingerprint;
     }
     if (!started->skipped && np_engine_fault(stage, started, &fault) &&

@@ -71,10 +71,10 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
                                uint64_t *prints, bool *finite, struct np_error *err);
 
-static inline uint64_t np_sweep_print(const struct np_sweep *sweep, const uint64_t *prints)
+static inline uint64_t np_sweep_print(const struct np_crew *crew, const uint64_t *prints)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < sweep->crew->size; i++)
+    for (int i = 0; i < crew->size; i++)
         sum += prints[i];
     return sum;
 }
