@@ -26,9 +26,9 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
             continue;
         float x = s.trans ? line[i] : *at->row[i]++;
         if (whole > 0)
-            acc->v[i][0] = v_fma1(x, b0, acc->v[i][0]);
+            v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
-            acc->v[i][1] = v_fma1(x, b1, acc->v[i][1]);
+            v_fma1_to(acc->v[i][1], x, b1);
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }

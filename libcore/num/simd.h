@@ -13,6 +13,8 @@
  *   v_fma(a, b, c)                   a * b + c, rounded once; the compiler may not fuse anything
  *                                    else (-ffp-contract=off)
  *   v_fma1(x, b, c)                  v_fma(v_set1(x), b, c)
+ *   v_fma1_to(c, x, b)               c = v_fma1(x, b, c), in the register of c: where there are
+ *                                    just enough of them, gcc moves and spills sums otherwise
  *   v_max(a, b) v_min(a, b)          a > b ? a : b, a < b ? a : b
  *   v_sqrt(a) v_abs(a)
  *   v_drop(x, a, b) v_only(x, a, b)  a < b ? +0 : x, a < b ? x : +0
@@ -185,6 +187,7 @@ typedef __m256 vf;
 #define v_any(a) (!_mm256_testz_si256(_mm256_castps_si256(a), _mm256_castps_si256(a)))
 #define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
+#define v_fma1_to(c, x, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(v_set1(x)), "x"(b))
 static inline __m256i np_mask8(size_t n)
 {
     static const int ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -388,6 +391,9 @@ static inline void v_transpose8(float *to, size_t ld, const float *const from[8]
 #error "num/simd.h: this file's name must end in _avx2, _avx512 or _neon, as its instruction set"
 #endif
 
+#ifndef v_fma1_to
+#define v_fma1_to(c, x, b) ((c) = v_fma1(x, b, c))
+#endif
 #if NP_VW < 16
 typedef vf vh;
 #define vh_zero() v_zero()
