@@ -3,8 +3,9 @@
  *
  * A tile is at most np_gemm_mr x np_gemm_nr elements of C. Its sum over one chunk lives in
  * registers and is then added to C, which stays in the second cache from chunk to chunk.
- * A is read where it is, through a table of pointers to its rows: one of op(A), whose elements are
- * broadcast one after the other, or, transposed, one to every inner index of op(A).
+ * A is given by a table of pointers to its rows: one of op(A), whose elements are broadcast one
+ * after the other, or, transposed, one to every inner index of op(A). It is read where it is, or,
+ * by some backends where C is wide, packed for a few rows of tiles at a time.
  * Packed B is cut in slivers of np_gemm_nr columns; in a sliver, inner index p holds np_gemm_nr
  * consecutive floats. Columns past n are zero or repeat others, and are never stored.
  * Grouped convolutions: columns of C are in groups, each with its own columns of A. A sliver does
@@ -30,6 +31,9 @@ enum {
     NP_GEMM_B = 640 << 10,  /* floats of packed B of a matrix product */
     NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };
+
+/* Whether a backend packs A: where that was measured to pay (num/simd.h). */
+#define NP_GEMM_PACKS_A (NP_VW == 8)
 
 /* Inner indices that follow each other in memory. Those before it are left out; for rows of C that
  * it is not for, so are its own. */

@@ -1,4 +1,4 @@
-/* Packing of B, a part of num/gemm_simd.h. Contracts stand in num/gemm.h. */
+/* Packing of B and A, a part of num/gemm_simd.h. Contracts stand in num/gemm.h. */
 #ifndef NP_NUM_GEMM_PACK_H
 #define NP_NUM_GEMM_PACK_H
 
@@ -6,17 +6,22 @@
 #include "num/gemm_tile.h"
 #include "num/simd.h"
 
+/* dst[p * ld + i] = row[i][p] for i < 8. */
+static void pack_eight(float *dst, size_t ld, const float *const row[8], size_t kc)
+{
+    size_t p = 0;
+    for (; p + 8 <= kc; p += 8)
+        v_transpose8(dst + p * ld, ld, row, p);
+    for (; p < kc; p++)
+        for (size_t u = 0; u < 8; u++)
+            dst[p * ld + u] = row[u][p];
+}
+
 /* dst[p * NR + i] = row[i][p] for i < NR. */
 static void pack_columns(float *dst, const float *const row[NR], size_t kc)
 {
-    for (size_t i = 0; i < NR; i += 8) {
-        size_t p = 0;
-        for (; p + 8 <= kc; p += 8)
-            v_transpose8(dst + p * NR + i, NR, row + i, p);
-        for (; p < kc; p++)
-            for (size_t u = 0; u < 8; u++)
-                dst[p * NR + i + u] = row[i + u][p];
-    }
+    for (size_t i = 0; i < NR; i += 8)
+        pack_eight(dst + i, NR, row + i, kc);
 }
 
 static void pack_rows(float *dst, size_t sliver, const float *b, size_t ldb, size_t kc, size_t n)
@@ -48,6 +53,55 @@ void NP_SIMD(np_gemm_pack_b)(float *dst, size_t sliver, const float *b, size_t l
             row[i] = b + np_min(j + i, n - 1) * ldb;
         pack_columns(dst, row, kc);
     }
+}
+
+#define LINES_AHEAD 4 /* fetched before they are packed: more of a matrix's rows meet in one set */
+
+/* Rows of A, packed. Strip number t: floats r < height of dst[t * STRIP_SIZE + p * STRIP + ..] are
+ * inner index p of the rows under one row of tiles; where a stretch is not for a row, anything. */
+static void pack_strip(const struct np_tiles *g, float *dst, struct band band)
+{
+    for (size_t k = 0; k < g->stretches; k++) {
+        const struct np_stretch *s = &g->stretch[k];
+        const float *row[STRIP];
+        for (size_t r = 0; r < STRIP; r++)
+            row[r] = g->a[band.row + np_min(r, band.height - 1)] + g->a_at + s->at;
+        pack_eight(dst + s->from * STRIP, STRIP, row, s->count);
+    }
+}
+
+/* All strips together, as they have lines of the cache in common. */
+static void pack_lines(const struct np_tiles *g, float *dst, const struct band *band, size_t count)
+{
+    size_t low[STRIPS_AT_ONCE], rows[STRIPS_AT_ONCE];
+    for (size_t k = 0; k < g->stretches; k++) {
+        const struct np_stretch *s = &g->stretch[k];
+        const float *const *line = g->a + s->from, *const *end = line + s->count;
+        float *to = dst + s->from * STRIP;
+        for (size_t t = 0; t < count; t++) {
+            size_t i = band[t].row, h = band[t].height;
+            low[t] = s->low > i ? np_min(s->low - i, h) : 0;
+            rows[t] = (s->high > i ? np_min(s->high - i, h) : 0) - low[t];
+            low[t] += i;
+        }
+        for (; line < end; line++, to += STRIP) {
+            const float *from = *line + g->a_at;
+            if (line + LINES_AHEAD < end)
+                for (size_t c = 0; c < STRIPS_AT_ONCE * MR; c += LINE)
+                    __builtin_prefetch(line[LINES_AHEAD] + g->a_at + band[0].row + c);
+            for (size_t t = 0; t < count; t++)
+                v_store(to + t * STRIP_SIZE + low[t] - band[t].row,
+                        v_load_n(from + low[t], rows[t]));
+        }
+    }
+}
+
+static void pack_a(const struct np_tiles *g, float *dst, const struct band *band, size_t count)
+{
+    if (g->a_trans)
+        pack_lines(g, dst, band, count);
+    for (size_t t = 0; !g->a_trans && t < count; t++)
+        pack_strip(g, dst + t * STRIP_SIZE, band[t]);
 }
 
 #endif

@@ -57,18 +57,20 @@ static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t 
         t->seen = width / g->groups->cols * g->groups->depth;
         narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW](g, t);
     } else {
-        tile_for(h, vectors, g->a_trans, t->last)(g, t);
+        tile_for(h, vectors, t->strip ? STRIPS : g->a_trans ? LINES : ROWS, t->last)(g, t);
     }
 }
 
-/* One row of tiles, h high, whose first row is row i; `turns` of STEPS inner indices. */
-static void tile_row(const struct np_tiles *g, size_t i, size_t h, size_t turns, vf *bad)
+/* One row of tiles; strip: its A, if that is packed; `turns` of STEPS inner indices. */
+static void tile_row(const struct np_tiles *g, struct band band, const float *strip, size_t turns,
+                     vf *bad)
 {
+    size_t i = band.row, h = band.height;
     _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
     const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[5 * MR];
     const struct np_finish *f = g->finish;
     const struct np_groups *groups = g->groups;
-    struct tile t = {.a = g->a_trans ? g->a : g->a + i, .row = i, .c = g->c + i, .bad = *bad};
+    struct tile t = {.a = g->a_trans ? g->a : g->a + i, .strip = strip, .row = i};
     bool narrow = groups && groups->lanes > 0;
     size_t sliver = narrow ? groups->lanes : NR, group = narrow ? sliver : g->n;
     size_t at = g->a_at + (g->a_trans ? i : 0), apart = 0, end = 0, number = 0, width, count;
@@ -82,6 +84,8 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, size_t turns,
     }
     for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
         next[r] = g->a[np_min(i + h + r, g->m - 1)];
+    t.c = g->c + i;
+    t.bad = *bad;
     count = rows_under(g, ahead, i, h);
     for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
         ahead[count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
@@ -99,7 +103,7 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, size_t turns,
             at += apart;
             end = np_min(end + group, g->n);
             t.next = g->a_trans ? NULL : next;
-            if (g->a_copied) {
+            if (g->a_copied && !strip) {
                 copy_rows(g, g->a + i, t.a_at, h, copy, copied);
                 t.a = copied;
             }
@@ -118,14 +122,22 @@ static void tile_row(const struct np_tiles *g, size_t i, size_t h, size_t turns,
 
 bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
 {
-    size_t tiles = (g->m + MR - 1) / MR, turns = 0;
+    _Alignas(64) float strips[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
+    struct band band[STRIPS_AT_ONCE];
+    size_t tiles = (g->m + MR - 1) / MR, turns = 0, row = 0;
+    bool packed = NP_GEMM_PACKS_A && !g->groups && g->n >= PACKED_COLS;
     vf bad = v_zero();
     for (size_t k = 0; k < g->stretches; k++)
         turns += g->stretch[k].count / STEPS;
     turns = turns > 0 ? turns : 1;
-    for (size_t i = 0, number = 0, h; i < g->m; i += h, number++) {
-        h = g->m / tiles + (number < g->m % tiles);
-        tile_row(g, i, h, turns, &bad);
+    for (size_t number = 0, count; number < tiles; number += count) {
+        count = np_min(STRIPS_AT_ONCE, tiles - number);
+        for (size_t k = 0; k < count; row += band[k++].height)
+            band[k] = (struct band){row, g->m / tiles + (number + k < g->m % tiles)};
+        if (packed)
+            pack_a(g, strips, band, count);
+        for (size_t k = 0; k < count; k++)
+            tile_row(g, band[k], packed ? strips + k * STRIP_SIZE : NULL, turns, &bad);
     }
     return !v_any(bad);
 }

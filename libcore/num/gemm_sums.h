@@ -23,6 +23,10 @@
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #endif
 #define NR (2 * NP_VW)
+#define PACKED_COLS 64 /* of C: fewer do not pay for packing A */
+#define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
+#define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
+#define STRIPS_AT_ONCE 8                       /* rows of tiles whose A is packed together */
 #define STEPS 4                                /* inner indices per prefetched row of C */
 #define LINE 16                                /* floats of a cache line */
 #define AHEAD ((MR * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
@@ -31,6 +35,13 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+
+_Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
+
+/* Rows of C under a row of tiles. */
+struct band {
+    size_t row, height;
+};
 
 /* One tile of C: where its operands begin. */
 struct tile {
@@ -49,14 +60,19 @@ struct tile {
     const float *bias;
     const float *const *residual; /* rows; NULL: none is added here */
     vf bad;                       /* 0, NaN where a finished sum was not finite */
+    const float *strip;           /* packed A; NULL: it is read in place */
 };
 
 enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
 
+/* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed. */
+enum left { ROWS, LINES, STRIPS };
+
 /* What a tile function is made for; all constants where this is inlined. */
 struct shape {
     size_t h, vectors;
-    bool trans, narrow;
+    enum left left;
+    bool narrow;
     enum last last;
 };
 

@@ -8,6 +8,7 @@
 struct cursor {
     const float *row[MR];     /* elements of A, one after the other */
     const float *const *line; /* transposed: one of these each */
+    const float *strip;       /* packed */
     const float *b;
     size_t from, rows; /* of the tile, those that the inner indices are for */
 };
@@ -19,12 +20,12 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     size_t whole = s.vectors - (s.last == LAST_HALF);
     vf b0 = whole > 0 ? v_load(at->b) : v_zero(), b1 = whole > 1 ? v_load(at->b + NP_VW) : b0;
     vh b_half = s.last == LAST_HALF ? vh_load(at->b + whole * NP_VW) : vh_zero();
-    const float *line = s.trans ? *at->line++ + t->a_at : NULL;
+    const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip;
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
         if (some && i - at->from >= at->rows)
             continue;
-        float x = s.trans ? line[i] : *at->row[i]++;
+        float x = s.left == ROWS ? *at->row[i]++ : line[i];
         if (whole > 0)
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
@@ -33,6 +34,8 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
     at->b += t->b_step;
+    if (s.left == STRIPS)
+        at->strip += STRIP;
 }
 
 /* A stretch of a tap where groups are narrow: every lane meets a float of its own group, all of
@@ -100,12 +103,13 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
     struct cursor at;
     size_t p = 0;
     at.line = t->a + stretch->from;
+    at.strip = s.left == STRIPS ? t->strip + stretch->from * STRIP : NULL;
     at.b = t->b + stretch->from * t->b_step;
     UNROLL
     for (size_t i = 0; i < s.h; i++)
         at.row[i] =
-            s.trans ? NULL : t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at);
-    if (s.trans && !is_for_all(t, s.h, stretch)) {
+            s.left == ROWS ? t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at) : NULL;
+    if (s.left != ROWS && !is_for_all(t, s.h, stretch)) {
         sum_some(acc, s, t, &at, stretch);
         p = stretch->count;
     }
@@ -117,7 +121,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
                 __builtin_prefetch(*ahead + t->j + NR - 1, 1);
             ahead++;
         }
-        if (!s.trans && t->next) {
+        if (s.left == ROWS && t->next) {
             UNROLL
             for (size_t u = 0; u < AHEAD; u++)
                 __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD + u] + t->a_at + stretch->at +
@@ -139,7 +143,7 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
     struct sums acc;
     clear(&acc, s);
     for (bool first = g->first;; stretch++) {
-        if (s.narrow && s.trans)
+        if (s.narrow && s.left == LINES)
             sum_narrow_lines(&acc, s, t, stretch);
         else if (s.narrow)
             ahead = sum_narrow(&acc, s, g, t, stretch, ahead);
@@ -166,50 +170,58 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
 }
 
 typedef void tile_function(const struct np_tiles *, struct tile *);
-#define NAME(h, vectors, trans, last) tile_##h##_##vectors##_##trans##_##last
-#define TILE(h, vectors, trans, last)                                                              \
-    static void NAME(h, vectors, trans, last)(const struct np_tiles *g, struct tile *t)            \
+#define NAME(h, vectors, left, last) tile_##h##_##vectors##_##left##_##last
+#define TILE(h, vectors, left, last)                                                               \
+    static void NAME(h, vectors, left, last)(const struct np_tiles *g, struct tile *t)             \
     {                                                                                              \
-        tile_sum((struct shape){h, vectors, trans, false, last}, g, t);                            \
+        tile_sum((struct shape){h, vectors, left, false, last}, g, t);                             \
     }
-#define TILES(h, last)                                                                             \
-    TILE(h, 1, 0, last) TILE(h, 1, 1, last) TILE(h, 2, 0, last) TILE(h, 2, 1, last)
+#define TILES(h, left, last) TILE(h, 1, left, last) TILE(h, 2, left, last)
 #if NP_VW == 16 /* where masks cost nothing */
-#define TILES_OF(h) TILES(h, LAST_PART) TILES(h, LAST_HALF)
-#define LASTS(h, v, trans)                                                                         \
-    NAME(h, v, trans, LAST_PART), NAME(h, v, trans, LAST_PART), NAME(h, v, trans, LAST_HALF)
+#define TILES_OF(h, left) TILES(h, left, LAST_PART) TILES(h, left, LAST_HALF)
+#define LASTS(h, v, left)                                                                          \
+    NAME(h, v, left, LAST_PART), NAME(h, v, left, LAST_PART), NAME(h, v, left, LAST_HALF)
 #else
-#define TILES_OF(h) TILES(h, LAST_WHOLE) TILES(h, LAST_PART)
-#define LASTS(h, v, trans) NAME(h, v, trans, LAST_WHOLE), NAME(h, v, trans, LAST_PART), NULL
+#define TILES_OF(h, left) TILES(h, left, LAST_WHOLE) TILES(h, left, LAST_PART)
+#define LASTS(h, v, left) NAME(h, v, left, LAST_WHOLE), NAME(h, v, left, LAST_PART), NULL
 #endif
-HEIGHTS(TILES_OF)
+#if NP_GEMM_PACKS_A
+#define ALL_TILES_OF(h) TILES_OF(h, ROWS) TILES_OF(h, LINES) TILES_OF(h, STRIPS)
+#define PACKED_LASTS(h, v) LASTS(h, v, STRIPS)
+#else
+#define ALL_TILES_OF(h) TILES_OF(h, ROWS) TILES_OF(h, LINES)
+#define PACKED_LASTS(h, v) NULL
+#endif
+HEIGHTS(ALL_TILES_OF)
 
-#define ENTRY(h) {{{LASTS(h, 1, 0)}, {LASTS(h, 1, 1)}}, {{LASTS(h, 2, 0)}, {LASTS(h, 2, 1)}}},
-/* [height - 1][vectors - 1][transposed][last] */
-static tile_function *const tile_functions[MR][2][2][3] = {HEIGHTS(ENTRY)};
+#define ENTRY(h)                                                                                   \
+    {{{LASTS(h, 1, ROWS)}, {LASTS(h, 1, LINES)}, {PACKED_LASTS(h, 1)}},                            \
+     {{LASTS(h, 2, ROWS)}, {LASTS(h, 2, LINES)}, {PACKED_LASTS(h, 2)}}},
+/* [height - 1][vectors - 1][left][last] */
+static tile_function *const tile_functions[MR][2][3][3] = {HEIGHTS(ENTRY)};
 
-#define NARROW_NAME(h, trans, last) narrow_##h##_##trans##_##last
-#define NARROW(h, trans, last)                                                                     \
-    static void NARROW_NAME(h, trans, last)(const struct np_tiles *g, struct tile *t)              \
+#define NARROW_NAME(h, left, last) narrow_##h##_##left##_##last
+#define NARROW(h, left, last)                                                                      \
+    static void NARROW_NAME(h, left, last)(const struct np_tiles *g, struct tile *t)               \
     {                                                                                              \
-        tile_sum((struct shape){h, 1, trans, true, last}, g, t);                                   \
+        tile_sum((struct shape){h, 1, left, true, last}, g, t);                                    \
     }
 #define NARROW_OF(h)                                                                               \
-    NARROW(h, 0, LAST_WHOLE)                                                                       \
-    NARROW(h, 0, LAST_PART) NARROW(h, 1, LAST_WHOLE) NARROW(h, 1, LAST_PART)
+    NARROW(h, ROWS, LAST_WHOLE)                                                                    \
+    NARROW(h, ROWS, LAST_PART) NARROW(h, LINES, LAST_WHOLE) NARROW(h, LINES, LAST_PART)
 HEIGHTS(NARROW_OF)
 
-#define NARROW_LASTS(h, trans) NARROW_NAME(h, trans, LAST_WHOLE), NARROW_NAME(h, trans, LAST_PART)
-#define NARROW_ENTRY(h) {{NARROW_LASTS(h, 0)}, {NARROW_LASTS(h, 1)}},
-/* [height - 1][transposed][in part] */
+#define NARROW_LASTS(h, left) NARROW_NAME(h, left, LAST_WHOLE), NARROW_NAME(h, left, LAST_PART)
+#define NARROW_ENTRY(h) {{NARROW_LASTS(h, ROWS)}, {NARROW_LASTS(h, LINES)}},
+/* [height - 1][left][in part] */
 static tile_function *const narrow_functions[MR][2][2] = {HEIGHTS(NARROW_ENTRY)};
 
-static inline tile_function *tile_for(size_t h, size_t vectors, bool trans, size_t last)
+static inline tile_function *tile_for(size_t h, size_t vectors, enum left left, size_t last)
 {
     enum last kind = last == NP_VW ? LAST_WHOLE : LAST_PART;
     if (NP_VW == 16 && last <= NP_VW / 2)
         kind = LAST_HALF;
-    return tile_functions[h - 1][vectors - 1][trans][kind];
+    return tile_functions[h - 1][vectors - 1][left][kind];
 }
 
 #endif

@@ -2,8 +2,8 @@
  *
  * A member of the team computes a rectangle of C and packs what it needs itself, so members do not
  * wait for each other, unless they share chunks. The gradient of weights (A transposed, many inner
- * indices, few rows of C) reads A in place, and B unless its rows meet in the cache: packing them
- * takes longer than it saves.
+ * indices, few rows of C) reads A in place, and B unless its rows meet in the cache, where A is not
+ * packed: packing them takes longer than it saves.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -94,7 +94,7 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
     if (mm->k == 0 && mm->accumulate)
         return np_matmul_scalar(team, mm);
     p.a_copied = !mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0;
-    if (!mm->b_trans && ((mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0) ||
+    if (!mm->b_trans && ((!NP_GEMM_PACKS_A && mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0) ||
                          np_share_count(p.rows) <= NP_GEMM_DIRECT)) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
