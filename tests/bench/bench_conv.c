@@ -2,11 +2,12 @@
  * OpenBLAS on a matrix product of the same size; interleaved in one run, median of several; rows as
  * in row.h.
  *
- *   bench_conv [THREADS [ISA [SAMPLES]]]
+ *   bench_conv [THREADS [ISA [SAMPLES [WORD]]]]    convolutions whose name holds the word
  */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "row.h"
@@ -147,6 +148,7 @@ struct bench {
     enum np_isa isa;
     struct bench_team *team;
     float *tensor[3]; /* as large as any operand of the products */
+    const char *word;
 };
 
 /* The product that the convolution is: [m][k] [k][n]. */
@@ -178,6 +180,17 @@ struct ratios {
     size_t count;
 };
 
+static void write_name(char *name, size_t size, const struct bench *b, const struct shape *s,
+                       enum kind kind)
+{
+    char groups[32] = "";
+    if (s->groups > 1)
+        snprintf(groups, sizeof groups, ", groups %zu", s->groups);
+    snprintf(name, size, "conv %dx%d/%d %zux%zux%zu to %zu%s, %s, %s, threads %d", s->kernel,
+             s->kernel, s->stride, s->size, s->size, s->in, s->out, groups, kinds[kind],
+             np_isa_name(b->isa), b->threads);
+}
+
 /* Prints a convolution's rows. */
 static void compare(struct ratios *ratios, const struct bench *b, const struct shape *s,
                     size_t samples, enum kind kind)
@@ -186,12 +199,15 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
     struct work work = {.v = conv_of(s, samples)};
     struct np_conv *v = &work.v;
     struct peer peer;
-    char name[120], groups[32] = "";
+    char name[120];
     double speed[4][RUNS];
     size_t m = v->samples * v->out_height * v->out_width;
     size_t k = (size_t)(s->kernel * s->kernel) * s->in / s->groups;
     double gflop = 2e-9 * (double)m * (double)k * (double)s->out;
     int repeat = 1 + (int)(2.0 / gflop);
+    write_name(name, sizeof name, b, s, kind);
+    if (!strstr(name, b->word))
+        return;
     peer_init(&peer, v, kind);
     v->x = b->tensor[0];
     v->w = b->tensor[1];
@@ -222,11 +238,6 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
     }
     double our = bench_median(speed[0], RUNS), their = bench_median(speed[1], RUNS);
     double product = bench_median(speed[2], RUNS), peak = bench_median(speed[3], RUNS);
-    if (s->groups > 1)
-        snprintf(groups, sizeof groups, ", groups %zu", s->groups);
-    snprintf(name, sizeof name, "conv %dx%d/%d %zux%zux%zu to %zu%s, %s, %s, threads %d", s->kernel,
-             s->kernel, s->stride, s->size, s->size, s->in, s->out, groups, kinds[kind],
-             np_isa_name(b->isa), b->threads);
     bench_row(name, our, "GFLOP/s", our / their, "oneDNN");
     bench_row(name, our, "GFLOP/s", our / product, "OpenBLAS' product");
     if (peak > 0)
@@ -239,7 +250,8 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
 int main(int argc, char **argv)
 {
     struct bench b = {.threads = argc > 1 ? atoi(argv[1]) : 1,
-                      .isa = bench_isa(argc > 2 ? argv[2] : NULL)};
+                      .isa = bench_isa(argc > 2 ? argv[2] : NULL),
+                      .word = argc > 4 ? argv[4] : ""};
     struct ratios ratios = {.count = 0};
     size_t samples = argc > 3 ? (size_t)atoi(argv[3]) : 64, floats = samples * 64 * 64 * 160;
     bench_calm_peers(argv);
@@ -258,6 +270,10 @@ int main(int argc, char **argv)
     for (size_t s = 0; s < COUNT(shapes); s++)
         for (int kind = 0; kind < KINDS; kind++)
             compare(&ratios, &b, &shapes[s], samples, (enum kind)kind);
+    if (ratios.count == 0) {
+        fprintf(stderr, "bench_conv: error: no convolution has '%s' in its name\n", b.word);
+        return 2;
+    }
     bench_row("conv, median of the ratios", (double)ratios.count, "products",
               bench_median(ratios.onednn, ratios.count), "oneDNN");
     bench_row("conv, median of the ratios", (double)ratios.count, "products",
