@@ -14,8 +14,8 @@
 #include "num/window.h"
 
 #define DW_TAPS 7   /* that a function is made for */
-#define DW_WIDE 8   /* outputs of a block that lies inside */
-#define DW_NARROW 4 /* and of others */
+#define DW_WIDE 8   /* outputs of a block */
+#define DW_NARROW 4 /* of what is left */
 
 struct dw_line {
     ptrdiff_t out, out_step; /* output i (of count) is position out + i * out_step of its row */
@@ -46,7 +46,7 @@ static size_t dw_gcd(size_t a, size_t b)
 
 static ptrdiff_t dw_ceil_div(ptrdiff_t a, ptrdiff_t b)
 {
-    return a > 0 ? (a + b - 1) / b : -(-a / b);
+    return b == 1 ? a : a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
 /* The r-th of `period` lines of y's rows. */
@@ -197,6 +197,26 @@ static inline uint32_t dw_bits(ptrdiff_t low, ptrdiff_t high)
     return low >= 32 ? 0 : low > 0 ? below >> low << low : below;
 }
 
+/* All columns of n outputs, at most `outputs`; which: as in dw_block_run. */
+NP_INLINE vf dw_columns(const struct dw_block *b, size_t cols, size_t taps, size_t stride,
+                        size_t outputs, size_t n, uint32_t which, vf bad)
+{
+    size_t c = 0;
+    for (; c + NP_VW <= cols; c += NP_VW)
+        bad = dw_block_run(b, c, NP_VW, taps, stride, outputs, n, which, bad);
+    if (c == cols)
+        return bad;
+    if (c > 0 && b->residual != b->out) /* some of them once more: masks take longer */
+        return dw_block_run(b, cols - NP_VW, NP_VW, taps, stride, outputs, n, which, bad);
+    for (size_t o = 0; o < n; o += DW_NARROW) {
+        struct dw_block part = *b;
+        dw_advance(&part, o, stride);
+        bad = dw_block_run(&part, c, cols - c, taps, stride, DW_NARROW, np_min(DW_NARROW, n - o),
+                           dw_bits(part.low, part.high), bad);
+    }
+    return bad;
+}
+
 /* Outputs begin .. end - 1 of a line. */
 NP_INLINE vf dw_line_of(const struct dw_row *row, const struct dw_line *line, size_t begin,
                         size_t end, size_t taps, size_t stride, vf bad)
@@ -204,20 +224,14 @@ NP_INLINE vf dw_line_of(const struct dw_row *row, const struct dw_line *line, si
     const ptrdiff_t span = (DW_WIDE - 1) * (ptrdiff_t)stride + (ptrdiff_t)taps;
     struct dw_block b = dw_block_of(row, line, begin);
     for (size_t i = begin, n; i < end; i += n, dw_advance(&b, n, stride)) {
-        bool wide = i + DW_WIDE <= end && b.low <= 0 && b.high >= span;
-        size_t c = 0, cols = row->cols;
-        n = wide ? DW_WIDE : np_min(DW_NARROW, end - i);
-        if (wide) {
-            for (; c + NP_VW <= cols; c += NP_VW)
-                bad = dw_block_run(&b, c, NP_VW, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0), bad);
-            if (c < cols)
-                bad = dw_block_run(&b, c, cols - c, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0),
-                                   bad);
-            continue;
-        }
-        for (uint32_t which = dw_bits(b.low, b.high); c < cols; c += NP_VW)
-            bad = dw_block_run(&b, c, np_min(NP_VW, cols - c), taps, stride, DW_NARROW, n, which,
-                               bad);
+        const uint32_t which = dw_bits(b.low, b.high);
+        n = np_min(DW_WIDE, end - i);
+        if (n == DW_WIDE && b.low <= 0 && b.high >= span)
+            bad = dw_columns(&b, row->cols, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0), bad);
+        else if (n > DW_NARROW)
+            bad = dw_columns(&b, row->cols, taps, stride, DW_WIDE, n, which, bad);
+        else
+            bad = dw_columns(&b, row->cols, taps, stride, DW_NARROW, n, which, bad);
     }
     return bad;
 }

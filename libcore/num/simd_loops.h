@@ -31,7 +31,7 @@ NP_INLINE void v_put(float *p, size_t n, vf v)
 /* What collects elements that are not finite: begins as v_zero(), becomes NaN where one was met. */
 NP_INLINE vf v_not_finite(vf bad, vf v)
 {
-    return v_add(bad, v_sub(v, v));
+    return v_or(bad, v_sub(v, v));
 }
 
 static inline bool v_all_finite(vf bad)
