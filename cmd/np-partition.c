@@ -47,8 +47,6 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "--max-batch and --estimate are two questions");
     if (options->stash && (options->estimate || options->max_batch || !plan->memory_bytes))
         argp_error(state, "--stash is for a plan with --device-memory");
-    if (options->stash && options->backend.choice != BACKEND_CPU)
-        argp_error(state, "--stash is for --backend cpu");
     if (options->stash && plan->disk.read)
         argp_error(state, "--stash measures what --stash-bandwidth says");
     if (options->estimate && (plan->devices || plan->replicas || plan->window || plan->unit ||
@@ -169,6 +167,15 @@ out:
     return status;
 }
 
+static enum np_status measure_stash(struct options *options, const struct np_supernet *net,
+                                    struct np_error *err)
+{
+    struct np_partition_request *request = &options->plan.request;
+    const struct np_device *device = request->device ? request->device : &np_device_host;
+    return np_profile_disk(&request->disk, &request->spare, options->stash, net, device,
+                           request->processors, err);
+}
+
 int main(int argc, char **argv)
 {
     enum np_status status;
@@ -183,8 +190,7 @@ int main(int argc, char **argv)
     NP_TRY(space_open(&space, &options.space, &err));
     options.plan.request.scratch = backend_scratch(&options.backend, &space.net);
     if (options.stash)
-        NP_TRY(np_profile_disk(&options.plan.request.disk, &options.plan.request.spare,
-                               options.stash, &space.net, options.plan.request.processors, &err));
+        NP_TRY(measure_stash(&options, &space.net, &err));
     if (options.estimate)
         status = make_estimate(&text, &options, &space.net, &err);
     else if (options.max_batch)

@@ -156,8 +156,6 @@ static void check_backend(struct train_options *o, struct argp_state *state)
     if (o->backend.choice != BACKEND_CUDA && (o->backend.transport || o->backend.deadline_s))
         argp_error(state, "--transport and --deadline are for --backend cuda");
     backend_check(&o->backend, &o->plan, state);
-    if (o->backend.choice != BACKEND_CPU && o->stash)
-        argp_error(state, "--stash is for --backend cpu");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -33,7 +33,7 @@ struct np_residence_config {
     const uint64_t *room, *bytes;   /* np_memory_room's */
     enum np_context_policy policy;
     const char *stash;              /* a file to be made, or NULL: in memory */
-    const struct np_device *device; /* the arenas', or one of several; apart: stash is NULL */
+    const struct np_device *device; /* the arenas', or one of several */
     uint64_t delay_seed;
     struct np_trace *trace; /* NULL, or where copies are recorded, in nanoseconds since origin_s */
     double origin_s;

@@ -18,8 +18,9 @@ struct np_stash {
     struct np_stash_file *file; /* NULL: in memory */
     struct record *records;
     size_t count;
-    struct np_arena *memory;        /* the records', without a file */
-    const struct np_device *device; /* apart, or NULL: blocks are copied from and to it */
+    struct np_arena *memory;          /* the records', without a file */
+    const struct np_device *device;   /* apart, or NULL: blocks are copied from and to it, */
+    struct np_stash_staging *staging; /* in pieces, where there is a file */
     _Atomic uint64_t on_disk;
 };
 
@@ -29,72 +30,58 @@ static uint64_t padded(uint64_t bytes)
     return (bytes + NP_STASH_ALIGN - 1) / NP_STASH_ALIGN * NP_STASH_ALIGN;
 }
 
-/* Ascending offsets; *end is what the file takes. */
+/* Ascending offsets; *end is what the file takes, *largest the most of a record. */
 static enum np_status lay_out(struct np_stash *stash, const uint64_t *bytes, uint64_t *end,
-                              struct np_error *err)
+                              uint64_t *largest, struct np_error *err)
 {
-    *end = 0;
+    *end = *largest = 0;
     for (size_t i = 0; i < stash->count; i++) {
         stash->records[i] = (struct record){.bytes = bytes[i], .offset = *end};
         if (bytes[i] > INT64_MAX - NP_STASH_ALIGN || padded(bytes[i]) > INT64_MAX - *end)
             return np_fail(err, NP_EMEM, "a stash of %zu records is too large", stash->count);
         *end += padded(bytes[i]);
+        *largest = padded(bytes[i]) > *largest ? padded(bytes[i]) : *largest;
     }
     return NP_OK;
 }
 
-static enum np_status records_new(struct np_stash **out, uint64_t *end, const uint64_t *bytes,
-                                  size_t count, struct np_error *err)
+enum np_status np_stash_new_ways(struct np_stash **out, const struct np_device *device,
+                                 const char *path, const uint64_t *bytes, size_t count,
+                                 struct np_stash_ways ways, struct np_error *err)
 {
+    struct np_stash *stash = NULL;
     enum np_status status;
-    NP_TRY(np_zalloc(out, 1, sizeof **out, err));
-    NP_TRY(np_zalloc(&(*out)->records, count, sizeof *(*out)->records, err));
-    (*out)->count = count;
-    NP_TRY(lay_out(*out, bytes, end, err));
+    uint64_t end, largest;
+    NP_TRY(np_zalloc(&stash, 1, sizeof *stash, err));
+    NP_TRY(np_zalloc(&stash->records, count, sizeof *stash->records, err));
+    stash->count = count;
+    stash->device = device->ops->apart ? device : NULL;
+    NP_TRY(lay_out(stash, bytes, &end, &largest, err));
+    if (!path)
+        NP_TRY(np_device_pinned_arena(&stash->memory, device, err));
+    else
+        NP_TRY(np_stash_file_new(&stash->file, path, end, ways, err));
+    if (path && stash->device)
+        NP_TRY(np_stash_staging_new(&stash->staging, device, largest, err));
+    *out = stash;
+    stash = NULL;
 out:
+    np_stash_free(stash);
     return status;
 }
 
 enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
-                                   const uint64_t *bytes, size_t count, struct np_error *err)
+                                   const char *path, const uint64_t *bytes, size_t count,
+                                   struct np_error *err)
 {
-    struct np_stash *stash = NULL;
-    enum np_status status;
-    uint64_t end;
-    NP_TRY(records_new(&stash, &end, bytes, count, err));
-    NP_TRY(np_device_pinned_arena(&stash->memory, device, err));
-    if (device->ops->apart)
-        stash->device = device;
-    *out = stash;
-    stash = NULL;
-out:
-    np_stash_free(stash);
-    return status;
-}
-
-enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const uint64_t *bytes,
-                                 size_t count, struct np_stash_ways ways, struct np_error *err)
-{
-    struct np_stash *stash = NULL;
-    enum np_status status;
-    uint64_t end;
-    NP_TRY(records_new(&stash, &end, bytes, count, err));
-    if (!path)
-        NP_TRY(np_arena_new(&stash->memory, 0, err));
-    else
-        NP_TRY(np_stash_file_new(&stash->file, path, end, ways, err));
-    *out = stash;
-    stash = NULL;
-out:
-    np_stash_free(stash);
-    return status;
+    struct np_stash_ways all = {.direct = true, .uring = true};
+    return np_stash_new_ways(out, device, path, bytes, count, all, err);
 }
 
 enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
                             size_t count, struct np_error *err)
 {
-    struct np_stash_ways all = {.direct = true, .uring = true};
-    return np_stash_new_ways(out, path, bytes, count, all, err);
+    return np_stash_new_beside(out, &np_device_host, path, bytes, count, err);
 }
 
 void np_stash_free(struct np_stash *stash)
@@ -103,6 +90,7 @@ void np_stash_free(struct np_stash *stash)
         return;
     np_arena_free(stash->memory);
     free(stash->records);
+    np_stash_staging_free(stash->staging);
     np_stash_file_free(stash->file);
     free(stash);
 }
@@ -110,7 +98,6 @@ void np_stash_free(struct np_stash *stash)
 static struct np_stash_span span_of(const struct record *r, bool write, uint64_t offset, void *data,
                                     uint64_t n)
 {
-    assert((uintptr_t)data % NP_STASH_ALIGN == 0);
     return (struct np_stash_span){write, data, r->offset + offset, padded(n)};
 }
 
@@ -118,6 +105,14 @@ static bool is_part(const struct record *r, uint64_t offset, uint64_t n)
 {
     return offset % NP_STASH_ALIGN == 0 && offset <= r->bytes && n <= r->bytes - offset &&
            (n % NP_STASH_ALIGN == 0 || offset + n == r->bytes);
+}
+
+/* The record is whole. */
+static void note_put(struct np_stash *stash, struct record *r)
+{
+    if (!r->put && stash->file)
+        atomic_fetch_add(&stash->on_disk, padded(r->bytes));
+    r->put = true;
 }
 
 enum np_status np_stash_put_part(struct np_stash *stash, size_t record, uint64_t offset,
@@ -136,11 +131,8 @@ enum np_status np_stash_put_part(struct np_stash *stash, size_t record, uint64_t
         if (n)
             memcpy((char *)r->data + offset, data, (size_t)n);
     }
-    if (offset + n < r->bytes)
-        goto out;
-    if (!r->put && stash->file)
-        atomic_fetch_add(&stash->on_disk, padded(r->bytes));
-    r->put = true;
+    if (offset + n == r->bytes)
+        note_put(stash, r);
 out:
     return status;
 }
@@ -168,15 +160,28 @@ enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, s
     return np_stash_get_part(stash, record, 0, data, stash->records[record].bytes, err);
 }
 
-/* The block's contents to the record's own memory. */
-static enum np_status keep_copy(struct np_stash *stash, struct record *r, const void *block,
+/* The whole record between its place in the file and a block of an arena. */
+static enum np_status move(struct np_stash *stash, const struct record *r, bool write, void *block,
+                           struct np_error *err)
+{
+    struct np_stash_span span = span_of(r, write, 0, block, r->bytes);
+    if (stash->staging)
+        return np_stash_staging_move(stash->staging, stash->file, span, err);
+    return np_stash_file_move(stash->file, span, err);
+}
+
+/* The block's contents to the record's own place. */
+static enum np_status keep_copy(struct np_stash *stash, struct record *r, void *block,
                                 struct np_error *err)
 {
     enum np_status status = NP_OK;
-    if (!r->data)
+    if (!stash->file && !r->data)
         NP_TRY(np_arena_take(stash->memory, &r->data, r->bytes, err));
-    NP_TRY(np_device_copy(stash->device, r->data, block, r->bytes, err));
-    r->put = true;
+    if (stash->file)
+        NP_TRY(move(stash, r, true, block, err));
+    else
+        NP_TRY(np_device_copy(stash->device, r->data, block, r->bytes, err));
+    note_put(stash, r);
 out:
     return status;
 }
@@ -187,9 +192,7 @@ enum np_status np_stash_send(struct np_stash *stash, size_t record, struct np_ar
     struct record *r = &stash->records[record];
     enum np_status status = NP_OK;
     if (stash->file || stash->device) {
-        if (changed && stash->file)
-            NP_TRY(np_stash_put(stash, record, block, err));
-        else if (changed)
+        if (changed)
             NP_TRY(keep_copy(stash, r, block, err));
         np_arena_give(arena, block, r->bytes);
     } else {
@@ -210,7 +213,7 @@ enum np_status np_stash_bring(struct np_stash *stash, size_t record, struct np_a
     assert(r->put);
     if (stash->file) {
         NP_TRY(np_arena_take(arena, &block, r->bytes, err));
-        NP_TRY(np_stash_get(stash, record, block, err));
+        NP_TRY(move(stash, r, false, block, err));
     } else if (stash->device) {
         NP_TRY(np_arena_take(arena, &block, r->bytes, err));
         NP_TRY(np_device_copy(stash->device, block, r->data, r->bytes, err));

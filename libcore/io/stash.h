@@ -12,7 +12,8 @@
  *
  * A block of an arena can be sent to the stash and brought back as it is: in memory it changes
  * hands, and nothing is copied; unless the arena's memory is that of a device apart from the host,
- * which is copied to and from memory that is pinned for it.
+ * which is copied to and from memory that is pinned for it: the records' own, or what little stands
+ * between the device and the file.
  *
  * Buffers   start at multiples of NP_STASH_ALIGN and have room up to the next multiple of it
  *           beyond the record's bytes (what an arena gives); what stands there is undefined after
@@ -40,9 +41,10 @@ struct np_stash;
 /* Copies bytes[count]. path NULL: in memory. */
 enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
                             size_t count, struct np_error *err);
-/* In memory, for arenas of the device, which is borrowed and may be the host. */
+/* The same, for arenas of the device, which is borrowed and may be the host. */
 enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
-                                   const uint64_t *bytes, size_t count, struct np_error *err);
+                                   const char *path, const uint64_t *bytes, size_t count,
+                                   struct np_error *err);
 void np_stash_free(struct np_stash *stash);
 
 enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,

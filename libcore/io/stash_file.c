@@ -1,4 +1,5 @@
 #define _GNU_SOURCE /* O_DIRECT, sync_file_range */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -124,6 +125,7 @@ static int drop_pages(int fd, const struct np_stash_span *span)
 enum np_status np_stash_file_move(struct np_stash_file *file, struct np_stash_span span,
                                   struct np_error *err)
 {
+    assert((uintptr_t)span.data % NP_STASH_ALIGN == 0);
     int error = file->rings ? np_stash_rings_move(file->rings, span) : move_plain(file, span);
     if (!error && !file->direct)
         error = drop_pages(file->fd, &span);

@@ -1,4 +1,5 @@
-/* The parts of the stash, for stash*.c and their tests: the scratch file and its rings. */
+/* The parts of the stash, for stash*.c and their tests: the scratch file, its rings, and what
+ * stands between it and a device. */
 #ifndef NP_IO_STASH_PARTS_H
 #define NP_IO_STASH_PARTS_H
 
@@ -15,9 +16,10 @@ struct np_stash_ways {
     bool direct, uring;
 };
 
-/* As np_stash_new, which tries all. */
-enum np_status np_stash_new_ways(struct np_stash **out, const char *path, const uint64_t *bytes,
-                                 size_t count, struct np_stash_ways ways, struct np_error *err);
+/* As np_stash_new_beside, which tries all. */
+enum np_status np_stash_new_ways(struct np_stash **out, const struct np_device *device,
+                                 const char *path, const uint64_t *bytes, size_t count,
+                                 struct np_stash_ways ways, struct np_error *err);
 
 /* A transfer between memory and file, both aligned, its length too. */
 struct np_stash_span {
@@ -34,6 +36,17 @@ void np_stash_file_free(struct np_stash_file *file);
 enum np_status np_stash_file_move(struct np_stash_file *file, struct np_stash_span span,
                                   struct np_error *err);
 const char *np_stash_file_means(const struct np_stash_file *file);
+
+/* Memory of the host through which blocks of a device that is apart go to the file and come back:
+ * 16 MiB and a page at most, pinned for the device. No record has more than `largest` bytes, whole
+ * pages. */
+struct np_stash_staging;
+enum np_status np_stash_staging_new(struct np_stash_staging **out, const struct np_device *device,
+                                    uint64_t largest, struct np_error *err);
+void np_stash_staging_free(struct np_stash_staging *staging);
+/* The span's data are the device's. NP_EIO of the device, too. */
+enum np_status np_stash_staging_move(struct np_stash_staging *staging, struct np_stash_file *file,
+                                     struct np_stash_span span, struct np_error *err);
 
 /* Rings of the kernel for direct transfers on fd, borrowed, whose first page may be read. NULL:
  * the kernel has none for us. */

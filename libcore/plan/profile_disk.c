@@ -27,7 +27,7 @@ struct worker {
     struct np_arena *arena; /* room for one record: another size takes new memory */
     const uint64_t *bytes;  /* [all records] */
     size_t first, count;
-    float *data; /* FLOATS, or the largest record */
+    float *data; /* FLOATS, or the largest record; NULL: blocks are written as they are */
     double until_s;
     uint64_t done; /* bytes moved, or passes over the floats */
     enum np_status status;
@@ -51,13 +51,17 @@ static double now_s(void)
 
 static enum np_status move(struct worker *w, size_t record)
 {
+    bool writes = w->work == WRITE_ONCE || w->work == WRITE;
     void *block;
     enum np_status status;
-    if (w->work == WRITE_ONCE || w->work == WRITE)
+    if (writes && w->data)
         return np_stash_put(w->stash, record, w->data, &w->err);
-    status = np_stash_bring(w->stash, record, w->arena, &block, &w->err);
+    if (writes)
+        status = np_arena_take(w->arena, &block, w->bytes[record], &w->err);
+    else
+        status = np_stash_bring(w->stash, record, w->arena, &block, &w->err);
     if (status == NP_OK)
-        status = np_stash_send(w->stash, record, w->arena, block, w->work == SWAP, &w->err);
+        status = np_stash_send(w->stash, record, w->arena, block, w->work != READ, &w->err);
     return status;
 }
 
@@ -188,7 +192,8 @@ static size_t choose_sizes(uint64_t *bytes, const struct np_supernet *net)
 }
 
 static enum np_status bench_init(struct bench *b, struct np_stash *stash, struct np_arena *memory,
-                                 const uint64_t *bytes, size_t count, struct np_error *err)
+                                 const struct np_device *device, const uint64_t *bytes,
+                                 size_t count, struct np_error *err)
 {
     enum np_status status;
     uint64_t largest = 0;
@@ -199,7 +204,9 @@ static enum np_status bench_init(struct bench *b, struct np_stash *stash, struct
         size_t part = count / MOVERS;
         *w = (struct worker){
             .stash = stash, .bytes = bytes, .first = (size_t)i * part, .count = part};
-        NP_TRY(np_arena_new(&w->arena, largest, err));
+        NP_TRY(np_device_arena(&w->arena, device, largest, err));
+        if (device->ops->apart)
+            continue;
         NP_TRY(np_arena_take(memory, &w->data, largest, err));
         memset(w->data, 0, largest);
     }
@@ -212,8 +219,8 @@ out:
 }
 
 enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_bandwidth *spare,
-                               const char *path, const struct np_supernet *net, int processors,
-                               struct np_error *err)
+                               const char *path, const struct np_supernet *net,
+                               const struct np_device *device, int processors, struct np_error *err)
 {
     static const enum work once[] = {WRITE_ONCE, WRITE_ONCE};
     enum np_status status;
@@ -225,13 +232,18 @@ enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_ba
     *disk = *spare = (struct np_disk_bandwidth){0};
     NP_TRY(np_zalloc(&b, 1, sizeof *b, err));
     b->processors = processors < MOST_PROCESSORS ? processors : MOST_PROCESSORS;
-    NP_TRY(np_stash_new(&stash, path, bytes, count, err));
+    if (device->ops->apart)
+        b->processors = 0;
+    NP_TRY(np_stash_new_beside(&stash, device, path, bytes, count, err));
     NP_TRY(np_arena_new(&memory, 0, err));
     if (count == 0)
         goto out;
-    NP_TRY(bench_init(b, stash, memory, bytes, count, err));
+    NP_TRY(bench_init(b, stash, memory, device, bytes, count, err));
     NP_TRY(bandwidth(b, &ignored, 2, once, 0, err));
     NP_TRY(bandwidths(b, disk, b->processors, err));
+    *spare = *disk;
+    if (b->processors == 0)
+        goto out;
     NP_TRY(bandwidths(b, spare, b->processors - 1, err));
     NP_TRY(processor(b, &disk->processor, err));
 out:

@@ -86,7 +86,7 @@ static struct np_stash *new_stash(const char *path, struct np_stash_ways ways)
     struct np_error err;
     for (size_t i = 0; i < records; i++)
         bytes[i] = RECORD;
-    if (np_stash_new_ways(&stash, path, bytes, records, ways, &err) != NP_OK)
+    if (np_stash_new_ways(&stash, &np_device_host, path, bytes, records, ways, &err) != NP_OK)
         fprintf(stderr, "bench_stash: error: %s\n", err.msg);
     return stash;
 }

@@ -221,6 +221,44 @@ equal() {
     wrong cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB "${evaluated[@]}"
 }
 
+# The order of work changes from run to run, and when copies come.
+@test "layers go to a file and come back, under any budget, stopped, killed and resumed" {
+    seq 1 2000 > corpus.txt
+    sed -e 's/^train:/&\n  checkpoint_every: 2/' \
+        -e 's/^  train: .*/&\n  valid: {kind: bytes, files: [corpus.txt]}/' \
+        "$NP_TREE/tests/recipes/text.yaml" > recipe.yaml
+    evaluated=(--eval-every 5 --eval-subnets 2 --eval-batches 1)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for memory in $(some "4500KiB 4900KiB 6MiB" 4500KiB); do
+        SHIM_SEED=${#memory} gpu recipe.yaml --run "gpu$memory" -n 2 --window 1 \
+            --device-memory "$memory" --stash scratch --inject-delays 3 --stop-after 7 \
+            "${evaluated[@]}"
+        gpu recipe.yaml --run "gpu$memory" --resume --device-memory 4700KiB -n 2 --window 1 \
+            "${evaluated[@]}"
+        same cpu "gpu$memory"
+    done
+    SHIM_DEVICES=2 gpu recipe.yaml --run two --devices 1,0 -n 2 --window 1 --device-memory 4700KiB \
+        --stash scratch --cut balanced "${evaluated[@]}"
+    same cpu two
+    jq -s -e '[.[] | .stages // empty | .[].bytes_in] | add > 100000' two/metrics.jsonl
+    np-train recipe.yaml --run killed --backend cuda -q -n 2 --window 1 --device-memory 4700KiB \
+        --stash scratch --losses losses "${evaluated[@]}" > out &
+    pid=$!
+    until [ -s losses ]; do kill -0 $pid; done
+    kill -s KILL $pid
+    wait $pid || true
+    [ ! -e scratch ]
+    gpu recipe.yaml --run killed --resume -n 1 --window 1 --device-memory 4900KiB --stash scratch \
+        "${evaluated[@]}"
+    np-verify cpu killed
+    np-verify --fsck killed
+    wrong cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB --stash scratch \
+        "${evaluated[@]}"
+    : > taken
+    refused "cannot create 'taken': File exists" np-train recipe.yaml --run r --backend cuda \
+        --device-memory 5MiB --stash taken
+}
+
 @test "a run goes on where another backend has left it" {
     tiny_recipe
     sed -i 's/^train:/shared: {policy: delay, steps: 2}\n&/' recipe.yaml
@@ -283,7 +321,13 @@ equal() {
     SHIM_DEVICES=0 refused 'there is no CUDA device here: no CUDA-capable device is detected' \
         np-partition recipe.yaml --backend cuda
     SHIM_DEVICES=0 np-partition recipe.yaml --backend auto --profile-from model -q > auto.yaml
-    for wrong in '--threads 2' '--isa scalar' '--devices 2x' '--device-memory 1 --stash s'; do
+    np-partition recipe.yaml --backend cuda -n 2 -M 2 --device-memory 4500KiB --stash scratch -q \
+        > filed.yaml
+    grep 'stash: {read: [1-9][0-9]*, write: [1-9]' filed.yaml
+    gpu recipe.yaml --run filed --plan filed.yaml --stash scratch
+    same cpu filed
+    [ ! -e scratch ]
+    for wrong in '--threads 2' '--isa scalar' '--devices 2x'; do
         run np-partition recipe.yaml --backend cuda $wrong
         [ "$status" -eq 2 ]
     done
@@ -302,7 +346,7 @@ equal() {
     SHIM_MEMORY=4096 refused \
         'CUDA device 0 has no room for 132 KiB: 4 KiB of its 4 KiB are free' $train
     for wrong in '--devices 0,0' '--devices 0,' '--devices x' '--threads 2' '--isa scalar' \
-        '--stash file' '--transport x' '--deadline 0'; do
+        '--transport x' '--deadline 0'; do
         run $train $wrong
         [ "$status" -eq 2 ]
         [ ! -e r ]

@@ -44,8 +44,8 @@ static struct np_stash *new_stash(int kind)
 {
     struct np_stash *stash = NULL;
     struct np_error err = {NP_OK, ""};
-    ck_assert_msg(np_stash_new_ways(&stash, kinds[kind].path, sizes, RECORDS, kinds[kind].ways,
-                                    &err) == NP_OK,
+    ck_assert_msg(np_stash_new_ways(&stash, &np_device_host, kinds[kind].path, sizes, RECORDS,
+                                    kinds[kind].ways, &err) == NP_OK,
                   "%s", err.msg);
     if (strcmp(np_stash_means(stash), kinds[kind].means) == 0)
         return stash;
