@@ -302,6 +302,8 @@ START_TEST(grouped)
     struct np_conv v = conv(3, _i & 1 ? 6 : 9, groups * list[number].in, groups * list[number].out,
                             list[number].kernel, 1 + _i % 2, 3);
     struct ending plain = {0}, added = {.residual = true, .in_place = true, .act = NP_ACT_RELU};
+    if (!tests_are_full() && (size_t)_i % 2 != number % 2)
+        return;
     v.groups = groups;
     v.ldx += next(&state) % 3;
     v.ldy += next(&state) % 3;
