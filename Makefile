@@ -38,16 +38,18 @@ ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 avx512) $(if $(filter aarch64%
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
 # CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools; and
-# NCCL, unless it is not there or NCCL=0.
+# NCCL and cuBLASLt, unless they are not there or NCCL=0, CUBLASLT=0.
 CUDA     ?= 0
 CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
 NCCL     ?= $(if $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h),1,0)
-NP_NCCL_LIBS := -lnccl -Wl,-rpath,$(CUDA_HOME)/lib64
-NP_CUDA_LIBS = -L$(CUDA_HOME)/lib64 $(if $(filter 1,$(NCCL)),$(NP_NCCL_LIBS)) -lcudart_static -ldl \
-               -lrt -lstdc++
+CUBLASLT ?= $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),1,0)
+NP_SHARED_LIBS := $(if $(filter 1,$(NCCL)),-lnccl) $(if $(filter 1,$(CUBLASLT)),-lcublasLt)
+NP_CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 $(NP_SHARED_LIBS) \
+               -lcudart_static -ldl -lrt -lstdc++
 CUDA_SRC := $(sort $(wildcard libcore/cuda/*.cu))
-CUDA_REAL := $(filter-out $(if $(filter 1,$(NCCL)),,%_nccl.cu),$(CUDA_SRC))
+CUDA_REAL := $(filter-out $(if $(filter 1,$(NCCL)),,%_nccl.cu) \
+             $(if $(filter 1,$(CUBLASLT)),,%_cublaslt.cu),$(CUDA_SRC))
 CUDA_OBJ := $(CUDA_REAL:%.cu=$(BUILD)/%.o)
 ifeq ($(CUDA),1)
 CUDA_BIN := $(CUDA_OBJ)
@@ -96,7 +98,7 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
-             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL)
+             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) CUBLASLT=$(CUBLASLT)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -150,6 +152,7 @@ SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
 SHIM_TOOLS := $(BUILD)/shim/np-train $(BUILD)/shim/np-partition
 SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops weights
 SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
+SHIM_OWN   := $(patsubst tests/%.cc,$(BUILD)/%,$(wildcard tests/shim/test_*.cc))
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
               -Wno-unknown-pragmas -Wno-missing-field-initializers $(WERROR) $(CFLAGS) \
               $(NP_SANITIZE) $(NP_NUMERIC) $(if $(shell grep -wm1 fma /proc/cpuinfo),-mavx2 -mfma)
@@ -165,9 +168,9 @@ $(BUILD)/%.o: %.cc $(BUILD)/flags
 	$(call SAY,CXX,$<)
 	$(Q)$(CXX) $(NP_SHIM) -c -o $@ $<
 
-$(BUILD)/shim/test_shim: $(BUILD)/tests/shim/test_shim.o
+$(SHIM_OWN): $(BUILD)/shim/%: $(BUILD)/tests/shim/%.o
 $(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o
-$(SHIM_BIN) $(BUILD)/shim/test_shim: $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
+$(SHIM_BIN) $(SHIM_OWN): $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out %/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
@@ -221,10 +224,10 @@ ifneq ($(findstring thread,$(SAN)),)
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
-check-cuda: $(BUILD)/shim/test_shim $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
+check-cuda: $(SHIM_OWN) $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(filter $(BUILD)/shim/test%,$^)
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
-	    tests/run-cli tests/shim/training.bats
+	    tests/run-cli $(wildcard tests/shim/*.bats)
 endif
 
 # --- benchmarks ----------------------------------------------------------------------------------
@@ -309,7 +312,7 @@ help:
 	@echo 'all check check-unit check-cuda check-cli check-aarch64 check-cuda-build lint bench demo'
 	@echo 'deps completions install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
@@ -323,4 +326,5 @@ FORCE:
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \
-         $(SHIM_OBJ:.o=.d) $(BUILD)/tests/shim/test_shim.d $(CUDA_OBJ:.o=.d) $(CUDA_PTX:.ptx=.d)
+         $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
+         $(CUDA_OBJ:.o=.d) $(CUDA_PTX:.ptx=.d)

@@ -1,6 +1,8 @@
 #include "backend_choice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "ops/op.h"
@@ -40,11 +42,9 @@ void backend_check(struct backend *backend, const struct plan_options *plan,
         argp_error(state, "--isa and --threads are for --backend cpu");
 }
 
-enum np_status backend_open(struct backend *backend, struct np_error *err)
+static enum np_status open_gpus(struct backend *backend, struct np_error *err)
 {
     enum np_status status;
-    if (backend->choice == BACKEND_CPU)
-        return NP_OK;
     if (backend->count == 0)
         backend->numbers[backend->count++] = 0;
     status = np_cuda_open(backend->devices, backend->numbers, backend->count, err);
@@ -52,18 +52,58 @@ enum np_status backend_open(struct backend *backend, struct np_error *err)
     if (backend->opened && backend->transport == TRANSPORT_AUTO)
         backend->transport =
             np_cuda_reach(backend->devices, backend->count) ? TRANSPORT_PEER : TRANSPORT_NCCL;
+    return status;
+}
+
+/* GPUs that compute by the recipe's numerics, which others than the portable ones need. */
+static enum np_status open_fast(struct backend *backend, const struct np_numerics *numerics,
+                                struct np_error *err)
+{
+    enum np_status status;
+    if (backend->choice == BACKEND_CPU)
+        return np_fail(err, NP_EINPUT,
+                       "they need a GPU of compute capability %d.%d, and --backend cuda",
+                       numerics->capability / 10, numerics->capability % 10);
+    NP_TRY(open_gpus(backend, err));
+    np_products_init(&backend->products, numerics);
+    backend->fast = true;
+    NP_TRY(np_cuda_fast(backend->devices, backend->count, &backend->products, err));
+out:
+    return status;
+}
+
+enum np_status backend_open(struct backend *backend, const struct np_recipe *recipe,
+                            struct np_error *err)
+{
+    const struct np_numerics *numerics = recipe->numerics;
+    struct np_error why;
+    enum np_status status;
+    if (numerics->capability) {
+        status = open_fast(backend, numerics, &why);
+        return status == NP_OK ? NP_OK
+                               : np_fail(err, status, "%s: numerics %s: %s", recipe->numerics_place,
+                                         numerics->name, why.msg);
+    }
+    if (backend->choice == BACKEND_CPU)
+        return NP_OK;
+    status = open_gpus(backend, err);
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
 }
 
 void backend_request(struct backend *backend, struct np_partition_request *request)
 {
     uint64_t vacant;
+    size_t used;
     if (!backend->opened)
         return;
     np_cuda_describe(backend->devices, backend->name, sizeof backend->name, &vacant);
+    used = strlen(backend->name);
+    if (backend->fast)
+        snprintf(backend->name + used, sizeof backend->name - used, ", %s, %s",
+                 backend->products.numerics->name, backend->products.library);
     request->device = backend->devices;
     request->device_name = backend->name;
-    request->kernels = backend->devices->ops->kernels;
+    request->kernels = backend->devices->ops->kernels(backend->devices);
     request->processors = backend->count;
     request->threads = 1;
     if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
@@ -72,11 +112,11 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
 
 size_t backend_scratch(const struct backend *backend, const struct np_supernet *net)
 {
-    size_t queries, rows;
+    struct np_extent extent;
     if (!backend->opened)
         return 0;
-    np_ops_extent(net, (size_t)net->recipe->batch, &queries, &rows);
-    return backend->devices->ops->scratch_bytes(queries, rows);
+    extent = np_ops_extent(net, (size_t)net->recipe->batch);
+    return backend->devices->ops->scratch_bytes(backend->devices, &extent);
 }
 
 bool backend_bound(const struct backend *backend, const struct np_plan *plan,
@@ -129,4 +169,6 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
 void backend_close(struct backend *backend)
 {
     np_link_free(backend->link);
+    if (backend->fast)
+        np_products_clear(&backend->products);
 }

@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "cuda/cuda_device.h"
+#include "num/products.h"
 #include "plan_options.h"
 
 enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO };
@@ -16,8 +17,10 @@ struct backend {
     enum backend_choice choice;
     int numbers[NP_CUDA_MOST], count; /* of the GPUs; none: the first */
     struct np_device devices[NP_CUDA_MOST];
-    bool opened;                     /* the GPUs are used */
-    char name[128];                  /* np_cuda_describe's, of the first */
+    bool opened;                 /* the GPUs are used */
+    char name[160];              /* of the first, and what its products are computed by */
+    struct np_products products; /* of fast numerics; their list, and whose it is */
+    bool fast;
     enum transport_choice transport; /* of several; no longer AUTO once they are opened */
     int deadline_s;                  /* 0: BACKEND_DEADLINE */
     struct np_link *link;            /* between their memories, where there are several */
@@ -26,8 +29,10 @@ struct backend {
 /* What stands beside --backend: usage errors exit with 2. */
 void backend_check(struct backend *backend, const struct plan_options *plan,
                    struct argp_state *state);
-/* Opens the GPUs. BACKEND_AUTO: or, where that cannot be done, stays with the processors. */
-enum np_status backend_open(struct backend *backend, struct np_error *err);
+/* Opens the GPUs. BACKEND_AUTO: or, where that cannot be done and the recipe's numerics do not need
+ * them, stays with the processors. NP_EINPUT: what was chosen does not compute the numerics. */
+enum np_status backend_open(struct backend *backend, const struct np_recipe *recipe,
+                            struct np_error *err);
 /* What GPUs that are opened leave a plan to choose: a stage for each, unless it is told more. Their
  * costs are the first one's. */
 void backend_request(struct backend *backend, struct np_partition_request *request);

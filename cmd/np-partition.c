@@ -185,9 +185,9 @@ int main(int argc, char **argv)
     struct np_buf text = {0};
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
-    NP_TRY(backend_open(&options.backend, &err));
-    backend_request(&options.backend, &options.plan.request);
     NP_TRY(space_open(&space, &options.space, &err));
+    NP_TRY(backend_open(&options.backend, &space.recipe, &err));
+    backend_request(&options.backend, &options.plan.request);
     options.plan.request.scratch = backend_scratch(&options.backend, &space.net);
     if (options.stash)
         NP_TRY(measure_stash(&options, &space.net, &err));
@@ -201,6 +201,7 @@ out:
     if (status != NP_OK)
         cli_error(&err);
     np_buf_clear(&text);
+    backend_close(&options.backend);
     space_close(&space);
     plan_options_clear(&options.plan);
     return cli_finish(cli_exit_code(status));

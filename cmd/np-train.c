@@ -63,6 +63,8 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     enum np_status status;
     const struct np_recipe *recipe = &p->space.recipe;
     NP_TRY(space_open(&p->space, &o->space, err));
+    NP_TRY(backend_open(&o->backend, recipe, err));
+    backend_request(&o->backend, &o->plan.request);
     NP_TRY(make_plan(p, o, err));
     NP_TRY(backend_link(&o->backend, &p->plan, err));
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
@@ -104,7 +106,7 @@ out:
 }
 
 static enum np_status train(struct np_session_result *result, struct parts *p,
-                            const struct train_options *o, struct np_error *err)
+                            struct train_options *o, struct np_error *err)
 {
     struct train_report report;
     struct np_error later;
@@ -116,6 +118,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .devices = o->backend.opened ? o->backend.devices : NULL,
                                        .device_count = o->backend.count,
                                        .link = o->backend.link,
+                                       .products = o->backend.fast ? &o->backend.products : NULL,
                                        .plan = &p->plan,
                                        .schedule = o->schedule,
                                        .subnets = o->subnets,
@@ -185,8 +188,6 @@ int main(int argc, char **argv)
         status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
         goto out;
     }
-    NP_TRY(backend_open(&options.backend, &err));
-    backend_request(&options.backend, &options.plan.request);
     NP_TRY(parts_init(&parts, &options, argc, argv, &err));
     status = train(&result, &parts, &options, &err);
     if (status == NP_OK || status == NP_ESTOP) {

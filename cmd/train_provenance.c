@@ -51,11 +51,12 @@ enum np_status train_provenance(char **out, const struct np_supernet *net,
     enum np_status status;
     gethostname(host, sizeof host - 1);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    root = json_pack("{ss ss ss ss ss ss ss ss so so so}", "tool", "np-train", "version",
+    root = json_pack("{ss ss ss ss ss ss ss ss? ss so so so}", "tool", "np-train", "version",
                      NP_VERSION, "host", host, "started", when, "backend",
                      options->backend.opened ? "cuda" : "cpu", "transport",
                      options->backend.link ? options->backend.link->ops->name : "memory", "isa",
-                     options->plan.request.kernels->name, "recipe",
+                     options->plan.request.kernels->name, "gpu",
+                     options->backend.opened ? options->backend.name : NULL, "recipe",
                      np_digest_hex(&net->recipe->digest).s, "plan", plan_json(plan), "copies",
                      copies_json(plan, options), "argv", argv_json(argc, argv));
     json = root ? json_dumps(root, JSON_INDENT(2)) : NULL;

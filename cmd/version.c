@@ -6,13 +6,16 @@
 
 #include "cuda/cuda_device.h"
 #include "num/kernels.h"
+#include "num/numerics.h"
 
 void version_print(FILE *out, const char *tool)
 {
-    char cuda[64], nccl[64];
+    char cuda[64], nccl[64], lt[64];
     fprintf(out, "%s (naspipe) %s\n", tool, NP_VERSION);
-    fprintf(out, "numerics: portable/1\ncompiler: %s\n", __VERSION__);
-    fprintf(out, "instruction sets:");
+    fprintf(out, "numerics: %s", np_numerics_list[0].name);
+    for (int i = 1; i < NP_NUMERICS_COUNT; i++)
+        fprintf(out, ", %s", np_numerics_list[i].name);
+    fprintf(out, "\ncompiler: %s\ninstruction sets:", __VERSION__);
     for (int isa = 0; isa < NP_ISA_COUNT; isa++)
         if (np_kernels_get((enum np_isa)isa))
             fprintf(out, " %s", np_isa_name((enum np_isa)isa));
@@ -20,5 +23,6 @@ void version_print(FILE *out, const char *tool)
             ZSTD_versionString(), OpenSSL_version(OPENSSL_VERSION));
     np_cuda_version(cuda, sizeof cuda);
     np_cuda_nccl_version(nccl, sizeof nccl);
-    fprintf(out, "CUDA: %s; NCCL: %s; MPI: not built\n", cuda, nccl);
+    np_cuda_lt_version(lt, sizeof lt);
+    fprintf(out, "CUDA: %s; NCCL: %s; cuBLASLt: %s; MPI: not built\n", cuda, nccl, lt);
 }

@@ -10,12 +10,13 @@ extern "C" {
 #include "base/memory.h"
 #include "base/text.h"
 #include "cuda/cuda_device.h"
+#include "cuda/cuda_lt.h"
 #include "cuda/cuda_team.h"
 }
 
 enum {
     LEAST_CAPABILITY = 8,   /* major number: what the kernels are compiled for */
-    SCRATCH_MORE = 4 << 20, /* bytes: room for chunks of long sums (cuda_team.h) */
+    SCRATCH_MORE = 4 << 20, /* bytes: room for chunks of long sums, for more grains' products */
     LINE = 16,              /* bytes: where replies begin */
     TASKS = NP_CREW_AHEAD + 1
 };
@@ -160,6 +161,7 @@ static void crew_free(struct np_crew *base)
         cudaStreamSynchronize(crew->team.stream);
         cudaStreamDestroy(crew->team.stream);
     }
+    np_cuda_lt_free(crew->team.lt);
     for (int i = 0; i < TASKS; i++)
         if (crew->tasks[i].done)
             cudaEventDestroy(crew->tasks[i].done);
@@ -212,6 +214,8 @@ static enum np_status crew_new(struct np_crew **out, const struct np_device *dev
         cudaGetLastError(); /* it will be told */
         NP_TRY(fail(err, device->number, "cannot make a stream and its buffers", error));
     }
+    if (device->products)
+        NP_TRY(np_cuda_lt_new(&crew->team.lt, device->products, err));
     crew->team.team.size = 1;
     crew->team.team.scratch = config->scratch;
     crew->team.team.scratch_bytes = config->scratch_bytes;
@@ -306,6 +310,10 @@ static enum np_status await(struct np_crew *base, uint64_t mark, struct np_error
             crew->awaited = mark;
             return fail(err, crew->number, "a kernel or copy has failed", error);
         }
+        if (crew->team.lt && crew->team.lt->failure.code != NP_OK) {
+            crew->awaited = mark;
+            return np_fail(err, crew->team.lt->failure.code, "%s", crew->team.lt->failure.msg);
+        }
         deliver(task);
     }
     return NP_OK;
@@ -358,16 +366,23 @@ static enum np_status stamp_await(struct np_crew *base, struct np_stamp *stamp,
     return error == cudaSuccess ? NP_OK : fail(err, crew->number, "work has failed", error);
 }
 
-static size_t scratch_bytes(size_t queries, size_t rows)
+static const struct np_kernels *kernels(const struct np_device *device)
 {
-    return np_cuda_scratch_bytes(queries, rows) + SCRATCH_MORE;
+    return device->products ? &np_kernels_cuda_fast : &np_kernels_cuda;
+}
+
+static size_t scratch_bytes(const struct np_device *device, const struct np_extent *extent)
+{
+    size_t bytes = np_cuda_scratch_bytes(extent->queries, extent->rows);
+    size_t fast = device->products ? np_cuda_fast_scratch_bytes(extent->product) : 0;
+    return (bytes > fast ? bytes : fast) + SCRATCH_MORE;
 }
 
 /* --- the GPUs ------------------------------------------------------------------------------- */
 
 static const struct np_device_ops cuda_ops = {.name = "cuda",
-                                              .kernels = &np_kernels_cuda,
                                               .apart = true,
+                                              .kernels = kernels,
                                               .scratch_bytes = scratch_bytes,
                                               .alloc = device_alloc,
                                               .release = device_release,

@@ -30,8 +30,14 @@ enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *device
                             int deadline_s, struct np_error *err);
 /* What a GPU is: its name, and the driver; and how much of its memory is free. */
 void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, uint64_t *vacant);
-/* Versions of runtime and driver, and of NCCL, or that there is none. */
+/* The GPUs compute products by cuBLASLt from here on, as products->numerics has it; what they are
+ * and the library's version are noted there. NP_EINPUT: a build without cuBLASLt, GPUs that are not
+ * what the numerics say, or that differ. */
+enum np_status np_cuda_fast(struct np_device *devices, int count, struct np_products *products,
+                            struct np_error *err);
+/* Versions of runtime and driver, of NCCL and of cuBLASLt, or that there is none. */
 void np_cuda_version(char *out, size_t bytes);
 void np_cuda_nccl_version(char *out, size_t bytes);
+void np_cuda_lt_version(char *out, size_t bytes);
 
 #endif

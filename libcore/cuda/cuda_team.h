@@ -22,16 +22,21 @@
 #include <stdint.h>
 
 #include "num/kernels.h"
+#include "num/products.h"
 
 struct CUstream_st; /* what a cudaStream_t points to */
+struct np_cuda_lt;
 
 struct np_cuda_team {
     struct np_team team; /* scratch: NP_ALIGN-aligned */
     struct CUstream_st *stream;
     uint32_t *verdict;
+    struct np_cuda_lt *lt; /* the fast table's alone (cuda/cuda_lt.h) */
 };
 
 extern const struct np_kernels np_kernels_cuda;
+/* The same, but for products, which are a library's (num/products.h). */
+extern const struct np_kernels np_kernels_cuda_fast;
 
 /* The least scratch of a team for attention of `queries` queries in all samples and heads, and for
  * gradients of embeddings of `rows` rows. With more (a few MiB), chunks of long sums are summed in
@@ -40,6 +45,14 @@ static inline size_t np_cuda_scratch_bytes(size_t queries, size_t rows)
 {
     size_t words = queries > rows ? queries : rows;
     return (words + 64) * sizeof(uint32_t);
+}
+
+/* The least of a team whose products are the library's, `floats` of a grain's matrices: its
+ * workspace, and the matrices. */
+#define NP_CUDA_LT_WORKSPACE ((size_t)32 << 20) /* bytes */
+static inline size_t np_cuda_fast_scratch_bytes(size_t floats)
+{
+    return NP_CUDA_LT_WORKSPACE + floats * sizeof(float) + 4 * NP_PRODUCT_ALIGN;
 }
 
 #endif

@@ -41,6 +41,8 @@ struct np_matmul {
     float *c;
     size_t lda, ldb, ldc;
     size_t grain;          /* inner indices a grain; 0: one grain */
+    size_t row_grain;      /* rows of A and C a grain, or 0; for num/products.h, and portable sums
+                              do not depend on it. A is not transposed */
     bool a_trans, b_trans; /* stored as k x m, as n x k */
     bool accumulate;       /* onto C; without an epilogue */
     struct np_epilogue epilogue;

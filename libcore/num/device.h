@@ -34,12 +34,20 @@
 #include "num/team.h"
 
 struct np_kernels;
+struct np_products;
 struct np_crew;
 struct np_device;
 
 struct np_stamp;
 
 #define NP_CREW_AHEAD 4 /* tasks that have ended for the host, and are not awaited yet, at most */
+
+/* The most that anything run on a device asks of a team's scratch. */
+struct np_extent {
+    size_t queries; /* of attention, in all samples and heads */
+    size_t rows;    /* of an embedding */
+    size_t product; /* floats of a product's three matrices, of a grain (num/products.h) */
+};
 
 struct np_crew_config {
     int size;             /* members; a GPU has one whatever it says */
@@ -52,11 +60,11 @@ struct np_crew_config {
 
 struct np_device_ops {
     const char *name;
-    const struct np_kernels *kernels; /* NULL: any instruction set's */
-    bool apart;                       /* its memory is not the host's */
-    /* What a team wants for attention of `queries` queries in all samples and heads, and `rows`
-     * rows of an embedding; NULL: each member what np_kernels_scratch_bytes says. */
-    size_t (*scratch_bytes)(size_t queries, size_t rows);
+    bool apart; /* its memory is not the host's */
+    /* NULL: any instruction set's, and each member of a team wants what np_kernels_scratch_bytes
+     * says. */
+    const struct np_kernels *(*kernels)(const struct np_device *device);
+    size_t (*scratch_bytes)(const struct np_device *device, const struct np_extent *extent);
     enum np_status (*alloc)(const struct np_device *device, void **out, uint64_t bytes,
                             struct np_error *err);
     void (*release)(const struct np_device *device, void *block);
@@ -87,7 +95,8 @@ struct np_device_ops {
 
 struct np_device {
     const struct np_device_ops *ops;
-    int number; /* of a GPU */
+    int number;                   /* of a GPU */
+    struct np_products *products; /* NULL: they are the portable numerics' */
 };
 
 /* What every implementation's crew begins with. */

@@ -74,6 +74,9 @@ static inline bool np_node_slopes_at_output(const struct np_program *program,
     return relu && !outside && node->out != program->output;
 }
 
+/* [rows][C] times [C][N]: a linear layer, a dense convolution of single positions. */
+bool np_node_is_product(const struct np_node *node);
+
 /* Floats of a part, so that what follows it starts on a cache line. */
 static inline size_t np_lines(size_t count)
 {

@@ -3,12 +3,12 @@
 
 enum { WEIGHT, BIAS };
 
-/* [rows][C] times [C][N]: a linear layer, a 1 x 1 convolution. */
-static bool is_product(const struct np_node *node)
+bool np_node_is_product(const struct np_node *node)
 {
     const struct np_window *w = &node->window;
-    return w->kernel_height == 1 && w->kernel_width == 1 && w->stride_height == 1 &&
-           w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 && node->groups <= 1;
+    return node->op == NP_NODE_CONV && w->kernel_height == 1 && w->kernel_width == 1 &&
+           w->stride_height == 1 && w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 &&
+           node->groups <= 1;
 }
 
 static struct np_conv conv_of(const struct np_pass *pass, int i)
@@ -20,8 +20,13 @@ static struct np_conv conv_of(const struct np_pass *pass, int i)
     return conv;
 }
 
+static size_t rows_of_grain(const struct np_pass *pass, const struct np_conv *conv)
+{
+    return pass->call->grain * conv->in_height * conv->in_width;
+}
+
 /* A pass of one node as a product of matrices. */
-static struct np_matmul product_of(const struct np_conv *conv)
+static struct np_matmul product_of(const struct np_pass *pass, const struct np_conv *conv)
 {
     size_t rows = conv->samples * conv->in_height * conv->in_width;
     return (struct np_matmul){.m = rows,
@@ -33,10 +38,11 @@ static struct np_matmul product_of(const struct np_conv *conv)
                               .lda = conv->ldx,
                               .ldb = conv->out_channels,
                               .ldc = conv->ldy,
+                              .row_grain = rows_of_grain(pass, conv),
                               .epilogue = conv->epilogue};
 }
 
-static struct np_matmul product_grad_of(const struct np_conv *conv)
+static struct np_matmul product_grad_of(const struct np_pass *pass, const struct np_conv *conv)
 {
     size_t rows = conv->samples * conv->in_height * conv->in_width;
     return (struct np_matmul){.m = rows,
@@ -48,11 +54,13 @@ static struct np_matmul product_grad_of(const struct np_conv *conv)
                               .lda = conv->ldy,
                               .ldb = conv->out_channels,
                               .ldc = conv->ldx,
+                              .row_grain = rows_of_grain(pass, conv),
                               .b_trans = true,
                               .epilogue = conv->epilogue};
 }
 
-static struct np_matmul product_grad_weight_of(const struct np_conv *conv)
+static struct np_matmul product_grad_weight_of(const struct np_pass *pass,
+                                               const struct np_conv *conv)
 {
     size_t positions = conv->in_height * conv->in_width;
     return (struct np_matmul){.m = conv->in_channels,
@@ -64,7 +72,7 @@ static struct np_matmul product_grad_weight_of(const struct np_conv *conv)
                               .lda = conv->ldx,
                               .ldb = conv->ldy,
                               .ldc = conv->out_channels,
-                              .grain = conv->grain * positions,
+                              .grain = rows_of_grain(pass, conv),
                               .a_trans = true,
                               .accumulate = conv->accumulate};
 }
@@ -80,8 +88,8 @@ static bool conv_forward(struct np_pass *pass, int i)
                                          .act = np_pass_node(pass, last)->act,
                                          .kept = np_pass_kept(pass, last),
                                          .ld = conv.ldy};
-    if (is_product(node)) {
-        struct np_matmul product = product_of(&conv);
+    if (np_node_is_product(node)) {
+        struct np_matmul product = product_of(pass, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv(pass->team, &conv);
@@ -101,8 +109,8 @@ static bool conv_backward(struct np_pass *pass, int i)
         conv.epilogue.act = np_pass_node(pass, through)->act;
         conv.epilogue.before = np_pass_slope(pass, through);
     }
-    if (is_product(np_pass_node(pass, i))) {
-        struct np_matmul product = product_grad_of(&conv);
+    if (np_node_is_product(np_pass_node(pass, i))) {
+        struct np_matmul product = product_grad_of(pass, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv_grad(pass->team, &conv);
@@ -125,8 +133,8 @@ static bool conv_weight(struct np_pass *pass, int i, float *g, bool accumulate)
     conv.grain = pass->call->grain;
     conv.accumulate = accumulate;
     bias_weight(pass, i, g, accumulate);
-    if (is_product(np_pass_node(pass, i))) {
-        struct np_matmul product = product_grad_weight_of(&conv);
+    if (np_node_is_product(np_pass_node(pass, i))) {
+        struct np_matmul product = product_grad_weight_of(pass, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv_grad_weight(pass->team, &conv);

@@ -40,6 +40,7 @@
 #ifndef NP_OPS_OP_H
 #define NP_OPS_OP_H
 
+#include "num/device.h"
 #include "space/supernet.h"
 
 #define NP_NORM_EPS 1e-5f
@@ -81,9 +82,8 @@ struct np_op_call {
 struct np_op_sizes np_op_sizes(const struct np_kind *kind, size_t samples);
 /* The scratch of each member of a team that runs any of the supernet's layers. */
 size_t np_ops_scratch_bytes(const struct np_supernet *net);
-/* The most queries in all heads of `samples` samples that any layer attends with, and the most rows
- * that it embeds. */
-void np_ops_extent(const struct np_supernet *net, size_t samples, size_t *queries, size_t *rows);
+/* What any layer asks of a device's scratch at most, for `samples` samples. */
+struct np_extent np_ops_extent(const struct np_supernet *net, size_t samples);
 
 /* What a layer reads and writes; NULL where it has none (the head writes no y). */
 struct np_op_forward {

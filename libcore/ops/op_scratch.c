@@ -1,4 +1,5 @@
-#include "ops/op.h"
+#include "num/products.h"
+#include "ops/node.h"
 
 static size_t max_size(size_t a, size_t b)
 {
@@ -30,22 +31,41 @@ size_t np_ops_scratch_bytes(const struct np_supernet *net)
     return bytes;
 }
 
-static void kind_extent(const struct np_kind *kind, size_t samples, size_t *queries, size_t *rows)
+static size_t padded(size_t channels)
+{
+    return (channels + NP_PRODUCT_PAD - 1) / NP_PRODUCT_PAD * NP_PRODUCT_PAD;
+}
+
+/* Of [rows][k] times [k][n], of either gradient, whose matrices are the same. */
+static size_t product_floats(const struct np_program *program, const struct np_node *node,
+                             size_t grain)
+{
+    size_t k = (size_t)program->values[node->in[0]].channels;
+    size_t n = (size_t)program->values[node->out].channels;
+    size_t rows = grain * np_shape_rows(program->values[node->out]);
+    return rows * padded(k) + k * padded(n) + rows * padded(n);
+}
+
+static void kind_extent(const struct np_kind *kind, size_t samples, size_t grain,
+                        struct np_extent *most)
 {
     const struct np_program *program = &kind->program;
     for (int i = 0; i < program->node_count; i++) {
         const struct np_node *node = &program->nodes[i];
         size_t positions = node->out < 0 ? 0 : np_shape_rows(program->values[node->out]);
         if (node->op == NP_NODE_ATTENTION)
-            *queries = max_size(*queries, samples * positions * (size_t)node->heads);
+            most->queries = max_size(most->queries, samples * positions * (size_t)node->heads);
         if (node->op == NP_NODE_EMBED)
-            *rows = max_size(*rows, samples * positions);
+            most->rows = max_size(most->rows, samples * positions);
+        if (np_node_is_product(node))
+            most->product = max_size(most->product, product_floats(program, node, grain));
     }
 }
 
-void np_ops_extent(const struct np_supernet *net, size_t samples, size_t *queries, size_t *rows)
+struct np_extent np_ops_extent(const struct np_supernet *net, size_t samples)
 {
-    *queries = *rows = 0;
+    struct np_extent most = {.queries = 0};
     for (int k = 0; k < net->kind_count; k++)
-        kind_extent(&net->kinds[k], samples, queries, rows);
+        kind_extent(&net->kinds[k], samples, (size_t)net->recipe->grain, &most);
+    return most;
 }

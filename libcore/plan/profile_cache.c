@@ -46,9 +46,9 @@ static void make_key(struct cache *cache, const struct np_supernet *net,
     snprintf(cache->key, sizeof cache->key,
              "%s|%s|%s|moments=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|samples=%zu,grain=%d,"
              "micro_batches=%d|threads=%d|teams=%d",
-             NP_VERSION, cpu, config->device ? "cuda" : config->kernels->name, net->moments,
-             r->width, r->length, r->vocab, r->height, r->image_width, r->channels, config->samples,
-             r->grain, config->micro_batches, config->threads, config->concurrent);
+             NP_VERSION, cpu, config->kernels->name, net->moments, r->width, r->length, r->vocab,
+             r->height, r->image_width, r->channels, config->samples, r->grain,
+             config->micro_batches, config->threads, config->concurrent);
 }
 
 static enum np_status cache_open(struct cache *cache, const char *directory,

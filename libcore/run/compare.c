@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/store.h"
+#include "run/products_file.h"
 #include "space/supernet.h"
 
 /* One of the two runs. */
@@ -297,6 +298,7 @@ static enum np_status open_pair(struct pair *p, struct np_comparison *r, struct 
     struct np_buf path = {NULL, 0, 0};
     struct np_run_head *heads[2] = {&r->a, &r->b};
     enum np_status status;
+    NP_TRY(np_products_compare(p->side[0].run, p->side[1].run, err));
     for (int i = 0; i < 2; i++) {
         NP_TRY(list_steps(&p->side[i], err));
         NP_TRY(read_head(heads[i], &p->side[i], &p->side[i].manifest, err));

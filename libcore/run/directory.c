@@ -10,9 +10,11 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "run/products_file.h"
 
 /* In the order in which they are made. */
-static const char *const parts[] = {"objects", "checkpoints", "recipe.yaml", "run.json"};
+static const char *const parts[] = {"objects", "checkpoints", "recipe.yaml", NP_PRODUCTS_FILE,
+                                    "run.json"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 /* A lock of the directory itself leaves no file behind, and none that is stale. File systems that
@@ -62,14 +64,17 @@ static void unmake(const char *run)
 
 enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
                                  const struct np_recipe *recipe, const char *provenance,
-                                 struct np_error *err)
+                                 const struct np_products *products, struct np_error *err)
 {
+    struct np_buf list = {NULL, 0, 0};
     enum np_status status;
     bool exists;
     NP_TRY(np_file_exists(&exists, run, err));
     if (exists)
         return np_fail(err, NP_EINPUT, "'%s' exists; --resume continues a run",
                        np_text_safe(run).s);
+    if (products)
+        NP_TRY(np_products_write(products, &list, err));
     NP_TRY(np_file_make_dir(run, err));
     status = np_run_dir_open(dir, run, err);
     if (status == NP_OK)
@@ -78,11 +83,14 @@ enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
         status = make_part(run, 1, NULL, 0, err);
     if (status == NP_OK)
         status = make_part(run, 2, recipe->canonical, recipe->canonical_bytes, err);
+    if (status == NP_OK && products)
+        status = make_part(run, 3, list.text, list.used, err);
     if (status == NP_OK)
-        status = make_part(run, 3, provenance, strlen(provenance), err);
+        status = make_part(run, 4, provenance, strlen(provenance), err);
     if (status != NP_OK)
         unmake(run);
 out:
+    np_buf_clear(&list);
     return status;
 }
 

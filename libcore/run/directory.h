@@ -7,6 +7,7 @@
 #ifndef NP_RUN_DIRECTORY_H
 #define NP_RUN_DIRECTORY_H
 
+#include "num/products.h"
 #include "space/recipe.h"
 
 struct np_run_dir {
@@ -14,10 +15,11 @@ struct np_run_dir {
     int fd;
 };
 
-/* A new run directory that holds recipe and provenance; nothing is left of one that fails. */
+/* A new run directory that holds recipe, provenance and, unless NULL, the list of products as it
+ * is; nothing is left of one that fails. */
 enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
                                  const struct np_recipe *recipe, const char *provenance,
-                                 struct np_error *err);
+                                 const struct np_products *products, struct np_error *err);
 /* One that exists. */
 enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err);
 void np_run_dir_close(struct np_run_dir *dir);

@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/store.h"
 #include "run/manifest.h"
+#include "run/products_file.h"
 #include "space/supernet.h"
 
 struct object {
@@ -63,6 +64,18 @@ static enum np_status check_recipe(struct check *c, struct np_error *err)
 out:
     np_buf_clear(&path);
     return status;
+}
+
+/* The list of products is whole, and that of the recipe's numerics. */
+static enum np_status check_products(struct check *c, struct np_error *err)
+{
+    struct np_products_maker maker;
+    struct np_error found;
+    enum np_status status = np_products_read(&maker, NULL, c->run, &found);
+    if (status == NP_OK && c->has_recipe && strcmp(maker.numerics, c->recipe.numerics->name) != 0)
+        status = np_fail(&found, NP_EDATA, "%s/" NP_PRODUCTS_FILE ": of numerics %s, not %s",
+                         c->run, np_text_safe(maker.numerics).s, c->recipe.numerics->name);
+    return sort_out(c, status, &found, err);
 }
 
 /* Looks at one object, whether a checkpoint names it or not; they come in the order of digests. */
@@ -203,6 +216,7 @@ enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_erro
     fsck->checkpoints = fsck->objects = fsck->problems = 0;
     NP_TRY(np_manifest_list(&steps, &count, run, err));
     NP_TRY(check_recipe(&c, err));
+    NP_TRY(check_products(&c, err));
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&c.store, objects, err));
     NP_TRY(sort_out(&c, np_store_each(&c.store, check_object, &c, &found), &found, err));

@@ -8,6 +8,7 @@
 #include "run/directory.h"
 #include "run/ledger.h"
 #include "run/metrics.h"
+#include "run/products_file.h"
 
 struct session {
     const struct np_session_config *config;
@@ -84,7 +85,10 @@ static enum np_status begin_run(struct session *s, struct np_error *err)
     enum np_status status = open_stream(s, err);
     if (status != NP_OK)
         return status;
-    return np_run_dir_create(&s->dir, c->run, c->net->recipe, c->provenance, err);
+    status = np_run_dir_create(&s->dir, c->run, c->net->recipe, c->provenance, c->products, err);
+    if (status == NP_OK && c->products)
+        np_products_keep(c->products, c->run);
+    return status;
 }
 
 static enum np_status continue_run(struct session *s, struct np_error *err)
@@ -95,6 +99,8 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
     NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
     if (!s->has_saved)
         NP_TRY(np_run_dir_check_recipe(c->run, c->net->recipe, err));
+    if (c->products)
+        NP_TRY(np_products_resume(c->products, c->run, err));
     s->saved = s->step;
     status = open_stream(s, err);
 out:
@@ -107,6 +113,9 @@ static enum np_status session_init(struct session *s, const struct np_session_co
     const struct np_digest *data = np_data_digest(config->train_data);
     enum np_status status;
     *s = (struct session){.config = config};
+    if (config->net->recipe->numerics->capability && !config->products)
+        return np_fail(err, NP_EINPUT, "%s: numerics %s are computed on GPUs alone",
+                       config->net->recipe->numerics_place, config->net->recipe->numerics->name);
     s->train = (struct np_train_config){.net = config->net,
                                         .data = config->train_data,
                                         .kernels = config->kernels,

@@ -4,7 +4,8 @@
  * or the engine in segments that end at checkpoints and evaluations, every step goes to the ledger,
  * and the last checkpoint's digest is the digest of the run.
  *
- * Errors    NP_EINPUT: the directory exists, or does not fit the recipe, or the stream is bad, then
+ * Errors    NP_EINPUT: the directory exists, or does not fit the recipe or what computes the
+ *           products, or the stream is bad, then
  *           after a checkpoint of the steps before; NP_ENAN; NP_ESTOP: stopped on request after a
  *           clean checkpoint; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
  * Ownership borrows everything in the config.
@@ -38,6 +39,7 @@ struct np_session_config {
     const struct np_device *devices; /* as np_train_config has them */
     int device_count;
     struct np_link *link;
+    struct np_products *products; /* the devices'; NULL: the recipe's numerics are portable */
     const struct np_plan *plan;
     enum np_session_schedule schedule;
     const char *subnets; /* NULL: the recipe's sampler; a file, or "-" */

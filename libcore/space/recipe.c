@@ -8,19 +8,39 @@
 #include "base/text.h"
 #include "space/recipe_internal.h"
 
+/* Whether something can be had that computes it is found out later. */
+static enum np_status read_numerics(struct np_recipe *recipe, const struct np_yaml_node *node,
+                                    struct np_error *err)
+{
+    const char *names[NP_NUMERICS_COUNT];
+    struct np_buf place = {NULL, 0, 0};
+    enum np_status status;
+    int which = 0;
+    for (int i = 0; i < NP_NUMERICS_COUNT; i++)
+        names[i] = np_numerics_list[i].name;
+    NP_TRY(np_yaml_get_word(node, &which, names, NP_NUMERICS_COUNT, err));
+    recipe->numerics = &np_numerics_list[which];
+    NP_TRY(np_buf_printf(&place, err, "%s", node->place));
+    if (node->line)
+        NP_TRY(np_buf_printf(&place, err, ":%u:%u", node->line, node->column));
+    recipe->numerics_place = place.text;
+    return NP_OK;
+out:
+    np_buf_clear(&place);
+    return status;
+}
+
 static enum np_status read_heading(struct np_recipe *recipe, struct np_yaml_map *root,
                                    struct np_error *err)
 {
-    static const char *const numerics[] = {"portable/1"};
     const struct np_yaml_node *format = np_yaml_need(root, "naspipe");
     const char *name;
     enum np_status status;
-    int which = 0;
     NP_TRY(np_yaml_get_string(format, &name, err));
     if (strcmp(name, "recipe/1") != 0)
         NP_TRY(np_yaml_fail(format, err, "this is '%s', not 'recipe/1'", np_text_safe(name).s));
     NP_TRY(np_yaml_get_uint(np_yaml_find(root, "seed"), &recipe->seed, 0, UINT64_MAX, err));
-    NP_TRY(np_yaml_get_word(np_yaml_find(root, "numerics"), &which, numerics, 1, err));
+    NP_TRY(read_numerics(recipe, np_yaml_find(root, "numerics"), err));
 out:
     return status;
 }
@@ -111,6 +131,7 @@ void np_recipe_clear(struct np_recipe *recipe)
     for (int i = 0; i < recipe->name_count; i++)
         free(recipe->names[i]);
     free(recipe->names);
+    free(recipe->numerics_place);
     free(recipe->canonical);
     memset(recipe, 0, sizeof *recipe);
 }

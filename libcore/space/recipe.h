@@ -5,7 +5,8 @@
  * folded, numbers in shortest round-trip form. The recipe's digest is the SHA-256 of that text.
  *
  * Keys, their bounds and (defaults); without one in parentheses a key is required:
- *   naspipe recipe/1; seed (0); numerics (portable/1)
+ *   naspipe recipe/1; seed (0); numerics (portable/1)|fast/sm_NN-tf32|fast/sm_NN-bf16
+ *          (num/numerics.h)
  *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10
  *          (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]); of images:
  *          mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the image's
@@ -79,6 +80,7 @@
 #include "base/error.h"
 #include "io/digest.h"
 #include "num/kernels.h"
+#include "num/numerics.h"
 
 enum np_op {
     NP_OP_IDENTITY,
@@ -182,6 +184,8 @@ struct np_recipe {
     char *path;      /* as given, for messages */
     char *directory; /* of path: where relative data files begin */
     uint64_t seed;
+    const struct np_numerics *numerics;
+    char *numerics_place; /* where it is said, for messages */
     struct np_data_spec train_data, valid_data;
     enum np_input_kind input;
     int vocab;                         /* tokens, or classes of images */

@@ -120,8 +120,8 @@ enum np_status np_recipe_write(const struct np_recipe *recipe, struct np_buf *bu
                                struct np_error *err)
 {
     enum np_status status;
-    NP_TRY(np_buf_printf(buf, err, "naspipe: recipe/1\nseed: %llu\nnumerics: portable/1\ndata:\n",
-                         (unsigned long long)recipe->seed));
+    NP_TRY(np_buf_printf(buf, err, "naspipe: recipe/1\nseed: %llu\nnumerics: %s\ndata:\n",
+                         (unsigned long long)recipe->seed, recipe->numerics->name));
     NP_TRY(write_data(buf, "train", recipe, &recipe->train_data, err));
     if (recipe->valid_data.given)
         NP_TRY(write_data(buf, "valid", recipe, &recipe->valid_data, err));

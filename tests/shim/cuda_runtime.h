@@ -27,6 +27,7 @@
  *         SHIM_DEVICES  how many there are (1); none, or no driver: 'driver'
  *         SHIM_PEERS    0: none can reach the memory of another (1)
  *         SHIM_ARCH     compute capability, as 75 (80)
+ *         SHIM_MODEL    the name of every device (shim); with %d, its number
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
  *                       unless it was for memory; 'launch' is a kernel's
@@ -195,7 +196,11 @@ enum cudaMemcpyKind {
     cudaMemcpyDefault
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor,
+    cudaDevAttrComputeCapabilityMinor,
+    cudaDevAttrMultiProcessorCount
+};
 #define cudaStreamPerThread (shim_thread_stream())
 cudaStream_t shim_thread_stream(void);
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };

@@ -606,7 +606,8 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? shim.arch / 10 : shim.arch % 10;
+    const int values[] = {shim.arch / 10, shim.arch % 10, 4};
+    *value = values[attribute];
     return cudaSuccess;
 }
 
@@ -616,9 +617,13 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *about, int)
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *about, int device)
 {
-    snprintf(about->name, sizeof about->name, "shim");
+    const char *name = chosen("SHIM_MODEL", "shim"), *number = strstr(name, "%d");
+    if (number)
+        snprintf(about->name, sizeof about->name, "%.*s%d", (int)(number - name), name, device);
+    else
+        snprintf(about->name, sizeof about->name, "%s", name);
     return cudaSuccess;
 }
 

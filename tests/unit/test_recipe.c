@@ -192,6 +192,29 @@ START_TEST(test_overrides)
 }
 END_TEST
 
+/* Every name is in the canonical form, and makes the recipe another one. */
+START_TEST(test_numerics)
+{
+    struct np_digest before = {{0}};
+    for (int i = 0; i < NP_NUMERICS_COUNT; i++) {
+        struct np_recipe recipe;
+        char set[64];
+        const char *sets[] = {set};
+        snprintf(set, sizeof set, "numerics=%s", np_numerics_list[i].name);
+        read_recipe(&recipe, minimal, sets, 1);
+        ck_assert_ptr_eq(recipe.numerics, &np_numerics_list[i]);
+        ck_assert_int_eq(recipe.numerics->capability == 0, i == 0);
+        snprintf(set, sizeof set, "\nnumerics: %s\n", np_numerics_list[i].name);
+        ck_assert_ptr_nonnull(strstr(recipe.canonical, set));
+        snprintf(set, sizeof set, "--set numerics=%s", np_numerics_list[i].name);
+        ck_assert_str_eq(recipe.numerics_place, set);
+        ck_assert(!np_digest_equal(&recipe.digest, &before));
+        before = recipe.digest;
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
 /* Each of these is refused with one line: the place, and what is wrong. */
 START_TEST(test_bad_values)
 {
@@ -199,7 +222,13 @@ START_TEST(test_bad_values)
         const char *set, *message;
     } bad[] = {
         {"naspipe=plan/1", "this is 'plan/1', not 'recipe/1'"},
-        {"numerics=fast/sm_90", "unknown numerics 'fast/sm_90' (known: portable/1)"},
+        {"numerics=fast/sm_90",
+         "unknown numerics 'fast/sm_90' (known: portable/1, fast/sm_80-tf32, fast/sm_80-bf16, "
+         "fast/sm_86-tf32, fast/sm_86-bf16, fast/sm_89-tf32, fast/sm_89-bf16, fast/sm_90-tf32, "
+         "fast/sm_90-bf16, fast/sm_100-tf32, fast/sm_100-bf16, fast/sm_120-tf32, "
+         "fast/sm_120-bf16)"},
+        {"numerics=fast/sm_90-tf23",
+         "unknown numerics 'fast/sm_90-tf23' (did you mean 'fast/sm_90-tf32'?)"},
         {"seed=-1", "'seed' must be a whole number from 0 to 2^64-1, not '-1'"},
         {"sedd=1", "unknown key 'sedd' (did you mean 'seed'?)"},
         {"space.input.kind=image", "unknown kind 'image' (did you mean 'images'?)"},
@@ -431,6 +460,7 @@ int main(void)
     tcase_add_test(tests, test_canonical_form);
     tcase_add_test(tests, test_fields);
     tcase_add_test(tests, test_overrides);
+    tcase_add_test(tests, test_numerics);
     tcase_add_test(tests, test_bad_values);
     tcase_add_test(tests, test_bad_places);
     tcase_add_test(tests, test_too_many_layers);

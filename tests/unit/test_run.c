@@ -107,6 +107,20 @@ START_TEST(stop_and_resume)
 }
 END_TEST
 
+/* Nothing is computed by other numerics than the recipe's. */
+START_TEST(processors_have_portable_numerics_alone)
+{
+    static const char *const fast[] = {"numerics=fast/sm_90-tf32"};
+    struct np_session_result result;
+    struct tiny t;
+    tiny_open(&t, TINY_TEXT, fast, 1);
+    ck_assert_int_eq(session(&t, "fast", &sequential, 0, false, &result), NP_EINPUT);
+    ck_assert_str_eq(t.err.msg, "--set numerics=fast/sm_90-tf32: numerics fast/sm_90-tf32 are "
+                                "computed on GPUs alone");
+    tiny_close(&t);
+}
+END_TEST
+
 /* Steps after the last checkpoint are trained again; their ledger lines are not doubled. */
 START_TEST(resume_after_a_crash)
 {
@@ -267,6 +281,7 @@ int main(void)
     Suite *suite = suite_create("run");
     TCase *tests = suite_case(suite, "run");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_test(tests, processors_have_portable_numerics_alone);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);

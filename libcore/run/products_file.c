@@ -1,0 +1,286 @@
+#include "run/products_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "io/digest.h"
+#include "io/file.h"
+
+#define FILE_MAX ((size_t)64 << 20)
+#define SIZE_MOST ((uint64_t)INT32_MAX)
+
+static enum np_status write_choice(struct np_buf *out, const struct np_product_choice *choice,
+                                   struct np_error *err)
+{
+    const struct np_product *p = &choice->product;
+    enum np_status status;
+    NP_TRY(np_buf_printf(out, err, "%zu %zu %zu %c%c ", p->m, p->n, p->k, p->a_trans ? 't' : 'n',
+                         p->b_trans ? 't' : 'n'));
+    for (int i = 0; i < NP_ALGORITHM_BYTES; i++)
+        NP_TRY(np_buf_printf(out, err, "%02x", choice->algorithm.bytes[i]));
+    NP_TRY(np_buf_append(out, "\n", 1, err));
+out:
+    return status;
+}
+
+enum np_status np_products_write(const struct np_products *products, struct np_buf *out,
+                                 struct np_error *err)
+{
+    struct np_digest seal;
+    enum np_status status;
+    NP_TRY(np_buf_printf(out, err, "naspipe products/1\nnumerics %s\ngpu %s\nlibrary %s\n",
+                         products->numerics->name, products->gpu, products->library));
+    for (size_t i = 0; i < products->count; i++)
+        NP_TRY(write_choice(out, &products->list[i], err));
+    NP_TRY(np_digest_compute(&seal, out->text, out->used, err));
+    NP_TRY(np_buf_printf(out, err, "end %s\n", np_digest_hex(&seal).s));
+out:
+    return status;
+}
+
+/* The file being read, line by line. */
+struct reader {
+    const char *path;
+    char *text, *at; /* all of it; the next line */
+    size_t line;
+};
+
+static enum np_status damaged(const struct reader *r, const char *what, struct np_error *err)
+{
+    return np_fail(err, NP_EDATA, "%s:%zu: damaged list of products: %s", np_text_safe(r->path).s,
+                   r->line, what);
+}
+
+/* The next line, without its newline. */
+static enum np_status next_line(struct reader *r, char **line, struct np_error *err)
+{
+    char *end = strchr(r->at, '\n');
+    r->line++;
+    *line = r->at;
+    if (!end)
+        return damaged(r, "it is cut off", err);
+    *end = '\0';
+    r->at = end + 1;
+    return NP_OK;
+}
+
+/* The value of the header line "key value". */
+static enum np_status header(struct reader *r, const char *key, char *out, size_t size,
+                             struct np_error *err)
+{
+    size_t length = strlen(key);
+    char *line;
+    enum np_status status = next_line(r, &line, err);
+    if (status != NP_OK)
+        return status;
+    if (strncmp(line, key, length) != 0 || line[length] != ' ' ||
+        strlen(line + length + 1) >= size) {
+        char what[64];
+        snprintf(what, sizeof what, "'%s' expected", key);
+        return damaged(r, what, err);
+    }
+    strcpy(out, line + length + 1);
+    return NP_OK;
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_algorithm(struct np_algorithm *out, const char *hex)
+{
+    if (strlen(hex) != 2 * NP_ALGORITHM_BYTES)
+        return false;
+    for (int i = 0; i < NP_ALGORITHM_BYTES; i++) {
+        int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out->bytes[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+/* A word of a line, which is cut behind it. */
+static char *word(char **at)
+{
+    char *begin = *at, *end = begin + strcspn(begin, " ");
+    *at = *end ? end + 1 : end;
+    *end = '\0';
+    return begin;
+}
+
+static bool parse_choice(struct np_product_choice *out, char *line)
+{
+    size_t *const sizes[] = {&out->product.m, &out->product.n, &out->product.k};
+    const char *how;
+    for (int i = 0; i < 3; i++) {
+        uint64_t size;
+        if (!np_text_parse_uint64(&size, word(&line), 1, SIZE_MOST))
+            return false;
+        *sizes[i] = (size_t)size;
+    }
+    how = word(&line);
+    out->product.a_trans = how[0] == 't';
+    out->product.b_trans = how[0] && how[1] == 't';
+    return strlen(how) == 2 && strspn(how, "nt") == 2 && parse_algorithm(&out->algorithm, line);
+}
+
+/* Cuts the last line off, if it is the digest of all before it. */
+static enum np_status check_seal(struct reader *r, size_t bytes, struct np_error *err)
+{
+    size_t seal_bytes = strlen("end \n") + NP_DIGEST_HEX;
+    struct np_digest seal, found;
+    char *at = r->text + (bytes < seal_bytes ? 0 : bytes - seal_bytes);
+    enum np_status status = NP_OK;
+    for (const char *c = r->text; c < at; c++)
+        r->line += *c == '\n';
+    r->line++;
+    if (strlen(r->text) != bytes || bytes < seal_bytes || strncmp(at, "end ", 4) != 0 ||
+        r->text[bytes - 1] != '\n' || !np_digest_parse(&seal, at + 4, NP_DIGEST_HEX))
+        return damaged(r, "no digest at its end", err);
+    NP_TRY(np_digest_compute(&found, r->text, (size_t)(at - r->text), err));
+    if (!np_digest_equal(&seal, &found))
+        return damaged(r, "it has another digest than its last line says", err);
+    *at = '\0';
+    r->line = 0;
+out:
+    return status;
+}
+
+static enum np_status read_choices(struct reader *r, struct np_products *products,
+                                   struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    while (*r->at) {
+        struct np_product_choice choice;
+        char *line;
+        bool added = true;
+        NP_TRY(next_line(r, &line, err));
+        if (!parse_choice(&choice, line))
+            return damaged(r, "not a product and its algorithm", err);
+        if (products)
+            NP_TRY(np_products_add(products, &choice, &added, err));
+        if (!added)
+            return damaged(r, "a product that is there already", err);
+    }
+out:
+    return status;
+}
+
+static enum np_status read_all(struct reader *r, struct np_products_maker *maker,
+                               struct np_products *products, struct np_error *err)
+{
+    char format[sizeof "products/1"];
+    enum np_status status;
+    NP_TRY(header(r, "naspipe", format, sizeof format, err));
+    if (strcmp(format, "products/1") != 0)
+        return damaged(r, "'products/1' expected", err);
+    NP_TRY(header(r, "numerics", maker->numerics, sizeof maker->numerics, err));
+    NP_TRY(header(r, "gpu", maker->gpu, sizeof maker->gpu, err));
+    NP_TRY(header(r, "library", maker->library, sizeof maker->library, err));
+    NP_TRY(read_choices(r, products, err));
+out:
+    return status;
+}
+
+enum np_status np_products_read(struct np_products_maker *maker, struct np_products *products,
+                                const char *run, struct np_error *err)
+{
+    struct reader r = {.text = NULL};
+    char *path = NULL;
+    size_t bytes;
+    bool there;
+    enum np_status status;
+    *maker = (struct np_products_maker){.gpu = ""};
+    snprintf(maker->numerics, sizeof maker->numerics, "%s", np_numerics_list[0].name);
+    NP_TRY(np_file_join(&path, run, NP_PRODUCTS_FILE, err));
+    NP_TRY(np_file_exists(&there, path, err));
+    if (!there)
+        goto out;
+    NP_TRY(np_file_read(&r.text, &bytes, path, FILE_MAX, err));
+    r.path = path;
+    r.at = r.text;
+    NP_TRY(check_seal(&r, bytes, err));
+    NP_TRY(read_all(&r, maker, products, err));
+out:
+    free(r.text);
+    free(path);
+    return status;
+}
+
+static enum np_status keep(const void *context, const struct np_products *products,
+                           struct np_error *err)
+{
+    struct np_buf text = {NULL, 0, 0};
+    char *path = NULL;
+    enum np_status status;
+    NP_TRY(np_products_write(products, &text, err));
+    NP_TRY(np_file_join(&path, context, NP_PRODUCTS_FILE, err));
+    NP_TRY(np_file_write(path, text.text, text.used, err));
+out:
+    free(path);
+    np_buf_clear(&text);
+    return status;
+}
+
+void np_products_keep(struct np_products *products, const char *run)
+{
+    products->keep = keep;
+    products->context = run;
+}
+
+/* For a message. */
+struct described {
+    char s[640];
+};
+
+static struct described describe(const struct np_products_maker *maker)
+{
+    struct described out = {"portable numerics, without a " NP_PRODUCTS_FILE};
+    if (maker->gpu[0])
+        snprintf(out.s, sizeof out.s, "numerics %s, %s on %s", np_text_safe(maker->numerics).s,
+                 np_text_safe(maker->library).s, np_text_safe(maker->gpu).s);
+    return out;
+}
+
+static bool same_maker(const struct np_products_maker *a, const struct np_products_maker *b)
+{
+    return strcmp(a->numerics, b->numerics) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
+           strcmp(a->library, b->library) == 0;
+}
+
+enum np_status np_products_resume(struct np_products *products, const char *run,
+                                  struct np_error *err)
+{
+    struct np_products_maker then, now;
+    enum np_status status;
+    snprintf(now.numerics, sizeof now.numerics, "%s", products->numerics->name);
+    snprintf(now.gpu, sizeof now.gpu, "%s", products->gpu);
+    snprintf(now.library, sizeof now.library, "%s", products->library);
+    NP_TRY(np_products_read(&then, products, run, err));
+    if (!same_maker(&then, &now))
+        status = np_fail(err, NP_EINPUT, "'%s' cannot go on here: it was made with %s; here is %s",
+                         np_text_safe(run).s, describe(&then).s, describe(&now).s);
+    np_products_keep(products, run);
+out:
+    return status;
+}
+
+enum np_status np_products_compare(const char *a, const char *b, struct np_error *err)
+{
+    struct np_products_maker of_a, of_b;
+    enum np_status status;
+    NP_TRY(np_products_read(&of_a, NULL, a, err));
+    NP_TRY(np_products_read(&of_b, NULL, b, err));
+    if (!same_maker(&of_a, &of_b))
+        status =
+            np_fail(err, NP_EINPUT,
+                    "'%s' (%s) and '%s' (%s) have not the same arithmetic and cannot be "
+                    "compared",
+                    np_text_safe(a).s, describe(&of_a).s, np_text_safe(b).s, describe(&of_b).s);
+out:
+    return status;
+}
