@@ -2,7 +2,7 @@
 """The PyTorch twin of a vision recipe: single-path one-shot training in eager mode.
 
 usage: torch_vision.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
-                       [--layout auto|contiguous|channels_last]
+                       [--layout auto|contiguous|channels_last] [--products float32|tf32|bf16]
 
 Reads the recipe that np-train reads and trains the same space: conv2d stem, shuffle and mbconv
 candidates, classifier; the same data, augmentation, batch, members, loss and optimizer, weight decay
@@ -10,7 +10,8 @@ on matrices alone, and updates of the active paths alone. Batch norms take the s
 and keep none. What a careful user would switch on is on: oneDNN, the faster memory layout of the two
 (auto measures both), the fused optimizer, activations in place, gradients set to None. A step is
 forward, backward and update; making its batch is not counted. Prints the median step and images/s.
-Needs torch >= 2.4 and PyYAML.
+With --products, those of the forward and backward passes may round what they multiply: to TF32, or,
+by autocast, to bf16. Needs torch >= 2.4 and PyYAML.
 """
 import argparse
 import os
@@ -173,11 +174,12 @@ def make_optimizer(net, spec):
 
 
 class Trainer:
-    def __init__(self, recipe, directory, layout, device):
+    def __init__(self, recipe, directory, layout, device, half):
         seed, train = recipe.get('seed', 0), recipe['train']
         torch.manual_seed(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.layout, self.batch, self.device = layout, train.get('batch', 16), device
+        self.half = half
         self.net = Supernet(recipe['space']).to(device, memory_format=layout)
         self.candidates = [len(block) for block in self.net.blocks]
         self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
@@ -210,7 +212,8 @@ class Trainer:
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for choice, (x, y) in zip(subnets, batches):
-            loss = F.cross_entropy(self.net(x, choice), y, label_smoothing=self.smoothing)
+            with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
+                loss = F.cross_entropy(self.net(x, choice), y, label_smoothing=self.smoothing)
             loss.backward()
             total += loss.item()
         self.optimizer.step()
@@ -234,18 +237,20 @@ def main():
     parser.add_argument('--steps', type=int, default=40)
     parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
     parser.add_argument('--layout', choices=['auto', *LAYOUTS], default='auto')
+    parser.add_argument('--products', choices=['float32', 'tf32', 'bf16'], default='float32')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    tf32, half = args.products == 'tf32', args.products == 'bf16'
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     with open(args.recipe, encoding='utf-8') as file:
         recipe = yaml.safe_load(file)
     directory = os.path.dirname(os.path.abspath(args.recipe))
     layout = args.layout
     if layout == 'auto':
-        trial = {name: Trainer(recipe, directory, LAYOUTS[name], args.device).run(TRIAL_STEPS)[0]
-                 for name in LAYOUTS}
+        trial = {name: Trainer(recipe, directory, LAYOUTS[name], args.device, half)
+                 .run(TRIAL_STEPS)[0] for name in LAYOUTS}
         layout = min(trial, key=trial.get)
-    trainer = Trainer(recipe, directory, LAYOUTS[layout], args.device)
+    trainer = Trainer(recipe, directory, LAYOUTS[layout], args.device, half)
     seconds, losses = trainer.run(args.steps)
     print(f'torch {torch.__version__} threads {args.threads} {layout} step {seconds * 1e3:.1f} ms '
           f'images/s {trainer.batch * trainer.members / seconds:.0f} first loss {losses[0]:.3f} '
