@@ -104,4 +104,37 @@ static void pack_a(const struct np_tiles *g, float *dst, const struct band *band
         pack_strip(g, dst + t * STRIP_SIZE, band[t]);
 }
 
+/* Rows of A, or lines, that are packed next, to fetch while `tiles` tiles are worked on. */
+struct coming {
+    const float *const *row;
+    size_t count, at, width; /* each from `at` on, `width` floats */
+    size_t tiles, due;
+};
+
+static struct coming coming_a(const struct np_tiles *g, const struct band *band, size_t count)
+{
+    const struct np_stretch *first = g->stretch, *last = first + g->stretches - 1;
+    const struct band *end = band + count - 1;
+    size_t row = end->row + end->height, rows = np_min(STRIPS_AT_ONCE * MR, g->m - row);
+    struct coming c = {.row = g->a, .tiles = count * ((g->n + NR - 1) / NR)};
+    if (g->a_trans) {
+        c.count = rows > 0 ? last->from + last->count : 0;
+        c.at = g->a_at + row;
+        c.width = rows;
+    } else {
+        c.row += row;
+        c.count = rows;
+        c.at = g->a_at + first->at;
+        c.width = np_min(last->at + last->count - first->at, NP_KC);
+    }
+    return c;
+}
+
+static void fetch_coming(struct coming *c)
+{
+    for (c->due += c->count; c->due >= c->tiles; c->due -= c->tiles, c->row++)
+        for (size_t k = 0; k < c->width + LINE - 1; k += LINE)
+            __builtin_prefetch(*c->row + c->at + k, 0, 2);
+}
+
 #endif

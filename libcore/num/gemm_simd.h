@@ -61,9 +61,10 @@ static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t 
     }
 }
 
-/* One row of tiles; strip: its A, if that is packed; `turns` of STEPS inner indices. */
-static void tile_row(const struct np_tiles *g, struct band band, const float *strip, size_t turns,
-                     vf *bad)
+/* One row of tiles; strip: its A, if that is packed, and so is what is coming; `turns` of STEPS
+ * inner indices. */
+static void tile_row(const struct np_tiles *g, struct band band, const float *strip,
+                     struct coming *coming, size_t turns, vf *bad)
 {
     size_t i = band.row, h = band.height;
     _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
@@ -113,6 +114,8 @@ static void tile_row(const struct np_tiles *g, struct band band, const float *st
         for (size_t r = turns; g->n > NR && r < count; r++)
             for (size_t c = 0; c < width; c += LINE)
                 __builtin_prefetch(ahead[r] + t.j + c, 1);
+        if (strip)
+            fetch_coming(coming);
         run_tile(g, &t, h, number, width);
         if (t.out)
             t.bad = v_or(t.bad, finish_tile(f, out, i, h, t.j, width));
@@ -126,6 +129,7 @@ bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
     struct band band[STRIPS_AT_ONCE];
     size_t tiles = (g->m + MR - 1) / MR, turns = 0, row = 0;
     bool packed = NP_GEMM_PACKS_A && !g->groups && g->n >= PACKED_COLS;
+    struct coming coming = {0};
     vf bad = v_zero();
     for (size_t k = 0; k < g->stretches; k++)
         turns += g->stretch[k].count / STEPS;
@@ -134,10 +138,12 @@ bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
         count = np_min(STRIPS_AT_ONCE, tiles - number);
         for (size_t k = 0; k < count; row += band[k++].height)
             band[k] = (struct band){row, g->m / tiles + (number + k < g->m % tiles)};
-        if (packed)
+        if (packed) {
             pack_a(g, strips, band, count);
+            coming = coming_a(g, band, count);
+        }
         for (size_t k = 0; k < count; k++)
-            tile_row(g, band[k], packed ? strips + k * STRIP_SIZE : NULL, turns, &bad);
+            tile_row(g, band[k], packed ? strips + k * STRIP_SIZE : NULL, &coming, turns, &bad);
     }
     return !v_any(bad);
 }
