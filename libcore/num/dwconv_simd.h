@@ -10,6 +10,7 @@
 #define NP_NUM_DWCONV_SIMD_H
 
 #include "num/columns_simd.h"
+#include "num/image_axis.h"
 #include "num/simd_loops.h"
 #include "num/window.h"
 
@@ -49,20 +50,19 @@ static ptrdiff_t dw_ceil_div(ptrdiff_t a, ptrdiff_t b)
     return b == 1 ? a : a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-/* The r-th of `period` lines of y's rows. */
-static struct dw_line dw_line_y(const struct np_conv *v, size_t r, size_t *period)
+/* The r-th of `period` lines of rows of windows. */
+static struct dw_line dw_line_along(const struct axis *a, size_t r, size_t *period)
 {
-    size_t stride = (size_t)v->window.stride_width, dilation = (size_t)v->window.dilation;
-    size_t common = dw_gcd(stride, dilation);
-    struct dw_line line = {.out = (ptrdiff_t)r, .in_step = (ptrdiff_t)dilation, .tap_step = 1};
-    *period = dilation / common;
-    line.out_step = (ptrdiff_t)*period;
-    line.count = (v->out_width + *period - 1 - r) / *period;
-    line.stride = stride / common;
-    line.in = (ptrdiff_t)(stride * r) - v->window.pad_left;
+    size_t common = dw_gcd(a->stride, a->spacing);
+    struct dw_line line = {.in_step = (ptrdiff_t)a->spacing, .taps = a->taps, .tap_step = 1};
+    *period = a->spacing / common;
+    line.out = (ptrdiff_t)(a->place + r * a->step);
+    line.out_step = (ptrdiff_t)(*period * a->step);
+    line.count = (a->out + *period - 1 - r) / *period;
+    line.stride = a->stride / common;
+    line.in = (ptrdiff_t)(a->stride * r) + a->first;
     line.low = dw_ceil_div(-line.in, line.in_step);
-    line.high = dw_ceil_div((ptrdiff_t)v->in_width - line.in, line.in_step);
-    line.taps = (size_t)v->window.kernel_width;
+    line.high = dw_ceil_div((ptrdiff_t)a->in - line.in, line.in_step);
     return line;
 }
 
@@ -266,7 +266,8 @@ static vf dw_line_any(const struct dw_row *row, const struct dw_line *line, size
 #define DW_EACH(CALL)                                                                              \
     CALL(1, 1)                                                                                     \
     CALL(2, 1)                                                                                     \
-    CALL(3, 1) CALL(4, 1) CALL(5, 1) CALL(6, 1) CALL(7, 1) CALL(3, 2) CALL(5, 2) CALL(7, 2)
+    CALL(3, 1)                                                                                     \
+    CALL(4, 1) CALL(5, 1) CALL(6, 1) CALL(7, 1) CALL(2, 2) CALL(3, 2) CALL(5, 2) CALL(7, 2)
 
 #define DW_LINE(taps, stride)                                                                      \
     static vf dw_line_##taps##_##stride(const struct dw_row *row, const struct dw_line *line,      \
@@ -310,9 +311,10 @@ static void dw_row_pairs(const struct np_conv *v, struct dw_row *row, size_t r, 
 static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_share share, bool grad,
                       vf bad)
 {
+    const struct axis across = forward_width(v);
     size_t width = grad ? v->in_width : v->out_width, period = 1;
     for (size_t k = 0; k < period && k < width; k++) {
-        struct dw_line line = grad ? dw_line_dx(v, k, &period) : dw_line_y(v, k, &period);
+        struct dw_line line = grad ? dw_line_dx(v, k, &period) : dw_line_along(&across, k, &period);
         dw_line_run *run = dw_line_runner(&line);
         for (size_t r = share.begin / width; r * width < share.end; r++) {
             size_t first = r * width < share.begin ? share.begin - r * width : 0;

@@ -1,13 +1,15 @@
 /* SIMD kernels of num/kernels.h: pools.
  *
  * Y reads x as a window of positions, and dx reads dy as one, too: for each residue of positions
- * modulo the stride, by those taps that reach it (num/image_axis.h). The average's gradient divides
- * a position of dy once, not once for each tap.
+ * modulo the stride, by those taps that reach it (num/image_axis.h). Sums of windows are depthwise
+ * convolutions whose weights are 1 (num/dwconv_simd.h): fma(x, 1, acc) is acc + x. The average's
+ * gradient divides a position of dy once, not once for each tap.
  */
 #ifndef NP_NUM_POOL_SIMD_H
 #define NP_NUM_POOL_SIMD_H
 
 #include "num/backend.h"
+#include "num/dwconv_simd.h"
 #include "num/image_axis.h"
 #include "num/simd_loops.h"
 
@@ -62,21 +64,18 @@ static inline struct np_share pool_across(const struct pool *p, const struct np_
     return seen_taps(&p->w, o);
 }
 
-/* The sum of what a window sees, of n channels from c on; picked: where its taps were chosen. */
-NP_INLINE vf pool_sum(const struct pool_window *v, size_t c, size_t n, bool picked)
+/* The sum of what a window sees and whose tap was chosen, of n channels from c on. */
+NP_INLINE vf pool_sum(const struct pool_window *v, size_t c, size_t n)
 {
     vf acc = v_zero();
     for (size_t i = 0; i < v->high; i++) {
-        const float *x = v->x + i * v->down + c;
-        const float *which = picked ? v->which + i * v->which_down + c : NULL;
+        const float *x = v->x + i * v->down + c, *which = v->which + i * v->which_down + c;
         int32_t tap = v->tap + (int32_t)i * v->tap_down;
-        for (size_t j = 0; j < v->wide; j++, x += v->across, tap += v->tap_across) {
-            vf term = v_part(x, n);
-            if (picked) {
-                term = v_same(term, v_part(which, n), v_set1(np_bits_float((uint32_t)tap)));
-                which += v->which_across;
-            }
-            acc = v_add(acc, term);
+        for (size_t j = 0; j < v->wide; j++, tap += v->tap_across) {
+            vf number = v_set1(np_bits_float((uint32_t)tap));
+            acc = v_add(acc, v_same(v_part(x, n), v_part(which, n), number));
+            x += v->across;
+            which += v->which_across;
         }
     }
     return acc;
@@ -107,21 +106,18 @@ static struct pool forward_pool(const struct np_conv *v)
     return p;
 }
 
-/* n channels from c on of an output position: the largest, or, where which is NULL, the average. */
+/* n channels of an output position from c on, and where they came from. */
 NP_INLINE void pool_put(const struct pool_window *w, float *y, float *which, size_t c, size_t n)
 {
-    if (which) {
-        vf tap, most = pool_max(w, c, n, &tap);
-        v_put(y + c, n, most);
-        v_put(which + c, n, tap);
-    } else {
-        v_put(y + c, n, v_div(pool_sum(w, c, n, false), v_set1((float)(w->high * w->wide))));
-    }
+    vf tap, most = pool_max(w, c, n, &tap);
+    v_put(y, n, most);
+    v_put(which, n, tap);
 }
 
-NP_INLINE void pool_run(struct np_team *team, const struct np_conv *v, float *which)
+static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *which)
 {
     const struct pool p = forward_pool(v);
+    float *taps = (float *)(void *)which;
     size_t height = v->out_height, width = v->out_width, cols = v->in_channels;
     struct np_share lines = np_team_share(team, v->samples * height, 1);
     struct np_share full = full_positions(&p.w);
@@ -130,25 +126,116 @@ NP_INLINE void pool_run(struct np_team *team, const struct np_conv *v, float *wh
         for (size_t ow = 0; ow < width; ow++) {
             struct np_share wide = pool_across(&p, &full, ow);
             struct pool_window w = pool_window(&p, line / height, line % height, ow, high, wide);
-            float *y = v->out + (line * width + ow) * v->ldy;
-            float *taps = which ? which + (line * width + ow) * cols : NULL;
-            size_t c = 0;
+            size_t at = line * width + ow, c = 0;
             for (; c + NP_VW <= cols; c += NP_VW)
-                pool_put(&w, y, taps, c, NP_VW);
+                pool_put(&w, v->out + at * v->ldy + c, taps + at * cols + c, c, NP_VW);
             if (c < cols)
-                pool_put(&w, y, taps, c, cols - c);
+                pool_put(&w, v->out + at * v->ldy + c, taps + at * cols + c, c, cols - c);
         }
     }
 }
 
-static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *which)
+/* Sums of windows; one: the weights of a tap, which are those of all. */
+struct pool_sums {
+    const struct pool *pool;
+    const float *one;
+    struct dw_row row; /* its ld, cols, ld_out and ld_residual */
+};
+
+/* Those that go to lines `lines` of an image, added to what residual holds, if it is not NULL. */
+static vf pool_add(struct pool_sums *s, const float *x, float *out, const float *residual,
+                   struct np_share lines, vf bad)
 {
-    pool_run(team, v, (float *)(void *)which);
+    const struct axis *high = &s->pool->h, *wide = &s->pool->w;
+    struct dw_row *row = &s->row;
+    size_t period = 1;
+    for (size_t r = 0; r < period && r < wide->out; r++) {
+        struct dw_line line = dw_line_along(wide, r, &period);
+        dw_line_run *run = dw_line_runner(&line);
+        line.tap_step = 0;
+        for (size_t o = 0; o < high->out; o++) {
+            size_t at = high->place + o * high->step;
+            if (at < lines.begin || at >= lines.end)
+                continue;
+            struct np_share seen = seen_taps(high, o);
+            row->pair_count = 0;
+            for (size_t t = seen.begin; t < seen.end; t++) {
+                ptrdiff_t from = (ptrdiff_t)(o * high->stride + t * high->spacing) + high->first;
+                const float *in = x + (size_t)from * wide->in * row->ld;
+                row->pairs[row->pair_count++] = (struct dw_pair){in, s->one};
+            }
+            row->out = out + at * wide->places * row->ld_out;
+            if (residual)
+                row->residual = residual + at * wide->places * row->ld_residual;
+            bad = run(row, &line, 0, line.count, bad);
+        }
+    }
+    return bad;
+}
+
+static const float *pool_ones(float *one, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        one[i] = 1;
+    return one;
+}
+
+/* Columns that are worked on at once: `floats` each, and the ones, fit the scratch. 0: none do. */
+static size_t pool_columns(const struct np_team *team, const struct np_conv *v, size_t floats)
+{
+    size_t room = np_min(team->scratch_bytes / sizeof(float), POOL_QUOTIENTS);
+    if (v->window.kernel_height > NP_KC)
+        return 0;
+    return np_min(room / (floats + 1) / NP_VW * NP_VW, v->in_channels);
+}
+
+/* The lines from lines.begin on that are of the same sample, `height` of which are one. */
+static struct np_share pool_lines(size_t height, struct np_share lines)
+{
+    lines.end = np_min(lines.end, (lines.begin / height + 1) * height);
+    return lines;
+}
+
+/* Lines of y, all of one sample, divided by the numbers of positions that their windows hold. */
+static void pool_average(const struct np_conv *v, const struct pool *p, struct np_share lines,
+                         size_t first, size_t cols)
+{
+    struct np_share full = full_positions(&p->w);
+    float *y = v->out + lines.begin * v->out_width * v->ldy + first;
+    for (size_t line = lines.begin; line < lines.end; line++) {
+        size_t seen = np_share_count(seen_taps(&p->h, line % v->out_height));
+        for (size_t ow = 0; ow < v->out_width; ow++, y += v->ldy) {
+            float count = (float)(seen * np_share_count(pool_across(p, &full, ow)));
+            NP_INDEPENDENT
+            for (size_t c = 0; c < cols; c++)
+                y[c] = y[c] / count;
+        }
+    }
 }
 
 static void avg_pool(struct np_team *team, const struct np_conv *v)
 {
-    pool_run(team, v, NULL);
+    const struct pool p = forward_pool(v);
+    struct np_share lines = np_team_share(team, v->samples * v->out_height, 1), part;
+    size_t most = pool_columns(team, v, 0);
+    struct pool_sums s = {.pool = &p, .row = {.ld = v->ldx, .ld_out = v->ldy}};
+    if (most == 0) {
+        np_kernels_scalar.avg_pool(team, v);
+        return;
+    }
+    s.one = pool_ones(team->scratch, most);
+    for (; lines.begin < lines.end; lines.begin = part.end) {
+        part = pool_lines(v->out_height, lines);
+        size_t sample = part.begin / v->out_height, begin = part.begin % v->out_height;
+        struct np_share inside = {begin, begin + np_share_count(part)};
+        for (size_t first = 0; first < v->in_channels; first += most) {
+            const float *x = v->x + sample * v->in_height * v->in_width * v->ldx + first;
+            float *out = v->out + sample * v->out_height * v->out_width * v->ldy + first;
+            s.row.cols = np_min(most, v->in_channels - first);
+            pool_add(&s, x, out, NULL, inside, v_zero());
+            pool_average(v, &p, part, first, s.row.cols);
+        }
+    }
 }
 
 /* The readers of the input positions of residue (i, j) modulo the strides. */
@@ -166,22 +253,22 @@ static struct pool backward_pool(const struct np_conv *v, size_t i, size_t j)
     return p;
 }
 
-/* The gradient of an input position, channels from c on, n of them. */
+/* The gradient of n channels of an input position, from c on. */
 NP_INLINE vf pool_back(const struct pool_window *w, float *dx, const float *base, size_t c,
-                       size_t n, bool picked, vf bad)
+                       size_t n, vf bad)
 {
-    vf sum = pool_sum(w, c, n, picked);
+    vf sum = pool_sum(w, c, n);
     if (base)
         sum = v_add(v_part(base, n), sum);
     v_put(dx, n, sum);
     return v_not_finite(bad, sum);
 }
 
-/* Lines of the input, all of one sample; channels from the first that p reads, `cols` of them. */
-NP_INLINE vf pool_back_lines(const struct np_conv *v, const struct pool *p, struct np_share lines,
-                             size_t first, size_t cols, const float *base, bool picked, vf bad)
+/* Lines of the input, all of one sample. */
+static vf pool_back_lines(const struct np_conv *v, const struct pool *p, struct np_share lines,
+                          const float *base, vf bad)
 {
-    size_t height = v->in_height, sample = lines.begin / height;
+    size_t height = v->in_height, sample = lines.begin / height, cols = v->in_channels;
     struct np_share full = full_positions(&p->w);
     for (size_t oh = 0; oh < p->h.out; oh++) {
         size_t line = sample * height + p->h.place + oh * p->h.step;
@@ -189,58 +276,47 @@ NP_INLINE vf pool_back_lines(const struct np_conv *v, const struct pool *p, stru
         if (line < lines.begin || line >= lines.end)
             continue;
         for (size_t ow = 0; ow < p->w.out; ow++) {
-            size_t at = (line * v->in_width + p->w.place + ow * p->w.step) * v->ldx + first;
+            size_t at = (line * v->in_width + p->w.place + ow * p->w.step) * v->ldx;
             const float *from = base ? base + at : NULL;
-            struct pool_window w =
-                pool_window(p, picked ? sample : 0, oh, ow, high, pool_across(p, &full, ow));
+            struct pool_window w = pool_window(p, sample, oh, ow, high, pool_across(p, &full, ow));
             size_t c = 0;
             for (; c + NP_VW <= cols; c += NP_VW)
-                bad = pool_back(&w, v->out + at + c, from ? from + c : NULL, c, NP_VW, picked, bad);
+                bad = pool_back(&w, v->out + at + c, from ? from + c : NULL, c, NP_VW, bad);
             if (c < cols)
-                bad = pool_back(&w, v->out + at + c, from ? from + c : NULL, c, cols - c, picked,
-                                bad);
+                bad = pool_back(&w, v->out + at + c, from ? from + c : NULL, c, cols - c, bad);
         }
     }
     return bad;
 }
 
-/* The same; what is read is given by `from`, its axes left out. */
-NP_INLINE vf pool_back_image(const struct np_conv *v, const struct pool *from,
-                             struct np_share lines, size_t first, size_t cols, const float *base,
-                             bool picked, vf bad)
+/* Residues of positions of the input: how many there are, and one of them. */
+static size_t pool_residues(const struct np_conv *v)
 {
-    size_t high = np_min((size_t)v->window.stride_height, v->in_height);
-    size_t wide = np_min((size_t)v->window.stride_width, v->in_width);
-    for (size_t i = 0; i < high; i++)
-        for (size_t j = 0; j < wide; j++) {
-            struct pool p = backward_pool(v, i, j);
-            p.x = from->x;
-            p.which = from->which;
-            p.ld = from->ld;
-            p.ld_which = from->ld_which;
-            bad = pool_back_lines(v, &p, lines, first, cols, base, picked, bad);
-        }
-    return bad;
+    return np_min((size_t)v->window.stride_height, v->in_height) *
+           np_min((size_t)v->window.stride_width, v->in_width);
 }
 
-/* The lines from lines.begin on that are of the same sample. */
-static struct np_share pool_lines(const struct np_conv *v, struct np_share lines)
+static struct pool pool_residue(const struct np_conv *v, size_t number)
 {
-    size_t height = v->in_height;
-    lines.end = np_min(lines.end, (lines.begin / height + 1) * height);
-    return lines;
+    size_t wide = np_min((size_t)v->window.stride_width, v->in_width);
+    return backward_pool(v, number / wide, number % wide);
 }
 
 static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const int32_t *which,
                           const float *base)
 {
     struct np_share lines = np_team_share(team, v->samples * v->in_height, 1), part;
-    struct pool from = {.x = v->dy, .which = (const float *)(const void *)which, .ld = v->ldy};
     vf bad = v_zero();
-    from.ld_which = v->in_channels;
     for (; lines.begin < lines.end; lines.begin = part.end) {
-        part = pool_lines(v, lines);
-        bad = pool_back_image(v, &from, part, 0, v->in_channels, base, true, bad);
+        part = pool_lines(v->in_height, lines);
+        for (size_t i = 0; i < pool_residues(v); i++) {
+            struct pool p = pool_residue(v, i);
+            p.x = v->dy;
+            p.ld = v->ldy;
+            p.which = (const float *)(const void *)which;
+            p.ld_which = v->in_channels;
+            bad = pool_back_lines(v, &p, part, base, bad);
+        }
     }
     return v_all_finite(bad);
 }
@@ -274,18 +350,26 @@ static void pool_divide(float *quotient, const struct np_conv *v, struct np_shar
 static bool avg_pool_grad(struct np_team *team, const struct np_conv *v, const float *base)
 {
     struct np_share lines = np_team_share(team, v->samples * v->in_height, 1), part;
-    size_t room = np_min(team->scratch_bytes / sizeof(float), POOL_QUOTIENTS);
-    size_t most = room / (v->out_height * v->out_width) / NP_VW * NP_VW, cols;
+    size_t image = v->out_height * v->out_width, most = pool_columns(team, v, image);
+    struct pool_sums s = {.row = {.ld_out = v->ldx, .ld_residual = v->ldx}};
+    float *quotient = team->scratch;
     vf bad = v_zero();
     if (most == 0)
         return np_kernels_scalar.avg_pool_grad(team, v, base);
+    s.one = pool_ones(quotient + image * most, most);
     for (; lines.begin < lines.end; lines.begin = part.end) {
-        part = pool_lines(v, lines);
-        for (size_t first = 0; first < v->in_channels; first += cols) {
-            cols = np_min(most, v->in_channels - first);
-            struct pool from = {.x = team->scratch, .ld = cols};
-            pool_divide(team->scratch, v, part, first, cols);
-            bad = pool_back_image(v, &from, part, first, cols, base, false, bad);
+        part = pool_lines(v->in_height, lines);
+        size_t sample = part.begin / v->in_height, begin = part.begin % v->in_height;
+        struct np_share inside = {begin, begin + np_share_count(part)};
+        for (size_t first = 0; first < v->in_channels; first += most) {
+            size_t at = sample * v->in_height * v->in_width * v->ldx + first;
+            s.row.cols = s.row.ld = np_min(most, v->in_channels - first);
+            pool_divide(quotient, v, part, first, s.row.cols);
+            for (size_t i = 0; i < pool_residues(v); i++) {
+                const struct pool p = pool_residue(v, i);
+                s.pool = &p;
+                bad = pool_add(&s, quotient, v->out + at, base ? base + at : NULL, inside, bad);
+            }
         }
     }
     return v_all_finite(bad);
