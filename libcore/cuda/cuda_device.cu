@@ -298,6 +298,17 @@ static void deliver(const struct task *task)
     }
 }
 
+/* Not ready is no error that the next task has met. */
+static bool reached(struct np_crew *base, uint64_t mark)
+{
+    struct crew *crew = crew_of(base);
+    bool is =
+        mark <= crew->awaited || cudaEventQuery(task_of(crew, mark - 1)->done) != cudaErrorNotReady;
+    if (!is)
+        cudaGetLastError();
+    return is;
+}
+
 static enum np_status await(struct np_crew *base, uint64_t mark, struct np_error *err)
 {
     struct crew *crew = crew_of(base);
@@ -397,6 +408,7 @@ static const struct np_device_ops cuda_ops = {.name = "cuda",
                                               .reply = reply,
                                               .watch = watch,
                                               .mark = mark,
+                                              .reached = reached,
                                               .await = await,
                                               .stamp_new = stamp_new,
                                               .stamp_free = stamp_free,

@@ -5,16 +5,20 @@
  *
  * Order     Both streams first wait for the crew's, and what the crew is told afterwards waits for
  *           both: a transfer is done as if the crew's own stream did it.
- * Progress  No transfer waits in a circle. Groups are begun one at a time (lock), so all transfers
- *           of a run have numbers, and every rank has its own in that order. Transfer n waits for
- *           what these two ranks have before it, which has smaller numbers, for its other side,
- *           which is in the same group, and for what its crew had been told before, which may wait
- *           for transfers of smaller numbers alone. So the smallest number that is not done can be
- *           done. That holds whichever way transfers go between the neighbours of a pair.
+ * Progress  No transfer waits in a circle. Whatever is told is told at some moment: of a transfer
+ *           both sides are in their streams before the next one begins (lock). A stream waits for
+ *           what it was told before, and for events that were recorded before; a transfer besides
+ *           for its other side, which has the same moment. So what was told first of all that is
+ *           not done waits for nothing that is not done, and can be done: whichever way transfers
+ *           go, and also where the hardware puts the work of several streams into one queue, for
+ *           there it comes in the order in which it was told.
  *           It needs one communicator: two of them on one GPU have no common order.
- * Time      The host looks at communicators and streams again and again, and never waits in a call:
- *           communicators are non-blocking, and what is not done by the deadline has failed. All
- *           communicators are then aborted, which ends what is still under way on the GPUs.
+ * Time      The host goes on at once. Who awaits a task (np_link_await) looks again and again: at
+ *           the communicators, which are non-blocking, and at the oldest transfer. From the moment
+ *           when that could begin, which is when those before it are done and what its crew had
+ *           been told before, it has the deadline's time. Failure is noted before all communicators
+ *           are aborted, which ends what is still under way on the GPUs: so no task that has seen
+ *           what an abort leaves is taken for done.
  * Processes The id is made here, where all ranks are; with a rank in each process it would be sent
  *           to the others, and each would begin its own side of a group.
  */
@@ -32,11 +36,20 @@ extern "C" {
 #include "cuda/cuda_team.h"
 }
 
+enum { MOST_TOLD = 64 }; /* transfers that are told and not known to be over */
+
 struct rank {
     int number; /* of the GPU */
     ncclComm_t comm;
     cudaStream_t stream;
-    cudaEvent_t ready, done; /* of a crew's stream; of this one */
+    cudaEvent_t joined; /* of this stream */
+    /* Of the streams of crews on this GPU: before and after the transfers that they carry. */
+    cudaEvent_t ready[MOST_TOLD], done[MOST_TOLD];
+};
+
+struct transfer {
+    int from, to, mine; /* ranks; mine: the crew's */
+    uint64_t bytes;
 };
 
 struct nccl {
@@ -47,15 +60,9 @@ struct nccl {
     bool failed;
     struct np_error why;
     struct rank ranks[NP_CUDA_MOST];
-};
-
-struct transfer {
-    struct nccl *nccl;
-    int from, to; /* ranks */
-    const struct np_link_part *parts;
-    int count;
-    cudaStream_t crew;
-    double until_s;
+    struct transfer transfers[MOST_TOLD]; /* in turn: those with numbers over .. told-1 */
+    uint64_t told, over;
+    double since_s; /* when the oldest could begin, as far as was seen; 0: it could not yet */
 };
 
 static double now_s(void)
@@ -82,48 +89,53 @@ static void abort_all(struct nccl *n)
     }
 }
 
-/* The first failure is everybody's. */
-static enum np_status fail(const struct transfer *t, const char *cause, struct np_error *err)
+static struct transfer *transfer_of(struct nccl *n, uint64_t number)
 {
-    struct nccl *n = t->nccl;
-    uint64_t bytes = 0;
-    for (int i = 0; i < t->count; i++)
-        bytes += t->parts[i].bytes;
-    if (!n->failed) {
-        np_fail(&n->why, NP_EIO,
-                "NCCL: rank %d (CUDA device %d) sends %s to rank %d (CUDA device %d): %s", t->from,
-                n->ranks[t->from].number, np_text_size(bytes).s, t->to, n->ranks[t->to].number,
-                cause);
-        n->failed = true;
-        abort_all(n);
-    }
+    return &n->transfers[number % MOST_TOLD];
+}
+
+static enum np_status fail_again(const struct nccl *n, struct np_error *err)
+{
     return np_fail(err, NP_EIO, "%s", n->why.msg);
 }
 
-static enum np_status fail_late(const struct transfer *t, struct np_error *err)
+/* The first failure is everybody's. */
+static enum np_status fail(struct nccl *n, const struct transfer *t, const char *cause,
+                           struct np_error *err)
 {
-    char cause[64];
-    snprintf(cause, sizeof cause, "it is not done after %g s", t->nccl->deadline_s);
-    return fail(t, cause, err);
+    np_fail(&n->why, NP_EIO,
+            "NCCL: rank %d (CUDA device %d) sends %s to rank %d (CUDA device %d): %s", t->from,
+            n->ranks[t->from].number, np_text_size(t->bytes).s, t->to, n->ranks[t->to].number,
+            cause);
+    n->failed = true;
+    abort_all(n);
+    return fail_again(n, err);
 }
 
-static enum np_status fail_nccl(const struct transfer *t, int rank, ncclResult_t result,
-                                struct np_error *err)
+static enum np_status fail_late(struct nccl *n, const struct transfer *t, struct np_error *err)
 {
-    ncclComm_t comm = t->nccl->ranks[rank].comm;
-    const char *detail = ncclGetLastError(comm);
+    char cause[64];
+    snprintf(cause, sizeof cause, "it is not done after %g s", n->deadline_s);
+    return fail(n, t, cause, err);
+}
+
+static enum np_status fail_nccl(struct nccl *n, const struct transfer *t, int rank,
+                                ncclResult_t result, struct np_error *err)
+{
+    const char *detail = ncclGetLastError(n->ranks[rank].comm);
     char cause[160];
     snprintf(cause, sizeof cause, "%s%s%.100s", ncclGetErrorString(result),
              detail && *detail ? ": " : "", detail ? detail : "");
-    return fail(t, cause, err);
+    return fail(n, t, cause, err);
 }
 
-static enum np_status fail_cuda(const struct transfer *t, cudaError_t error, struct np_error *err)
+static enum np_status fail_cuda(struct nccl *n, const struct transfer *t, cudaError_t error,
+                                struct np_error *err)
 {
-    return fail(t, cudaGetErrorString(error), err);
+    return fail(n, t, cudaGetErrorString(error), err);
 }
 
-/* --- transfers ------------------------------------------------------------------------------ */
+/* --- looking -------------------------------------------------------------------------------- */
 
 /* What a communicator is about; ncclInProgress: it may not be used yet. */
 static ncclResult_t state_of(const struct rank *rank)
@@ -137,31 +149,122 @@ static bool is_error(ncclResult_t result)
     return result != ncclSuccess && result != ncclInProgress;
 }
 
-/* Both ranks take more work. */
-static enum np_status settle(const struct transfer *t, struct np_error *err)
+/* cudaSuccess if it is done, cudaErrorNotReady if not: which is no error that the thread's task has
+ * met, but a launch that failed before is. */
+static cudaError_t query(cudaEvent_t event)
 {
-    const int both[] = {t->from, t->to};
+    cudaError_t error = cudaPeekAtLastError();
+    if (error == cudaSuccess)
+        error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady)
+        cudaGetLastError();
+    return error;
+}
+
+/* Takes leave of transfers that are over. */
+static enum np_status look_at_oldest(struct nccl *n, struct np_error *err)
+{
+    for (; n->over < n->told; n->over++, n->since_s = 0) {
+        const struct transfer *t = transfer_of(n, n->over);
+        const struct rank *mine = &n->ranks[t->mine];
+        cudaError_t done = query(mine->done[n->over % MOST_TOLD]), ready = done;
+        if (done == cudaSuccess)
+            continue;
+        if (done == cudaErrorNotReady)
+            ready = query(mine->ready[n->over % MOST_TOLD]);
+        if (ready == cudaSuccess && n->since_s == 0)
+            n->since_s = now_s();
+        else if (ready == cudaSuccess && now_s() - n->since_s > n->deadline_s)
+            return fail_late(n, t, err);
+        else if (ready != cudaSuccess && ready != cudaErrorNotReady)
+            return fail_cuda(n, t, ready, err);
+        break;
+    }
+    return NP_OK;
+}
+
+/* What has become of all that was told so far; the lock is held. */
+static enum np_status look(struct nccl *n, struct np_error *err)
+{
+    if (n->failed)
+        return fail_again(n, err);
+    for (int r = 0; r < n->count && n->told > 0; r++) {
+        ncclResult_t state = state_of(&n->ranks[r]);
+        if (is_error(state))
+            return fail_nccl(n, transfer_of(n, n->over < n->told ? n->over : n->told - 1), r, state,
+                             err);
+    }
+    return look_at_oldest(n, err);
+}
+
+static enum np_status look_locked(struct nccl *n, struct np_error *err)
+{
+    pthread_mutex_lock(&n->lock);
+    enum np_status status = look(n, err);
+    pthread_mutex_unlock(&n->lock);
+    return status;
+}
+
+/* That the task is done counts only if nothing had failed afterwards. */
+static enum np_status await(struct np_link *link, struct np_crew *crew, uint64_t mark,
+                            struct np_error *err)
+{
+    struct nccl *n = reinterpret_cast<struct nccl *>(link);
+    for (;;) {
+        bool done = np_crew_reached(crew, mark);
+        enum np_status status = look_locked(n, err);
+        if (status != NP_OK)
+            return status;
+        if (done)
+            return np_crew_await(crew, mark, err);
+        pause_a_little();
+    }
+}
+
+static void settle(struct np_link *link)
+{
+    struct nccl *n = reinterpret_cast<struct nccl *>(link);
+    while (look_locked(n, nullptr) == NP_OK && n->over < n->told)
+        pause_a_little();
+}
+
+/* --- transfers ------------------------------------------------------------------------------ */
+
+struct carrying {
+    struct nccl *nccl;
+    struct transfer *transfer;
+    const struct np_link_part *parts;
+    int count;
+    cudaStream_t crew;
+};
+
+/* Both ranks take more work. */
+static enum np_status take_more(const struct carrying *c, struct np_error *err)
+{
+    const int both[] = {c->transfer->from, c->transfer->to};
+    double until_s = now_s() + c->nccl->deadline_s;
     for (int r : both)
         for (;;) {
-            ncclResult_t state = state_of(&t->nccl->ranks[r]);
+            ncclResult_t state = state_of(&c->nccl->ranks[r]);
             if (is_error(state))
-                return fail_nccl(t, r, state, err);
+                return fail_nccl(c->nccl, c->transfer, r, state, err);
             if (state == ncclSuccess)
                 break;
-            if (now_s() > t->until_s)
-                return fail_late(t, err);
+            if (now_s() > until_s)
+                return fail_late(c->nccl, c->transfer, err);
             pause_a_little();
         }
     return NP_OK;
 }
 
-static enum np_status begin_group(const struct transfer *t, struct np_error *err)
+static enum np_status begin_group(const struct carrying *c, struct np_error *err)
 {
-    const struct rank *from = &t->nccl->ranks[t->from], *to = &t->nccl->ranks[t->to];
+    const struct transfer *t = c->transfer;
+    const struct rank *from = &c->nccl->ranks[t->from], *to = &c->nccl->ranks[t->to];
     ncclResult_t result = ncclGroupStart(), ended;
     int at = t->from;
-    for (int i = 0; i < t->count && !is_error(result); i++) {
-        const struct np_link_part *p = &t->parts[i];
+    for (int i = 0; i < c->count && !is_error(result); i++) {
+        const struct np_link_part *p = &c->parts[i];
         cudaSetDevice(from->number);
         result = ncclSend(p->from, (size_t)p->bytes, ncclChar, t->to, from->comm, from->stream);
         if (is_error(result))
@@ -173,61 +276,59 @@ static enum np_status begin_group(const struct transfer *t, struct np_error *err
     ended = ncclGroupEnd();
     if (!is_error(result))
         result = ended;
-    return is_error(result) ? fail_nccl(t, at, result, err) : settle(t, err);
+    return is_error(result) ? fail_nccl(c->nccl, t, at, result, err) : take_more(c, err);
 }
 
-/* `stream` waits for what `event`'s stream has been told. */
+/* `stream` waits for what the other one, which `event` is recorded in, has been told. */
 static cudaError_t join(cudaStream_t stream, cudaEvent_t event, cudaStream_t other)
 {
     cudaError_t error = cudaEventRecord(event, other);
     return error == cudaSuccess ? cudaStreamWaitEvent(stream, event, 0) : error;
 }
 
-static enum np_status begin(struct transfer *t, int mine, struct np_error *err)
+/* Puts the transfer into the streams of both ranks, between what the crew was told before and what
+ * it is told next. */
+static enum np_status tell(const struct carrying *c, struct np_error *err)
 {
-    struct rank *ranks = t->nccl->ranks;
-    const int both[] = {t->from, t->to};
+    struct nccl *n = c->nccl;
+    struct transfer *t = c->transfer;
+    struct rank *mine = &n->ranks[t->mine];
+    const int both[] = {t->from, t->to}, slot = (int)(n->told % MOST_TOLD);
     cudaError_t error = cudaSuccess;
     enum np_status status;
     for (int r : both)
         if (error == cudaSuccess)
-            error = join(ranks[r].stream, ranks[mine].ready, t->crew);
+            error = join(n->ranks[r].stream, mine->ready[slot], c->crew);
     if (error != cudaSuccess)
-        return fail_cuda(t, error, err);
-    status = begin_group(t, err);
+        return fail_cuda(n, t, error, err);
+    status = begin_group(c, err);
     if (status != NP_OK)
         return status;
     for (int r : both)
         if (error == cudaSuccess) {
-            cudaSetDevice(ranks[r].number);
-            error = join(t->crew, ranks[r].done, ranks[r].stream);
+            cudaSetDevice(n->ranks[r].number);
+            error = join(c->crew, n->ranks[r].joined, n->ranks[r].stream);
         }
-    cudaSetDevice(ranks[mine].number);
-    return error == cudaSuccess ? NP_OK : fail_cuda(t, error, err);
+    cudaSetDevice(mine->number);
+    if (error == cudaSuccess)
+        error = cudaEventRecord(mine->done[slot], c->crew);
+    if (error != cudaSuccess)
+        return fail_cuda(n, t, error, err);
+    n->told++;
+    return NP_OK;
 }
 
-/* True when the transfer is over, one way or the other. */
-static bool is_over(const struct transfer *t, enum np_status *status, struct np_error *err)
+/* Room for one more; the lock is held on entry and on return. */
+static enum np_status find_room(struct nccl *n, struct np_error *err)
 {
-    const int both[] = {t->from, t->to};
-    *status = NP_OK;
-    if (t->nccl->failed) {
-        *status = fail(t, "", err);
-        return true;
+    enum np_status status = look(n, err);
+    while (status == NP_OK && n->told - n->over == MOST_TOLD) {
+        pthread_mutex_unlock(&n->lock);
+        pause_a_little();
+        pthread_mutex_lock(&n->lock);
+        status = look(n, err);
     }
-    for (int r : both) {
-        ncclResult_t state = state_of(&t->nccl->ranks[r]);
-        if (is_error(state)) {
-            *status = fail_nccl(t, r, state, err);
-            return true;
-        }
-    }
-    cudaError_t error = cudaStreamQuery(t->crew);
-    if (error == cudaErrorNotReady && now_s() > t->until_s)
-        *status = fail_late(t, err);
-    else if (error != cudaErrorNotReady && error != cudaSuccess)
-        *status = fail_cuda(t, error, err);
-    return error != cudaErrorNotReady || *status != NP_OK;
+    return status;
 }
 
 static void take_stream(struct np_team *team, void *argument)
@@ -239,20 +340,19 @@ static enum np_status carry(struct np_link *link, struct np_crew *crew, int from
                             const struct np_link_part *parts, int count, struct np_error *err)
 {
     struct nccl *n = reinterpret_cast<struct nccl *>(link);
-    struct transfer t = {n, from, to, parts, count, nullptr, now_s() + n->deadline_s};
+    struct carrying c = {n, nullptr, parts, count, nullptr};
     enum np_status status;
     int number = 0;
-    np_crew_run(crew, take_stream, &t.crew);
+    np_crew_run(crew, take_stream, &c.crew);
     cudaGetDevice(&number);
     pthread_mutex_lock(&n->lock);
-    status =
-        n->failed ? fail(&t, "", err) : begin(&t, number == n->ranks[from].number ? from : to, err);
-    for (bool over = status != NP_OK; !over;) {
-        over = is_over(&t, &status, err);
-        pthread_mutex_unlock(&n->lock);
-        if (!over)
-            pause_a_little();
-        pthread_mutex_lock(&n->lock);
+    status = find_room(n, err);
+    if (status == NP_OK) {
+        c.transfer = transfer_of(n, n->told);
+        *c.transfer = {from, to, number == n->ranks[from].number ? from : to, 0};
+        for (int i = 0; i < count; i++)
+            c.transfer->bytes += parts[i].bytes;
+        status = tell(&c, err);
     }
     pthread_mutex_unlock(&n->lock);
     return status;
@@ -289,6 +389,12 @@ static void end_communicators(struct nccl *n)
             ncclCommDestroy(n->ranks[r].comm);
 }
 
+static void destroy(const cudaEvent_t *events, int count)
+{
+    for (int i = 0; i < count && events[i]; i++)
+        cudaEventDestroy(events[i]);
+}
+
 static void nccl_free(struct np_link *link)
 {
     struct nccl *n = reinterpret_cast<struct nccl *>(link);
@@ -298,16 +404,24 @@ static void nccl_free(struct np_link *link)
         cudaSetDevice(rank->number);
         if (rank->stream)
             cudaStreamDestroy(rank->stream);
-        if (rank->ready)
-            cudaEventDestroy(rank->ready);
-        if (rank->done)
-            cudaEventDestroy(rank->done);
+        destroy(&rank->joined, 1);
+        destroy(rank->ready, MOST_TOLD);
+        destroy(rank->done, MOST_TOLD);
     }
     pthread_mutex_destroy(&n->lock);
     free(n);
 }
 
-static const struct np_link_ops nccl_ops = {.name = "nccl", .carry = carry, .free = nccl_free};
+static const struct np_link_ops nccl_ops = {
+    .name = "nccl", .carry = carry, .await = await, .settle = settle, .free = nccl_free};
+
+static cudaError_t create(cudaEvent_t *events, int count)
+{
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < count && error == cudaSuccess; i++)
+        error = cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming);
+    return error;
+}
 
 static cudaError_t make_streams(struct rank *rank)
 {
@@ -315,9 +429,11 @@ static cudaError_t make_streams(struct rank *rank)
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&rank->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&rank->ready, cudaEventDisableTiming);
+        error = create(&rank->joined, 1);
     if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&rank->done, cudaEventDisableTiming);
+        error = create(rank->ready, MOST_TOLD);
+    if (error == cudaSuccess)
+        error = create(rank->done, MOST_TOLD);
     return error;
 }
 

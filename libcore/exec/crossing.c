@@ -129,7 +129,8 @@ enum np_status np_crossing_enter(const struct np_sweep *sweep, int first, struct
     struct np_message message = message_of(&cut, NP_CARGO_VALUES);
     count = gather(&cut, NP_CARGO_VALUES, value_room);
     NP_TRY(np_transport_carry(sweep->transport, NP_RECEIVES, &message, sweep->parts, count,
-                              sweep->crew, err));
+                              sweep->came, err));
+    np_crew_after(sweep->crew, sweep->came.through);
     for (int v = 0; v < first; v++)
         if (crosses(&cut, v))
             sweep->cells[v] = (struct np_cell){.y = sweep->parts[i++].at};
@@ -168,7 +169,7 @@ enum np_status np_crossing_enter_back(const struct np_sweep *sweep, int last, st
             count++;
         }
     if (count)
-        NP_TRY(np_transport_await(sweep->transport, &message, err));
+        NP_TRY(np_transport_await(sweep->transport, &message, sweep->crew, err));
 out:
     return status;
 }
@@ -183,5 +184,5 @@ enum np_status np_crossing_leave_back(const struct np_sweep *sweep, int first, s
     if (!count)
         return NP_OK;
     return np_transport_carry(sweep->transport, NP_SENDS, &message, sweep->parts, count,
-                              sweep->crew, err);
+                              sweep->went, err);
 }

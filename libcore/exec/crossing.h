@@ -20,7 +20,7 @@
 int np_crossing_entry(const struct np_plan *plan, const uint16_t *stages, int position);
 
 /* Before and after a task's forward passes, of positions first .. last; the same of its backward
- * passes. */
+ * passes, whose end is when they are known to be done. */
 enum np_status np_crossing_enter(const struct np_sweep *sweep, int first, struct np_error *err);
 void np_crossing_leave(const struct np_sweep *sweep, int last);
 enum np_status np_crossing_enter_back(const struct np_sweep *sweep, int last, struct np_error *err);

@@ -51,20 +51,43 @@ static int most_ahead(const struct np_engine *e, const struct np_crew *crew)
     return plan->stages == 1 ? NP_CREW_AHEAD : 2;
 }
 
+static enum np_status stamps_new(struct np_stamp ***out, size_t count, struct np_crew *crew,
+                                 struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_zalloc(out, count, sizeof(struct np_stamp *), err));
+    for (size_t i = 0; i < count; i++)
+        NP_TRY(np_stamp_new(&(*out)[i], crew, err));
+out:
+    return status;
+}
+
 static enum np_status tasks_new(struct np_stage *stage, struct np_error *err)
 {
     const struct np_engine *e = stage->engine;
     size_t unit = (size_t)e->config.plan->unit;
     enum np_status status;
-    stage->ahead = most_ahead(e, stage->crew);
     NP_TRY(np_zalloc(&stage->finite, NP_CREW_AHEAD * unit, sizeof *stage->finite, err));
     for (size_t i = 0; i < NP_CREW_AHEAD; i++)
         stage->tasks[i].finite = stage->finite + i * unit;
-    if (stage->ahead == 1 || e->config.plan->stages == 1)
-        return NP_OK;
-    NP_TRY(np_zalloc(&stage->stamps, e->stamp_count, sizeof(struct np_stamp *), err));
-    for (size_t i = 0; i < e->stamp_count; i++)
-        NP_TRY(np_stamp_new(&stage->stamps[i], stage->crew, err));
+    stage->ahead = most_ahead(e, stage->crew);
+    if (stage->ahead > 1 && e->config.plan->stages > 1)
+        NP_TRY(stamps_new(&stage->stamps, e->stamp_count, stage->crew, err));
+out:
+    return status;
+}
+
+/* What carries between memories for the stage, in the order of none of its tasks. */
+static enum np_status carrier_new(struct np_stage *stage, const struct np_device *device,
+                                  struct np_error *err)
+{
+    const struct np_engine *e = stage->engine;
+    const struct np_crew_config alone = {.size = 1};
+    enum np_status status;
+    NP_TRY(np_alloc(&stage->parts, (size_t)e->config.net->positions, sizeof *stage->parts, err));
+    NP_TRY(np_crew_new(&stage->carrier, device, &alone, err));
+    NP_TRY(np_stamp_new(&stage->came, stage->carrier, err));
+    NP_TRY(stamps_new(&stage->went, e->stamp_count, stage->carrier, err));
 out:
     return status;
 }
@@ -83,12 +106,11 @@ static enum np_status stage_init(struct np_engine *e, int device,
     pthread_cond_init(&stage->wake, NULL);
     NP_TRY(np_device_arena(&stage->arena, place, e->config.plan->device_bytes, err));
     NP_TRY(np_flights_take(&e->flights[device], stage->arena, layout, first, err));
-    if (e->transport)
-        NP_TRY(
-            np_alloc(&stage->parts, (size_t)e->config.net->positions, sizeof *stage->parts, err));
     NP_TRY(
         np_place_crew(&stage->crew, place, shape, e->config.net, layout, &e->flights[device], err));
     NP_TRY(tasks_new(stage, err));
+    if (e->transport)
+        NP_TRY(carrier_new(stage, place, err));
 out:
     return status;
 }
@@ -214,11 +236,19 @@ out:
     return status;
 }
 
+static void stamps_free(struct np_stamp **stamps, size_t count, struct np_crew *crew)
+{
+    for (size_t i = 0; stamps && i < count; i++)
+        np_stamp_free(stamps[i], crew);
+    free(stamps);
+}
+
 static void stage_clear(const struct np_engine *e, struct np_stage *stage)
 {
-    for (size_t i = 0; stage->stamps && i < e->stamp_count; i++)
-        np_stamp_free(stage->stamps[i], stage->crew);
-    free(stage->stamps);
+    stamps_free(stage->stamps, e->stamp_count, stage->crew);
+    stamps_free(stage->went, e->stamp_count, stage->carrier);
+    np_stamp_free(stage->came, stage->carrier);
+    np_crew_free(stage->carrier);
     free(stage->finite);
     free(stage->parts);
     np_crew_free(stage->crew);
@@ -230,6 +260,7 @@ void np_engine_free(struct np_engine *e)
 {
     if (!e)
         return;
+    np_link_settle(e->config.link);
     np_residence_free(e->residence);
     for (int d = 0; e->stages && d < np_plan_devices(e->config.plan); d++) {
         if (!e->stages[d].engine)

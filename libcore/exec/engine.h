@@ -32,8 +32,8 @@ struct np_slot {
  * the scheduler knows the task as done when the crew has been told: what the stage does next, the
  * crew does after it. It is settled when the crew has done it: then what it found is taken, and
  * what it hands to another stage is handed over. Until then nothing but what the crew writes itself
- * may depend on it; a flight's slot, which later stages have read, is overwritten after their
- * stamps of the flight that was in it. */
+ * may depend on it; a flight's slot, which later stages have read, and out of which gradients went,
+ * is overwritten after their stamps of the flight that was in it. */
 struct np_started {
     struct np_task task;
     uint64_t mark;
@@ -58,8 +58,12 @@ struct np_stage {
     int ahead;                /* so many may be unsettled; 1: each is settled at once */
     bool *finite;             /* the tasks' */
     struct np_stamp **stamps; /* [engine's stamp_count], of flights, in turn; NULL: none needed */
-    double ended_ns;          /* the last task that was settled */
-    struct np_part *parts;    /* [positions]: scratch, where there are several memories */
+    /* Where there are several memories: the crew that carries, its stamps of the values that came
+     * last, and of gradients that went: [engine's stamp_count], of flights, in turn. */
+    struct np_crew *carrier;
+    struct np_stamp *came, **went;
+    double ended_ns;       /* the last task that was settled */
+    struct np_part *parts; /* [positions]: scratch, where there are several memories */
     pthread_cond_t wake;
     bool woken; /* signalled, and not awake yet */
     pthread_t thread;
@@ -116,11 +120,13 @@ static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uin
     return &engine->slots[step % engine->slot_count];
 }
 
-/* Tells the stage's crew a task's passes, without the lock. What they find is there when
- * started->mark has been awaited: then np_engine_fault says whether all was finite, or what comes
- * first that was not. */
+/* Tells the stage's crew a task's passes, without the lock. What they find is there when the task
+ * has been awaited, and what others need of it on its way: then np_engine_fault says whether all
+ * was finite, or what comes first that was not. */
 enum np_status np_engine_perform(struct np_stage *stage, struct np_started *started,
                                  struct np_error *err);
+enum np_status np_engine_await(struct np_stage *stage, struct np_started *started,
+                               struct np_error *err);
 bool np_engine_fault(const struct np_stage *stage, const struct np_started *started,
                      struct np_step_fault *fault);
 

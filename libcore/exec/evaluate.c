@@ -14,7 +14,7 @@ struct eval_stage {
     struct eval *eval;
     int index;
     struct np_crew *crew;
-    struct np_part *parts;
+    struct np_stage *engine; /* its stage there */
     size_t memory;
     pthread_t thread;
     uint64_t done;     /* flights */
@@ -95,7 +95,7 @@ static enum np_status stages_new(struct eval *e, const struct np_engine *engine,
         struct np_crew *crew = engine ? engine->stages[k].crew : e->solo.crew;
         e->stage[k] = (struct eval_stage){.eval = e, .index = k, .crew = crew};
         e->stage[k].choices = e->choices + (size_t)k * positions;
-        e->stage[k].parts = engine ? engine->stages[k].parts : NULL;
+        e->stage[k].engine = engine ? &engine->stages[k] : NULL;
         e->stage[k].memory = (size_t)np_flight_memory((int)e->memories, e->stages, k);
         for (int p = e->stage_first[k]; p < e->stage_first[k + 1]; p++)
             e->homes[p] = (uint16_t)k;
@@ -200,7 +200,7 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
     size_t first = (size_t)(index % e->micro_batches) * e->samples;
     size_t row = (size_t)(at->flight % alive) * e->memories + stage->memory;
     int entry = e->stage_first[stage->index];
-    return (struct np_sweep){
+    struct np_sweep sweep = {
         .config = e->config,
         .state = e->state,
         .crew = stage->crew,
@@ -213,7 +213,6 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
         .stages = e->homes,
         .cells = e->cells + row * (size_t)e->net->positions,
         .transport = e->transport,
-        .parts = stage->parts,
         .entry = e->transport ? np_crossing_entry(e->config->plan, e->homes, entry) : 0,
         .grain_loss = e->grain_loss + first / (size_t)recipe->grain,
         .evaluated = calibrates ? e->config->data : e->evaluation->data,
@@ -222,6 +221,11 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
         .norm = calibrates ? NP_NORM_SUM : NP_NORM_FIXED,
         .norm_stats = e->stats,
         .hits = e->hits + first * e->targets};
+    if (e->transport) {
+        sweep.came = (struct np_carrier){stage->engine->carrier, stage->engine->came};
+        sweep.parts = stage->engine->parts;
+    }
+    return sweep;
 }
 
 /* The pass over a position, with its layer on the device. */
@@ -300,7 +304,7 @@ static enum np_status fly(struct eval_stage *stage, const struct place *at, stru
         calibrate(stage, at, p);
         NP_TRY(forward(stage, &sweep, p, &finite, err));
     }
-    NP_TRY(np_crew_finish(stage->crew, err));
+    NP_TRY(np_link_await(e->config->link, stage->crew, np_crew_mark(stage->crew), err));
     np_crossing_leave(&sweep, e->stage_first[stage->index + 1] - 1);
     if (stage->index == e->stages - 1 && at->index >= at->calibrations &&
         (at->index - at->calibrations) % e->micro_batches == e->micro_batches - 1)

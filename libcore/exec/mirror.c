@@ -102,7 +102,8 @@ enum np_status np_mirrors_bring(struct np_mirrors *m, int stage, uint32_t layer,
         NP_TRY(np_device_alloc(&m->config->devices[memory], room, part.bytes, err));
     part.at = *room;
     if (l->slab)
-        NP_TRY(np_transport_carry(m->transport, NP_RECEIVES, &message, &part, 1, crew, err));
+        NP_TRY(np_transport_carry(m->transport, NP_RECEIVES, &message, &part, 1,
+                                  (struct np_carrier){crew, NULL}, err));
     *room_of(m, layer, m->where[layer]) = l->slab;
     *room = NULL;
     l->slab = part.at;

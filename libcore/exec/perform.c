@@ -23,7 +23,7 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
     size_t memory = (size_t)np_flight_memory((int)memories, plan->stages, task->stage);
     size_t row = (member * micros + (size_t)task->micro) * memories + memory;
     size_t first = (size_t)task->micro * e->samples, grain = (size_t)recipe->grain;
-    return (struct np_sweep){
+    struct np_sweep sweep = {
         .config = &e->config,
         .state = e->state,
         .crew = stage->crew,
@@ -39,9 +39,14 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
         .stages = slot->stages,
         .cells = slot->cells + row * positions,
         .transport = e->transport,
+        .came = {stage->carrier, stage->came},
         .parts = stage->parts,
         .entry = e->transport ? np_crossing_entry(plan, slot->stages, task->first) : 0,
         .grain_loss = slot->grain_loss + (member * (size_t)recipe->batch + first) / grain};
+    if (e->transport)
+        sweep.went =
+            (struct np_carrier){stage->carrier, stage->went[sweep.flight % e->stamp_count]};
+    return sweep;
 }
 
 /* The gradient; after the last contribution to the layer, its update. */
@@ -123,7 +128,7 @@ out:
     return status;
 }
 
-/* What the task needs of other memories comes before it; what others need of it goes after. */
+/* What the task needs of other memories comes before it. */
 static enum np_status enter(const struct job *job, struct np_error *err)
 {
     const struct np_task *task = job->task;
@@ -134,34 +139,33 @@ static enum np_status enter(const struct job *job, struct np_error *err)
     return NP_OK;
 }
 
-static enum np_status leave(const struct job *job, struct np_error *err)
-{
-    const struct np_task *task = job->task;
-    if (task->kind == NP_TASK_F)
-        np_crossing_leave(&job->sweep, task->first + task->count - 1);
-    if (task->kind == NP_TASK_B)
-        return np_crossing_leave_back(&job->sweep, task->first, err);
-    return NP_OK;
-}
-
 /* The i-th position that a task visits. */
 static int visited(const struct np_task *task, int i)
 {
     return task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
 }
 
-/* A flight comes to a stage whose slot later stages may still read for an earlier one. */
+/* A flight comes to a stage whose slot later stages may still read for an earlier one, and whose
+ * gradients may still be going out of it. */
 static void await_slot(const struct job *job)
 {
     const struct np_engine *e = job->engine;
     const struct np_task *task = job->task;
+    const struct np_stage *stage = &e->stages[task->device];
     uint64_t slots = e->layout.stage[task->stage].slots, flight = job->sweep.flight;
+    size_t before = (size_t)((flight - slots) % e->stamp_count);
     bool comes = task->kind == NP_TASK_F &&
                  (task->first == 0 || job->sweep.stages[task->first - 1] != task->stage);
     if (!comes || flight < slots)
         return;
-    for (int k = task->stage + 1; k < e->config.plan->stages; k++)
-        np_crew_after(job->sweep.crew, e->stages[k].stamps[(flight - slots) % e->stamp_count]);
+    for (int k = task->stage; k < e->config.plan->stages && stage->stamps; k++) {
+        if (k > task->stage)
+            np_crew_after(stage->crew, e->stages[k].stamps[before]);
+        if (stage->carrier) /* which does not follow the stage's own crew either */
+            np_crew_after(stage->carrier, e->stages[k].stamps[before]);
+    }
+    if (stage->carrier)
+        np_crew_after(stage->crew, stage->went[before]);
 }
 
 enum np_status np_engine_perform(struct np_stage *stage, struct np_started *started,
@@ -176,20 +180,32 @@ enum np_status np_engine_perform(struct np_stage *stage, struct np_started *star
                       .started = started};
     enum np_status status = NP_OK;
     started->update_finite = true;
-    if (stage->stamps)
-        await_slot(&job);
+    await_slot(&job);
     NP_TRY(enter(&job, err));
     for (int i = 0; i < task->count; i++) {
         started->finite[i] = true;
         NP_TRY(visit(&job, visited(task, i), &started->finite[i], err));
     }
-    NP_TRY(leave(&job, err));
+    if (task->kind == NP_TASK_F)
+        np_crossing_leave(&job.sweep, task->first + task->count - 1);
     if (stage->stamps)
         np_crew_stamp(stage->crew, stage->stamps[job.sweep.flight % e->stamp_count]);
     started->mark = np_crew_mark(stage->crew);
     if (stage->ahead == 1)
-        status = np_crew_await(stage->crew, started->mark, err);
+        status = np_engine_await(stage, started, err);
 out:
+    return status;
+}
+
+enum np_status np_engine_await(struct np_stage *stage, struct np_started *started,
+                               struct np_error *err)
+{
+    const struct np_task *task = &started->task;
+    struct np_sweep sweep = sweep_of(stage, task);
+    enum np_status status =
+        np_link_await(stage->engine->config.link, stage->crew, started->mark, err);
+    if (status == NP_OK && task->kind == NP_TASK_B)
+        status = np_crossing_leave_back(&sweep, task->first, err);
     return status;
 }
 

@@ -144,7 +144,7 @@ static enum np_status await_task(struct np_stage *stage, struct np_started *star
     enum np_status status;
     pthread_mutex_unlock(&e->lock);
     injected_delay(e, &started->task, 2);
-    status = np_crew_await(stage->crew, started->mark, err);
+    status = np_engine_await(stage, started, err);
     started->end_ns = now_ns();
     if (started->start_ns < stage->ended_ns) { /* its turn came later */
         started->start_ns = stage->ended_ns;

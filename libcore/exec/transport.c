@@ -12,6 +12,7 @@ struct entry {
     enum progress progress;
     enum np_side side; /* that has posted */
     int count;
+    struct np_stamp *through;
     struct np_link_part *parts;
 };
 
@@ -104,7 +105,7 @@ void np_transport_post(struct np_transport *t, enum np_side side, const struct n
 
 enum np_status np_transport_carry(struct np_transport *t, enum np_side side,
                                   const struct np_message *message, const struct np_part *parts,
-                                  int count, struct np_crew *crew, struct np_error *err)
+                                  int count, struct np_carrier carrier, struct np_error *err)
 {
     struct entry *e = entry_of(t, message);
     enum np_status status;
@@ -116,17 +117,24 @@ enum np_status np_transport_carry(struct np_transport *t, enum np_side side,
         if (e->parts[i].bytes != parts[i].bytes)
             return out_of_order(message, "the sides differ in its size", err);
     put_side(e, side, parts);
-    status = np_link_carry(t->config.link, crew, message->from, message->to, e->parts, count, err);
-    if (status == NP_OK)
-        e->progress = THROUGH;
-    return status;
+    status = np_link_carry(t->config.link, carrier.crew, message->from, message->to, e->parts,
+                           count, err);
+    if (status != NP_OK)
+        return status;
+    if (carrier.through)
+        np_crew_stamp(carrier.crew, carrier.through);
+    e->through = carrier.through;
+    e->progress = THROUGH;
+    return NP_OK;
 }
 
 enum np_status np_transport_await(struct np_transport *t, const struct np_message *message,
-                                  struct np_error *err)
+                                  struct np_crew *crew, struct np_error *err)
 {
     const struct entry *e = entry_of(t, message);
     if (e->progress != THROUGH || !is_same(&e->message, message))
         return out_of_order(message, "it has not come", err);
+    if (e->through)
+        np_crew_after(crew, e->through);
     return NP_OK;
 }

@@ -15,6 +15,10 @@
  *           for only then is its slot free; backward the sender carries, for its slot may be wanted
  *           when it has ended, and the receiver has posted long before, with the values: its slot
  *           is held until its own backward pass.
+ *           A stage has a crew that carries and no more (num/device.h), so that on GPUs it computes
+ *           meanwhile: a stamp notes when a message is through, and who needs it goes on after
+ *           that. Nothing is carried before it is known to have been made, so that no message waits
+ *           for another one's stage.
  * Progress  so a message waits for nothing but the bytes, and carrying it for no other message: who
  *           waits for whom has no cycle. The scheduler orders the two sides; what comes in another
  *           order is a bug, which is said at once.
@@ -22,7 +26,7 @@
  *           wait, with a deadline; the key is the tag. In one process, as here, both sides are at
  *           hand when the second comes: it gives the link (num/link.h) one send and its receive
  *           together.
- * Errors    NP_EIO of the link; NP_EMEM of _new.
+ * Errors    NP_EIO of the link, also where a task is awaited (np_link_await); NP_EMEM of _new.
  * Ownership borrows the link; parts are the caller's.
  * Threads   the two sides of a message may be different threads, one after the other; different
  *           messages freely.
@@ -69,12 +73,19 @@ void np_transport_free(struct np_transport *transport);
 /* One side of a message, with `count` parts, at least 1: the first to come, which does not wait. */
 void np_transport_post(struct np_transport *transport, enum np_side side,
                        const struct np_message *message, const struct np_part *parts, int count);
-/* And the second, which carries it for its crew, as np_link_carry has it. */
+/* Who carries: a crew, as np_link_carry has it, and its stamp of when the message is through; NULL:
+ * nobody asks for that. */
+struct np_carrier {
+    struct np_crew *crew;
+    struct np_stamp *through;
+};
+
+/* And the second, which has it carried. */
 enum np_status np_transport_carry(struct np_transport *transport, enum np_side side,
                                   const struct np_message *message, const struct np_part *parts,
-                                  int count, struct np_crew *crew, struct np_error *err);
-/* The side that has posted: returns when the message is through. */
+                                  int count, struct np_carrier carrier, struct np_error *err);
+/* The side that has posted: its crew goes on when the message is through. */
 enum np_status np_transport_await(struct np_transport *transport, const struct np_message *message,
-                                  struct np_error *err);
+                                  struct np_crew *crew, struct np_error *err);
 
 #endif

@@ -84,6 +84,7 @@ struct np_device_ops {
     void *(*reply)(struct np_crew *crew, void *to, size_t bytes);
     void (*watch)(struct np_crew *crew, bool *finite);
     uint64_t (*mark)(struct np_crew *crew);
+    bool (*reached)(struct np_crew *crew, uint64_t mark);
     enum np_status (*await)(struct np_crew *crew, uint64_t mark, struct np_error *err);
     enum np_status (*stamp_new)(struct np_stamp **out, struct np_crew *crew, struct np_error *err);
     void (*stamp_free)(struct np_stamp *stamp, struct np_crew *crew);
@@ -183,6 +184,12 @@ static inline void np_crew_watch(struct np_crew *crew, bool *finite)
 static inline uint64_t np_crew_mark(struct np_crew *crew)
 {
     return crew->ops->mark(crew);
+}
+
+/* Whether the task is over: np_crew_await will return at once. */
+static inline bool np_crew_reached(struct np_crew *crew, uint64_t mark)
+{
+    return crew->ops->reached(crew, mark);
 }
 
 /* Returns when the task is done; tasks are awaited in order, one after the other. */

@@ -32,7 +32,7 @@
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
  *                       unless it was for memory; 'launch' is a kernel's
  *         SHIM_SKIP     CALL: of cudaStreamSynchronize, cudaEventSynchronize or
- *                       cudaStreamWaitEvent: does nothing; of cudaStreamQuery: says that all is
+ *                       cudaStreamWaitEvent: does nothing; of cudaEventQuery: says that all is
  *                       done
  */
 #ifndef NP_TEST_CUDA_RUNTIME_H
@@ -212,6 +212,7 @@ static inline cudaError_t cudaFuncSetAttribute(Kernel *, cudaFuncAttribute, int)
 }
 
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaDriverGetVersion(int *version);
@@ -241,10 +242,10 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 

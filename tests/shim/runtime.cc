@@ -474,18 +474,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return unlock(cudaSuccess);
 }
 
-/* Time passes for whoever looks again and again. */
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    lock();
-    if (refused(__func__))
-        return unlock(cudaErrorUnknown);
-    run_some(draw(16));
-    bool done = !stream->first || strcmp(shim.skipped, __func__) == 0;
-    pthread_mutex_unlock(&shim.lock);
-    return done ? cudaSuccess : cudaErrorNotReady;
-}
-
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
     lock();
@@ -549,6 +537,17 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return unlock(cudaSuccess);
 }
 
+/* Time passes for whoever looks again and again. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    lock();
+    if (refused(__func__))
+        return unlock(cudaErrorUnknown);
+    run_some(draw(16));
+    bool done = event->done == event->issued || strcmp(shim.skipped, __func__) == 0;
+    return unlock(done ? cudaSuccess : cudaErrorNotReady);
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     lock();
@@ -560,6 +559,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 /* --- devices -------------------------------------------------------------------------------- */
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return last_error;
+}
 
 cudaError_t cudaGetLastError(void)
 {

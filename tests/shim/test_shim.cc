@@ -440,6 +440,7 @@ enum { RANKS = 2, BYTES = 64 };
 struct ranks {
     ncclComm_t comm[RANKS];
     cudaStream_t stream[RANKS];
+    cudaEvent_t told[RANKS]; /* in the stream, after what tell() has put there */
     char *sent[RANKS], *received[RANKS];
 };
 
@@ -464,6 +465,7 @@ static ncclResult_t connect(struct ranks *ranks, int devices)
     for (int r = 0; r < RANKS; r++) {
         ck_assert_int_eq(cudaSetDevice(r % devices), cudaSuccess);
         cudaStreamCreateWithFlags(&ranks->stream[r], cudaStreamNonBlocking);
+        cudaEventCreateWithFlags(&ranks->told[r], cudaEventDisableTiming);
         cudaMalloc(reinterpret_cast<void **>(&ranks->sent[r]), BYTES);
         cudaMalloc(reinterpret_cast<void **>(&ranks->received[r]), BYTES);
         cudaMemsetAsync(ranks->sent[r], r + 1, BYTES, ranks->stream[r]);
@@ -485,12 +487,13 @@ static void tell(const struct ranks *ranks, int rank, bool sends, size_t bytes)
                  ranks->stream[rank]);
     ncclGroupEnd();
     ck_assert_int_eq(settle(ranks), ncclSuccess);
+    cudaEventRecord(ranks->told[rank], ranks->stream[rank]);
 }
 
 static void look_at_streams(const struct ranks *ranks)
 {
     for (int i = 0; i < 100; i++)
-        cudaStreamQuery(ranks->stream[i % RANKS]);
+        cudaEventQuery(ranks->told[i % RANKS]);
 }
 
 START_TEST(a_send_meets_its_receive)
@@ -501,7 +504,8 @@ START_TEST(a_send_meets_its_receive)
     cudaMallocHost(reinterpret_cast<void **>(&host), BYTES);
     tell(&ranks, 0, true, BYTES);
     look_at_streams(&ranks);
-    ck_assert_int_eq(cudaStreamQuery(ranks.stream[0]), cudaErrorNotReady);
+    ck_assert_int_eq(cudaEventQuery(ranks.told[0]), cudaErrorNotReady);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorNotReady); /* whoever asks is told again */
     tell(&ranks, 1, false, BYTES);
     cudaMemcpyAsync(host, ranks.received[1], BYTES, cudaMemcpyDeviceToHost, ranks.stream[1]);
     cudaStreamSynchronize(ranks.stream[1]);

@@ -143,6 +143,14 @@ equal() {
             [ "$(jq -r .transport "$run$seed/run.json")" = nccl ]
         done
     done
+    np-partition recipe.yaml -n 3 -M 2 --window 3 --profile-from model -q |
+        sed -E 's/(last: (block03|head),)( in_flight: [0-9]+,)?/\1 in_flight: 1,/' > few.yaml
+    [ "$(grep -c 'in_flight: 1,' few.yaml)" -eq 2 ]
+    for seed in $(some "1 2 3 4" 2); do # slots that others have just left
+        SHIM_SEED=$seed gpu recipe.yaml --run "few$seed" --devices 0,3,1 --plan few.yaml \
+            "${evaluated[@]}"
+        same cpu "few$seed"
+    done
     SHIM_PEERS=1 gpu recipe.yaml --run forced --devices 0,1 --transport nccl "${evaluated[@]}"
     [ "$(jq -r .transport forced/run.json)" = nccl ]
     same cpu forced
@@ -191,7 +199,7 @@ equal() {
         [[ ${lines[0]} == *'NCCL: rank '*': it is not done after 1 s' ]] ||
             { echo "$call: $output"; return 1; }
     done
-    for call in cudaEventRecord:3 cudaStreamQuery:4 cudaStreamCreateWithFlags:2; do
+    for call in cudaEventRecord:3 cudaEventQuery:4 cudaStreamCreateWithFlags:2; do
         SHIM_FAIL=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
     done

@@ -166,27 +166,31 @@ START_TEST(sides_that_do_not_meet)
     const struct np_transport_config config = {&copier.base, 2, 4, 1, 2};
     const struct np_message message = {NP_CARGO_VALUES, 0, 1, 5, 3};
     struct np_message other = message;
+    const struct np_carrier nobody = {NULL, NULL};
     struct np_transport *t;
     struct np_error err;
     float made[2] = {1, 2}, room[2] = {0, 0};
     struct np_part sent[2] = {{made, sizeof made}, {made, sizeof *made}};
     struct np_part received[2] = {{room, sizeof room}, {room, 2}};
     tiny_must(np_transport_new(&t, &config, &err), &err);
-    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, nobody, &err),
+                     NP_EIO);
     np_transport_post(t, NP_SENDS, &message, sent, 1);
-    ck_assert_int_eq(np_transport_await(t, &message, &err), NP_EIO);
-    ck_assert_int_eq(np_transport_carry(t, NP_SENDS, &message, sent, 1, NULL, &err), NP_EIO);
-    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 2, NULL, &err), NP_EIO);
-    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received + 1, 1, NULL, &err),
+    ck_assert_int_eq(np_transport_await(t, &message, NULL, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_SENDS, &message, sent, 1, nobody, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 2, nobody, &err),
+                     NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received + 1, 1, nobody, &err),
                      NP_EIO);
     other.flight += 4;
-    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &other, received, 1, NULL, &err), NP_EIO);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &other, received, 1, nobody, &err), NP_EIO);
     ck_assert_str_eq(err.msg, "the values 9.3 from memory 0 to 1: the other side has not come (a "
                               "bug in naspipe)");
-    tiny_must(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), &err);
+    tiny_must(np_transport_carry(t, NP_RECEIVES, &message, received, 1, nobody, &err), &err);
     ck_assert_mem_eq(room, made, sizeof made);
-    tiny_must(np_transport_await(t, &message, &err), &err);
-    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, NULL, &err), NP_EIO);
+    tiny_must(np_transport_await(t, &message, NULL, &err), &err);
+    ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, nobody, &err),
+                     NP_EIO);
     np_transport_free(t);
 }
 END_TEST
