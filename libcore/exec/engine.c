@@ -42,7 +42,9 @@ out:
 
 /* How far the scheduler may be ahead of a stage's crew. What is told early is decided early, so one
  * stage, which has nobody to wait for, may be further ahead. Replicas, and stages that hand layers
- * to each other as they are, meet at more than flights: there each task is awaited. */
+ * to each other as they are, meet at more than flights, which have stamps: another crew than the
+ * one that was told an update reads the layer next, and replicas continue one gradient sum. For
+ * that the scheduler's word that a task is done must mean that it is: each task is awaited. */
 static int most_ahead(const struct np_engine *e, const struct np_crew *crew)
 {
     const struct np_plan *plan = e->config.plan;
