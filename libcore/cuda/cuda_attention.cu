@@ -358,7 +358,7 @@ static void launch_forward(const struct np_cuda_team *t, float *out, float *stat
 {
     size_t strip = strip_bytes(at);
     auto kernel = attend<SLICE>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, STRIP_MOST);
+    cuda_allow_shared<attend<SLICE>>(STRIP_MOST);
     NP_LAUNCH(kernel, grid_of(at, at->queries, SLICE), THREADS, strip, t->stream, out, stats, *at,
               strip > 0);
 }
@@ -371,7 +371,7 @@ static void launch_backward(const struct np_cuda_team *t, float *dq, float *dk, 
     float *a = static_cast<float *>(t->team.scratch);
     auto for_queries = attend_queries<SLICE>;
     auto for_keys = attend_keys<SLICE>;
-    cudaFuncSetAttribute(for_queries, cudaFuncAttributeMaxDynamicSharedMemorySize, STRIP_MOST);
+    cuda_allow_shared<attend_queries<SLICE>>(STRIP_MOST);
     NP_LAUNCH(for_queries, grid_of(at, at->queries, SLICE), THREADS, strip, t->stream, dq, a, dout,
               stats, *at, strip > 0);
     NP_LAUNCH(for_keys, grid_of(at, at->keys, SLICE), THREADS, 0, t->stream, dk, dv, a, dout, stats,

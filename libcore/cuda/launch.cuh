@@ -9,6 +9,8 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+
 extern "C" {
 #include "cuda/cuda_team.h"
 #include "num/activation.h"
@@ -35,6 +37,22 @@ extern "C" {
 static inline const struct np_cuda_team *cuda_team(struct np_team *team)
 {
     return reinterpret_cast<const struct np_cuda_team *>(team);
+}
+
+/* Lets the kernel have so much shared memory at a launch, on the thread's GPU: which the runtime is
+ * told once of each, for it takes a microsecond. Threads that tell it at the same time tell it
+ * twice, which does no harm. */
+template <auto kernel> static inline void cuda_allow_shared(int bytes)
+{
+    static std::atomic<uint64_t> told; /* bits, of the first GPUs */
+    int number = 0;
+    cudaGetDevice(&number);
+    uint64_t bit = number < 64 ? (uint64_t)1 << number : 0;
+    if (told.load(std::memory_order_relaxed) & bit)
+        return;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
+        cudaSuccess)
+        told.fetch_or(bit, std::memory_order_relaxed);
 }
 
 /* a / b, rounded up */

@@ -419,8 +419,7 @@ static void launch_tile(const struct np_cuda_team *team, const Source &source,
     bool waits = !out.chunks && product_chunks((int)size.k, (int)size.grain) > 1;
     size_t bytes = waits || !(out.plain || out.chunks) ? Tile::sums_bytes : 0;
     auto kernel = multiply<Source, Tile>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         (int)Tile::sums_bytes);
+    cuda_allow_shared<multiply<Source, Tile>>((int)Tile::sums_bytes);
     NP_LAUNCH(kernel, grid, Tile::threads, bytes, team->stream, source, out);
 }
 
