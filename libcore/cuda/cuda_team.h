@@ -49,7 +49,10 @@ static inline size_t np_cuda_scratch_bytes(size_t queries, size_t rows)
 
 /* The least of a team whose products are the library's, `floats` of a grain's matrices: its
  * workspace, and the matrices. */
+/* Tests have less, for it takes time to guard. */
+#ifndef NP_CUDA_LT_WORKSPACE
 #define NP_CUDA_LT_WORKSPACE ((size_t)32 << 20) /* bytes */
+#endif
 static inline size_t np_cuda_fast_scratch_bytes(size_t floats)
 {
     return NP_CUDA_LT_WORKSPACE + floats * sizeof(float) + 4 * NP_PRODUCT_ALIGN;
