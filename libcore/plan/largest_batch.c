@@ -50,12 +50,10 @@ static int most_grains(const struct np_recipe *recipe)
 static enum np_status enlarge(struct np_largest_batch *largest, struct probe *probe,
                               struct np_error *err)
 {
-    enum np_status status;
+    enum np_status status = NP_OK;
     const struct np_recipe *recipe = probe->net->recipe;
     int cuts = probe->pipeline.micro_batches;
     int low = largest->batch / recipe->grain / cuts, high = most_grains(recipe) / cuts + 1;
-    if (low + 1 == high)
-        return NP_OK;
     for (int middle = low + 1; high - low > 1; middle = low + (high - low) / 2) {
         NP_TRY(weigh(probe, middle * cuts, err));
         if (!fits(probe)) {
@@ -67,7 +65,6 @@ static enum np_status enlarge(struct np_largest_batch *largest, struct probe *pr
                                              .pipeline = probe->pipeline,
                                              .least_bytes = probe->least_bytes};
     }
-    status = NP_OK;
 out:
     return status;
 }

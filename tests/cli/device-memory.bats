@@ -171,9 +171,15 @@ in_budget() {
     np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $memory \
         --stash-bandwidth 100MiB -o plan.yaml
     grep -qx 'stash: {read: 104857600, write: 104857600, both: 104857600, processor: 0}' plan.yaml
-    np-train r.yaml --run a --plan plan.yaml --trace a.json --prefetch next --stash scratch
+    np-train r.yaml --run a --plan plan.yaml --trace a.json --prefetch next --stash scratch \
+        --inject-delays 3
+    jq -e '[.traceEvents[].args.copier? // empty] | unique == [0, 1]' a.json
     jq -e '.otherData | .prefetch == "ahead" and .lookahead == 1 and .stash == "file" and
         .disk_read == 104857600' a.json
+    jq -e 'def moved($kind): [.traceEvents[] | select(.name | startswith($kind)) | .args.bytes];
+        def all(f): .otherData.stages | map(f) | add;
+        all(.bytes_in) == (moved("fetch") | add) and all(.bytes_out) == (moved("write") | add) and
+        all(.made) == (moved("make") | length) and all(.bytes_in) != all(.bytes_out)' a.json
     jq -e --argjson memory $memory '.copies == {device_memory: $memory, prefetch: "ahead",
         lookahead: 1, stash: "file"}' a/run.json
     run np-predict-trace r.yaml --plan plan.yaml --against a.json

@@ -175,6 +175,15 @@ largest() {
     np-partition --max-batch --device-memory 1TiB r.yaml > options 2> said
     [ "$(cat options)" = "--set train.batch=4096 --set train.grain=1" ]
     grep -q ', the most that a recipe may have: at least ' said
+    one=(-n 1 -M 1 --threads 1 --set train.grain=1024)
+    least=$(least_of "${one[@]}" --set train.batch=1048576)
+    one+=(--set train.batch=1024)
+    np-partition --max-batch --device-memory "$least" "${one[@]}" r.yaml > options 2> said
+    [ "$(cat options)" = "--set train.batch=1048576 --set train.grain=1024" ]
+    grep -q ', the most that a recipe may have: at least ' said
+    np-partition --max-batch --device-memory $((least - 1)) "${one[@]}" r.yaml > options 2> said
+    [ "$(cat options)" = "--set train.batch=1047552 --set train.grain=1024" ]
+    if grep -q 'the most that' said; then false; fi
     run np-partition --max-batch r.yaml
     [ "$status" -eq 2 ]
     said "np-partition: --max-batch needs --device-memory"

@@ -228,11 +228,38 @@ START_TEST(a_layer_is_handed_over_at_once)
 }
 END_TEST
 
+/* A task of stage 1 waits for a layer, foretold or not, which stage 0 will want one day: nobody
+ * else brings it before, and who has it lets it go. */
+START_TEST(whoever_waits_comes_first)
+{
+    struct np_context *c[2];
+    struct np_copy copy;
+    c[0] = context_new(1, NULL);
+    c[1] = context_new(2, c[0]);
+    ck_assert_int_eq(np_context_expect(c[0], 4, 7, NP_PASS_FORWARD, 1, NULL), NP_OK);
+    ck_assert(!np_context_enter(c[1], 4, 3, NP_PASS_FORWARD));
+    ck_assert_msg(!np_context_next(c[0], &copy), "it is fetched ahead, away from who waits");
+    assert_copy(c[1], NP_COPY_MAKE, 4);
+    ck_assert(np_context_enter(c[1], 4, 3, NP_PASS_FORWARD));
+    np_context_leave(c[1], 4, false);
+    assert_copy(c[1], NP_COPY_DROP, 4);
+    assert_copy(c[0], NP_COPY_MAKE, 4);
+    ck_assert(!np_context_next(c[0], &copy));
+    ck_assert(!np_context_enter(c[1], 4, 4, NP_PASS_FORWARD));
+    assert_copy(c[0], NP_COPY_DROP, 4);
+    ck_assert(!np_context_next(c[0], &copy));
+    assert_copy(c[1], NP_COPY_MAKE, 4);
+    np_context_free(c[0]);
+    np_context_free(c[1]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mirrors");
     TCase *tests = suite_case(suite, "mirrors");
     tcase_add_loop_test(tests, a_layer_is_on_one_device, 0, 10);
     tcase_add_test(tests, a_layer_is_handed_over_at_once);
+    tcase_add_test(tests, whoever_waits_comes_first);
     return suite_run(suite);
 }

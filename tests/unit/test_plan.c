@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "plan/fit.h"
 #include "plan/partition.h"
 #include "plan/stage_memory.h"
 #include "suite.h"
@@ -336,6 +337,26 @@ START_TEST(memory_cap_holds_or_is_refused)
 }
 END_TEST
 
+/* What a flight of a stage waits for lies in later stages: each holds one fewer, one at least, and
+ * none more than the window lets begin. */
+START_TEST(later_stages_hold_fewer_flights)
+{
+    static const int expected[][4] = {{1, 1, 1, 1}, {3, 2, 1, 1}, {4, 4, 3, 2}, {4, 4, 4, 4}};
+    static const int most[] = {1, 3, 5, 7};
+    struct np_plan plan;
+    ck_assert_int_eq(np_plan_init(&plan, &net, 4, NULL), NP_OK);
+    plan.micro_batches = 2;
+    plan.window = 2;
+    for (int i = 0; i < 4; i++) {
+        np_fit_flights(&plan, &net, most[i]);
+        for (int k = 0; k < 4; k++)
+            ck_assert_int_eq(plan.in_flight[k], expected[i][k]);
+        ck_assert_int_eq(np_fit_most_flights(&plan, &net), most[i]);
+    }
+    np_plan_clear(&plan);
+}
+END_TEST
+
 START_TEST(refuses_impossible_requests)
 {
     struct np_plan plan;
@@ -542,6 +563,7 @@ int main(void)
     tcase_add_test(tests, balanced_cuts_say_their_least);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
+    tcase_add_test(tests, later_stages_hold_fewer_flights);
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);

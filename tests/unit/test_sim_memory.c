@@ -226,6 +226,66 @@ START_TEST(copiers_begin_after_the_next_task)
 }
 END_TEST
 
+/* A stage that does nothing but wait for its copies has more than one of them under way. */
+START_TEST(copiers_work_side_by_side)
+{
+    static struct bench b;
+    struct np_sim_report report;
+    bench_open(&b, 24, 8, 1, 1);
+    b.steps = 100;
+    b.config.sched.lookahead = 32;
+    give_memory(&b, 2, 1000);
+    report = bench_run(&b, NP_SIM_CSP);
+    ck_assert_double_gt(b.sums[0].copy, 1.5 * report.makespan);
+    ck_assert_double_le(b.sums[0].copy, NP_COPIERS * report.makespan);
+}
+END_TEST
+
+enum { BLOCKS = 5 };
+
+/* The copies that may begin now are over at once; how many layers came. */
+static int bring(struct np_context *context)
+{
+    struct np_copy copy;
+    int count = 0;
+    while (np_context_next(context, &copy)) {
+        ck_assert_int_eq(copy.kind, NP_COPY_MAKE);
+        np_context_copied(context, &copy);
+        count++;
+    }
+    return count;
+}
+
+/* With room for everything: the first pass and two visits of the second, which wants the same; two
+ * of the next step's layers before the second begins, and one more with each of its visits. */
+START_TEST(fetched_a_pass_and_two_visits_ahead)
+{
+    static struct bench b;
+    struct np_contexts *contexts;
+    struct np_context *c;
+    uint16_t choices[2][BLOCKS] = {{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}};
+    bench_open(&b, BLOCKS, 2, 1, 1);
+    give_memory(&b, 2, 0);
+    struct np_contexts_config config = {.sched = b.config.sched, .bytes = b.bytes, .room = b.room};
+    config.sched.window = 1;
+    config.sched.lookahead = 2;
+    ck_assert_int_eq(np_contexts_new(&contexts, &config, NULL), NP_OK);
+    c = np_contexts_all(contexts)[0];
+    for (int s = 0; s < 2; s++)
+        ck_assert_int_eq(np_contexts_push(contexts, choices[s], (uint64_t)s, s == 1, NULL), NP_OK);
+    ck_assert_int_eq(bring(c), BLOCKS);
+    for (int visit = 0; visit < 2 * BLOCKS; visit++) {
+        bool forward = visit < BLOCKS;
+        uint32_t layer = 2 * (uint32_t)(forward ? visit : 2 * BLOCKS - 1 - visit);
+        ck_assert(np_context_enter(c, layer, 0, forward ? NP_PASS_FORWARD : NP_PASS_BACKWARD));
+        ck_assert_int_eq(bring(c), visit >= BLOCKS - 2 && visit < 2 * BLOCKS - 2);
+        np_context_leave(c, layer, !forward);
+        ck_assert_int_eq(bring(c), 0);
+    }
+    np_contexts_free(contexts);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim_memory");
@@ -235,6 +295,8 @@ int main(void)
     tcase_add_loop_test(tests, copies_take_processors, 1, 3);
     tcase_add_loop_test(tests, memory_is_never_exceeded, 0, 4);
     tcase_add_test(tests, copiers_begin_after_the_next_task);
+    tcase_add_test(tests, copiers_work_side_by_side);
+    tcase_add_test(tests, fetched_a_pass_and_two_visits_ahead);
     tcase_add_test(tests, published_stream_with_context_switching);
     return suite_run(suite);
 }
