@@ -1,7 +1,10 @@
 /* Why lists by exact size: what a stage takes repeats from step to step in few sizes (layers,
  * activations), so that a vacant block fits its next user exactly or not at all, and nothing is
- * ever cut or joined.
+ * ever cut or joined. Where a block goes because another size wants its room, its pages stay: the
+ * system would take them, clear others and enter them one by one, which for layers of a few sizes
+ * that come and go costs more than reading them from a file.
  */
+#define _GNU_SOURCE /* mremap */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -14,12 +17,20 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+#define HUGE_PAGE ((uint64_t)2 << 20) /* of which the system clears and enters many at a time */
+
 /* All blocks of one size, those in use first, then the vacant, the last one given back before the
  * others. */
 struct size_list {
     uint64_t bytes, last_use;
     void **blocks;
     size_t used, count, capacity;
+};
+
+/* A block that has gone to make room, for the one that comes; at NULL: none. */
+struct pages {
+    void *at;
+    uint64_t bytes;
 };
 
 struct np_arena {
@@ -106,8 +117,16 @@ static enum np_status get_list(struct np_arena *arena, struct size_list **out, u
     return NP_OK;
 }
 
-/* Gives one vacant block back to the system, of the size that was used least recently. */
-static bool drop_vacant(struct np_arena *arena)
+static void give_back_pages(struct np_arena *arena, struct pages *pages)
+{
+    if (pages->at)
+        give_back(arena, pages->at, pages->bytes);
+    *pages = (struct pages){NULL, 0};
+}
+
+/* One vacant block goes, of the size that was used least recently: back to where it came from; but
+ * of the system's, the larger of it and *kept is kept. */
+static bool drop_vacant(struct np_arena *arena, struct pages *kept)
 {
     struct size_list *oldest = NULL;
     for (size_t i = 0; i < arena->count; i++) {
@@ -117,8 +136,13 @@ static bool drop_vacant(struct np_arena *arena)
     }
     if (!oldest)
         return false;
-    give_back(arena, oldest->blocks[--oldest->count], oldest->bytes);
-    arena->sums.held -= oldest->bytes;
+    struct pages gone = {oldest->blocks[--oldest->count], oldest->bytes}, less = gone;
+    arena->sums.held -= gone.bytes;
+    if (!arena->source.take && gone.bytes > kept->bytes) {
+        less = *kept;
+        *kept = gone;
+    }
+    give_back_pages(arena, &less);
     return true;
 }
 
@@ -127,8 +151,9 @@ static bool fits(const struct np_arena *arena, uint64_t bytes)
     return !arena->cap || (bytes <= arena->cap && arena->sums.held <= arena->cap - bytes);
 }
 
-/* Room under the cap for one more block, if need be in place of vacant ones; and in the list. */
-static enum np_status make_room(struct np_arena *arena, struct size_list *list,
+/* Room under the cap for one more block, if need be in place of vacant ones, of which the largest
+ * is kept; and in the list. */
+static enum np_status make_room(struct np_arena *arena, struct size_list *list, struct pages *kept,
                                 struct np_error *err)
 {
     enum np_status status =
@@ -136,7 +161,7 @@ static enum np_status make_room(struct np_arena *arena, struct size_list *list,
     if (status != NP_OK)
         return status;
     while (!fits(arena, list->bytes))
-        if (!drop_vacant(arena))
+        if (!drop_vacant(arena, kept))
             return np_fail(err, NP_EMEM,
                            "the device's memory of %s is used up: %s are in use, %s were asked for",
                            np_text_size(arena->cap).s, np_text_size(arena->sums.used).s,
@@ -151,14 +176,24 @@ static void hold(struct np_arena *arena, struct size_list *list, void *block)
     arena->sums.held += list->bytes;
 }
 
-static enum np_status map_pages(void **out, uint64_t bytes, struct np_error *err)
+/* A block of pages that were kept, or else of new ones. */
+static enum np_status map_pages(struct np_arena *arena, void **out, uint64_t bytes,
+                                struct pages *kept, struct np_error *err)
 {
-    void *block =
-        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED)
-        return np_fail_errno(err, "cannot allocate %s", np_text_size(bytes).s);
-    /* Fewer misses in the table of pages; where it is refused nothing else changes. */
-    madvise(block, (size_t)bytes, MADV_HUGEPAGE);
+    void *block = MAP_FAILED;
+    if (kept->at && bytes < HUGE_PAGE)
+        block = mremap(kept->at, (size_t)kept->bytes, (size_t)bytes, MREMAP_MAYMOVE);
+    if (block != MAP_FAILED) {
+        *kept = (struct pages){NULL, 0};
+    } else {
+        give_back_pages(arena, kept);
+        block =
+            mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+            return np_fail_errno(err, "cannot allocate %s", np_text_size(bytes).s);
+        /* Fewer misses in the table of pages; where it is refused nothing else changes. */
+        madvise(block, (size_t)bytes, MADV_HUGEPAGE);
+    }
     *out = block;
     return NP_OK;
 }
@@ -167,17 +202,19 @@ static enum np_status map_pages(void **out, uint64_t bytes, struct np_error *err
 static enum np_status add_block(struct np_arena *arena, struct size_list *list,
                                 struct np_error *err)
 {
-    enum np_status status = make_room(arena, list, err);
     const struct np_arena_source *source = &arena->source;
+    struct pages kept = {NULL, 0};
     void *block = NULL;
-    if (status != NP_OK)
-        return status;
+    enum np_status status;
+    NP_TRY(make_room(arena, list, &kept, err));
     do
         status = source->take ? source->take(source->context, &block, list->bytes, err)
-                              : map_pages(&block, list->bytes, err);
-    while (status != NP_OK && drop_vacant(arena));
+                              : map_pages(arena, &block, list->bytes, &kept, err);
+    while (status != NP_OK && drop_vacant(arena, &kept));
     if (status == NP_OK)
         hold(arena, list, block);
+out:
+    give_back_pages(arena, &kept);
     return status;
 }
 
@@ -251,14 +288,16 @@ static enum np_status adopt(struct np_arena *arena, void *block, uint64_t bytes,
                             struct np_error *err)
 {
     struct size_list *list;
+    struct pages kept = {NULL, 0};
     enum np_status status;
     NP_TRY(get_list(arena, &list, bytes, err));
-    NP_TRY(make_room(arena, list, err));
+    NP_TRY(make_room(arena, list, &kept, err));
     hold(arena, list, block);
     list->blocks[list->count - 1] = list->blocks[list->used]; /* in use before vacant */
     list->blocks[list->used] = block;
     use(arena, list);
 out:
+    give_back_pages(arena, &kept);
     return status;
 }
 

@@ -2,8 +2,9 @@
  *
  * All that a stage holds while it trains is taken here. Blocks are whole pages straight from the
  * system, or come from another source; a block given back is kept for the next request of the same
- * size, and goes back where it came from when a request of another size needs the room. So bytes
- * held, vacant ones included, never exceed the cap, and a steady state asks for nothing.
+ * size. When a request of another size needs the room it goes back where it came from, or its pages
+ * become the new block's. So bytes held, vacant ones included, never exceed the cap, and a steady
+ * state asks for nothing.
  *
  * Units     bytes; a request counts as np_arena_bytes of it.
  * Errors    NP_EMEM: the cap, with what is in use and what was asked for, or the system.

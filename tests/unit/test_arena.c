@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "suite.h"
@@ -139,6 +140,33 @@ START_TEST(recent)
     ck_assert_uint_eq(np_arena_sums(arena).held, 9 * PAGE);
     ck_assert_ptr_eq(take(arena, PAGE), a);
     ck_assert_ptr_eq(take(arena, 3 * PAGE), c);
+    np_arena_free(arena);
+}
+END_TEST
+
+static long faults(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+/* Where a block goes because another size wants its room, the system need not clear its pages. */
+START_TEST(pages_stay)
+{
+    enum { LESS = 300, MORE = 330, ROUNDS = 40 };
+    struct np_arena *arena = new_arena(MORE * PAGE);
+    void *block = take(arena, LESS * PAGE);
+    memset(block, 1, LESS * PAGE);
+    long before = faults();
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        uint64_t from = (i % 2 ? MORE : LESS) * PAGE, to = (i % 2 ? LESS : MORE) * PAGE;
+        np_arena_give(arena, block, from);
+        block = take(arena, to);
+        memset(block, (int)i, to);
+        ck_assert_uint_eq(np_arena_sums(arena).held, to);
+    }
+    ck_assert_int_lt(faults() - before, ROUNDS * LESS / 2);
     np_arena_free(arena);
 }
 END_TEST
@@ -297,6 +325,7 @@ int main(void)
     tcase_add_loop_test(tests, model, 1, 5);
     tcase_add_test(tests, room);
     tcase_add_test(tests, recent);
+    tcase_add_test(tests, pages_stay);
     tcase_add_test(tests, edges);
     tcase_add_test(tests, hands);
     tcase_add_test(tests, elsewhere);
