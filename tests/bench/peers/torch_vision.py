@@ -5,26 +5,19 @@ usage: torch_vision.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
                        [--layout auto|contiguous|channels_last] [--products float32|tf32|bf16]
 
 Reads the recipe that np-train reads and trains the same space: conv2d stem, shuffle and mbconv
-candidates, classifier; the same data, augmentation, batch, members, loss and optimizer, weight decay
-on matrices alone, and updates of the active paths alone. Batch norms take the statistics of their batch
-and keep none. What a careful user would switch on is on: oneDNN, the faster memory layout of the two
-(auto measures both), the fused optimizer, activations in place, gradients set to None. A step is
-forward, backward and update; making its batch is not counted. Prints the median step and images/s.
-With --products, those of the forward and backward passes may round what they multiply: to TF32, or,
-by autocast, to bf16. Needs torch >= 2.4 and PyYAML.
+candidates, classifier; the same data, augmentation, batch, members, loss and optimizer. Batch norms
+take the statistics of their batch and keep none; activations are in place. torch_peer.py has the
+rest.
 """
-import argparse
 import os
-import statistics
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-import yaml
+
+import torch_peer
 
 ACTS = {'relu': nn.ReLU, 'relu6': nn.ReLU6, 'hswish': nn.Hardswish}
-WARM_STEPS, TRIAL_STEPS = 5, 10
 
 
 def conv_bn(inputs, outputs, kernel, stride=1, act=None, groups=1):
@@ -132,7 +125,8 @@ def read_files(spec, directory):
 class Batches:
     """Images and labels, normalised, padded, cropped and flipped."""
 
-    def __init__(self, spec, image, directory, generator):
+    def __init__(self, recipe, directory, generator):
+        spec, image = recipe['data']['train'], recipe['space']['input']
         files = list(read_files(spec, directory))
         shape = (-1, image['channels'], image['height'], image['width'])
         if spec['kind'] == 'cifar10':
@@ -159,103 +153,5 @@ class Batches:
         return torch.stack(x).contiguous(memory_format=layout), self.labels[which]
 
 
-def make_optimizer(net, spec):
-    decay = spec.get('weight_decay', 0.01 if spec.get('kind', 'adamw') == 'adamw' else 0.0)
-    groups = [{'params': [p for p in net.parameters() if p.dim() > 1], 'weight_decay': decay},
-              {'params': [p for p in net.parameters() if p.dim() <= 1], 'weight_decay': 0.0}]
-    if spec.get('kind', 'adamw') == 'sgd':
-        optimizer = torch.optim.SGD(groups, lr=spec.get('lr', 0.01), fused=True,
-                                    momentum=spec.get('momentum', 0.9),
-                                    nesterov=spec.get('nesterov', False))
-        for p in net.parameters():  # the fused update wants all of them or none
-            optimizer.state[p]['momentum_buffer'] = torch.zeros_like(p)
-        return optimizer
-    return torch.optim.AdamW(groups, lr=spec.get('lr', 1e-3), fused=True)
-
-
-class Trainer:
-    def __init__(self, recipe, directory, layout, device, half):
-        seed, train = recipe.get('seed', 0), recipe['train']
-        torch.manual_seed(seed)
-        self.generator = torch.Generator().manual_seed(seed)
-        self.layout, self.batch, self.device = layout, train.get('batch', 16), device
-        self.half = half
-        self.net = Supernet(recipe['space']).to(device, memory_format=layout)
-        self.candidates = [len(block) for block in self.net.blocks]
-        self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
-        self.smoothing = train.get('loss', {}).get('label_smoothing', 0.0)
-        self.batches = Batches(recipe['data']['train'], recipe['space']['input'], directory,
-                               self.generator)
-        sampler = recipe.get('sampler', {})
-        self.fair = sampler.get('kind', 'uniform') == 'fair'
-        self.members = max(self.candidates) if self.fair else sampler.get('members', 1)
-
-    def draw_subnets(self):
-        """A list of choices for each member of the step."""
-        if self.fair:
-            orders = [torch.randperm(n, generator=self.generator) for n in self.candidates]
-            return [[int(order[m % len(order)]) for order in orders] for m in range(self.members)]
-        return [[int(torch.randint(0, n, (), generator=self.generator)) for n in self.candidates]
-                for _ in range(self.members)]
-
-    def wait(self):
-        if self.device == 'cuda':
-            torch.cuda.synchronize()
-
-    def step(self):
-        """One step: its seconds and its loss."""
-        subnets = self.draw_subnets()
-        batches = [[t.to(self.device) for t in self.batches.next(self.batch, self.layout)]
-                   for _ in subnets]
-        self.wait()
-        begin = time.perf_counter()
-        total = 0.0
-        self.optimizer.zero_grad(set_to_none=True)
-        for choice, (x, y) in zip(subnets, batches):
-            with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
-                loss = F.cross_entropy(self.net(x, choice), y, label_smoothing=self.smoothing)
-            loss.backward()
-            total += loss.item()
-        self.optimizer.step()
-        self.wait()
-        return time.perf_counter() - begin, total / len(subnets)
-
-    def run(self, steps):
-        for _ in range(WARM_STEPS):
-            self.step()
-        done = [self.step() for _ in range(steps)]
-        return statistics.median(seconds for seconds, _ in done), [loss for _, loss in done]
-
-
-LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
-
-
-def main():
-    parser = argparse.ArgumentParser(usage=' '.join(__doc__.split('\n\n')[1].split())[7:])
-    parser.add_argument('recipe')
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--steps', type=int, default=40)
-    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
-    parser.add_argument('--layout', choices=['auto', *LAYOUTS], default='auto')
-    parser.add_argument('--products', choices=['float32', 'tf32', 'bf16'], default='float32')
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    tf32, half = args.products == 'tf32', args.products == 'bf16'
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    with open(args.recipe, encoding='utf-8') as file:
-        recipe = yaml.safe_load(file)
-    directory = os.path.dirname(os.path.abspath(args.recipe))
-    layout = args.layout
-    if layout == 'auto':
-        trial = {name: Trainer(recipe, directory, LAYOUTS[name], args.device, half)
-                 .run(TRIAL_STEPS)[0] for name in LAYOUTS}
-        layout = min(trial, key=trial.get)
-    trainer = Trainer(recipe, directory, LAYOUTS[layout], args.device, half)
-    seconds, losses = trainer.run(args.steps)
-    print(f'torch {torch.__version__} threads {args.threads} {layout} step {seconds * 1e3:.1f} ms '
-          f'images/s {trainer.batch * trainer.members / seconds:.0f} first loss {losses[0]:.3f} '
-          f'last loss {statistics.mean(losses[-5:]):.3f}')
-
-
 if __name__ == '__main__':
-    main()
+    torch_peer.main(Supernet, Batches, ['contiguous', 'channels_last'], __doc__)

@@ -1,0 +1,120 @@
+"""What the PyTorch twins of recipes have in common: the optimizer, the subnets, the steps, the
+command line. torch_vision.py and torch_text.py say what is trained.
+
+What a careful user would switch on is on: oneDNN, the faster of the memory layouts that a twin names
+(auto measures them), the fused optimizer, gradients set to None. Updates are of the active paths
+alone, weight decay on matrices alone. A step is forward, backward and update; making its batch is
+not counted. With --products, those of the forward and backward passes may round what they multiply:
+to TF32, or, by autocast, to bf16. Needs torch >= 2.4 and PyYAML.
+"""
+import argparse
+import os
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+import yaml
+
+WARM_STEPS, TRIAL_STEPS = 5, 10
+LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
+
+
+def make_optimizer(net, spec):
+    decay = spec.get('weight_decay', 0.01 if spec.get('kind', 'adamw') == 'adamw' else 0.0)
+    groups = [{'params': [p for p in net.parameters() if p.dim() > 1], 'weight_decay': decay},
+              {'params': [p for p in net.parameters() if p.dim() <= 1], 'weight_decay': 0.0}]
+    if spec.get('kind', 'adamw') == 'sgd':
+        optimizer = torch.optim.SGD(groups, lr=spec.get('lr', 0.01), fused=True,
+                                    momentum=spec.get('momentum', 0.9),
+                                    nesterov=spec.get('nesterov', False))
+        for p in net.parameters():  # the fused update wants all of them or none
+            optimizer.state[p]['momentum_buffer'] = torch.zeros_like(p)
+        return optimizer
+    return torch.optim.AdamW(groups, lr=spec.get('lr', 1e-3), fused=True)
+
+
+class Trainer:
+    """Trains supernet(space), which makes logits [rows, classes] of inputs and choices, on what
+    batches(recipe, directory, generator) makes: inputs and the targets of its rows."""
+
+    def __init__(self, supernet, batches, recipe, directory, layout, device, half):
+        seed, train = recipe.get('seed', 0), recipe['train']
+        torch.manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.layout, self.batch, self.device = layout, train.get('batch', 16), device
+        self.half = half
+        self.net = supernet(recipe['space']).to(device, memory_format=layout)
+        self.candidates = [len(block) for block in self.net.blocks]
+        self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
+        self.smoothing = train.get('loss', {}).get('label_smoothing', 0.0)
+        self.batches = batches(recipe, directory, self.generator)
+        sampler = recipe.get('sampler', {})
+        self.fair = sampler.get('kind', 'uniform') == 'fair'
+        self.members = max(self.candidates) if self.fair else sampler.get('members', 1)
+
+    def draw_subnets(self):
+        """A list of choices for each member of the step."""
+        if self.fair:
+            orders = [torch.randperm(n, generator=self.generator) for n in self.candidates]
+            return [[int(order[m % len(order)]) for order in orders] for m in range(self.members)]
+        return [[int(torch.randint(0, n, (), generator=self.generator)) for n in self.candidates]
+                for _ in range(self.members)]
+
+    def wait(self):
+        if self.device == 'cuda':
+            torch.cuda.synchronize()
+
+    def step(self):
+        """One step: its seconds and its loss."""
+        subnets = self.draw_subnets()
+        batches = [[t.to(self.device) for t in self.batches.next(self.batch, self.layout)]
+                   for _ in subnets]
+        self.wait()
+        begin = time.perf_counter()
+        total = 0.0
+        self.optimizer.zero_grad(set_to_none=True)
+        for choice, (x, y) in zip(subnets, batches):
+            with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
+                loss = F.cross_entropy(self.net(x, choice), y, label_smoothing=self.smoothing)
+            loss.backward()
+            total += loss.item()
+        self.optimizer.step()
+        self.wait()
+        return time.perf_counter() - begin, total / len(subnets)
+
+    def run(self, steps):
+        for _ in range(WARM_STEPS):
+            self.step()
+        done = [self.step() for _ in range(steps)]
+        return statistics.median(seconds for seconds, _ in done), [loss for _, loss in done]
+
+
+def main(supernet, batches, layouts, usage):
+    """Trains the recipe of the command line and prints one line."""
+    parser = argparse.ArgumentParser(usage=' '.join(usage.split('\n\n')[1].split())[7:])
+    parser.add_argument('recipe')
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--steps', type=int, default=40)
+    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
+    parser.add_argument('--layout', choices=['auto', *layouts], default='auto')
+    parser.add_argument('--products', choices=['float32', 'tf32', 'bf16'], default='float32')
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    tf32, half = args.products == 'tf32', args.products == 'bf16'
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    with open(args.recipe, encoding='utf-8') as file:
+        recipe = yaml.safe_load(file)
+    directory = os.path.dirname(os.path.abspath(args.recipe))
+
+    def trainer(name):
+        return Trainer(supernet, batches, recipe, directory, LAYOUTS[name], args.device, half)
+
+    layout = layouts[0] if args.layout == 'auto' else args.layout
+    if args.layout == 'auto' and len(layouts) > 1:
+        layout = min(layouts, key=lambda name: trainer(name).run(TRIAL_STEPS)[0])
+    chosen = trainer(layout)
+    seconds, losses = chosen.run(args.steps)
+    print(f'torch {torch.__version__} threads {args.threads} {layout} step {seconds * 1e3:.1f} ms '
+          f'samples/s {chosen.batch * chosen.members / seconds:.0f} '
+          f'first loss {losses[0]:.3f} last loss {statistics.mean(losses[-5:]):.3f}')

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The PyTorch twin of a text recipe: single-path one-shot training in eager mode.
+
+usage: torch_text.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
+                     [--layout auto|contiguous] [--products float32|tf32|bf16]
+
+Reads the recipe that np-train reads and trains the same space: tokens and learned positions, blocks
+of attention, feed-forward, gated and convolution candidates, each behind its norm and beside its
+input, the last norm and an untied output; causal, with PyTorch's own fused attention. The text is
+bytes, windows of it begin anywhere. torch_peer.py has the rest.
+"""
+import os
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import torch_peer
+
+ACTS = {'gelu': nn.GELU, 'relu': nn.ReLU}
+
+
+class Attention(nn.Module):
+    def __init__(self, width, spec):
+        super().__init__()
+        self.heads = spec['heads']
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+def feed_forward(width, spec):
+    hidden = width * spec['ratio']
+    return nn.Sequential(nn.Linear(width, hidden), ACTS[spec.get('act', 'gelu')](),
+                         nn.Linear(hidden, width))
+
+
+def gated(width, _):
+    return nn.Sequential(nn.Linear(width, 2 * width), nn.GLU())
+
+
+class Convolution(nn.Module):
+    """Along the text, over what came before; separable: depthwise, then 1."""
+
+    def __init__(self, width, spec):
+        super().__init__()
+        self.before, separable = spec['kernel'] - 1, spec['op'] == 'sepconv1d'
+        layers = [nn.Conv1d(width, width, spec['kernel'], groups=width if separable else 1)]
+        layers += [nn.Conv1d(width, width, 1)] if separable else []
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers(F.pad(x.transpose(1, 2), (self.before, 0))).transpose(1, 2)
+
+
+class Light(nn.Module):
+    """A lightweight convolution: normalised weights that the channels of a head share."""
+
+    def __init__(self, width, spec):
+        super().__init__()
+        self.of_each = width // spec['heads']
+        self.kernel = nn.Parameter(torch.randn(spec['heads'], spec['kernel']) * 0.1)
+
+    def forward(self, x):
+        x = x.transpose(1, 2)
+        weights = F.softmax(self.kernel, 1).repeat_interleave(self.of_each, 0).unsqueeze(1)
+        padded = F.pad(x, (self.kernel.shape[1] - 1, 0))
+        return F.conv1d(padded, weights.to(x.dtype), groups=x.shape[1]).transpose(1, 2)
+
+
+OPS = {'mha': Attention, 'ffn': feed_forward, 'glu': gated, 'conv1d': Convolution,
+       'sepconv1d': Convolution, 'lightconv': Light}
+
+
+class Supernet(nn.Module):
+    def __init__(self, space):
+        super().__init__()
+        tokens, width = space['input'], space['width']
+        self.token = nn.Embedding(tokens['vocab'], width)
+        self.position = nn.Embedding(tokens['length'], width)
+        self.blocks = nn.ModuleList()
+        for block in space['blocks']:
+            for _ in range(block.get('repeat', 1)):
+                self.blocks.append(nn.ModuleList(
+                    nn.Sequential(nn.LayerNorm(width), OPS[spec['op']](width, spec))
+                    for spec in block['choices']))
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, tokens['vocab'], bias=False)
+
+    def forward(self, x, choice):
+        x = self.token(x) + self.position.weight
+        for block, i in zip(self.blocks, choice):
+            x = x + block[i](x)
+        return self.out(self.norm(x)).flatten(0, 1)
+
+
+class Batches:
+    def __init__(self, recipe, directory, generator):
+        text = b''
+        for name in recipe['data']['train']['files']:
+            with open(os.path.join(directory, name), 'rb') as file:
+                text += file.read()
+        self.text = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+        self.length, self.generator = recipe['space']['input']['length'], generator
+
+    def next(self, count, _):
+        last = len(self.text) - self.length
+        at = torch.randint(0, last, (count,), generator=self.generator).tolist()
+        windows = torch.stack([self.text[i:i + self.length + 1] for i in at])
+        return windows[:, :-1], windows[:, 1:].flatten()
+
+
+if __name__ == '__main__':
+    torch_peer.main(Supernet, Batches, ['contiguous'], __doc__)
