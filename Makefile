@@ -203,11 +203,20 @@ ifeq ($(NVCC),)
 check-cuda-build:
 	@echo 'check-cuda-build: skipped: there is no nvcc here' >&2
 else
-check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train $(BUILD)/tests/gpu/bench_gpu
+# What tests/gpu/run measures with, on a machine that has a GPU.
+GPU_BENCH := $(BUILD)/tests/gpu/bench_gpu \
+             $(if $(wildcard $(CUDA_HOME)/include/cupti.h),$(BUILD)/tests/gpu/activity.so)
+gpu-bench: $(GPU_BENCH)
+
+check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train $(GPU_BENCH)
 	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_PTX)
 	@$(BUILD)/cuda/np-train --version | grep '^CUDA: runtime'
 
-# What tests/gpu/run measures, on a machine that has a GPU.
+$(BUILD)/tests/gpu/activity.so: tests/gpu/activity.c tests/gpu/busy.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CPPFLAGS) -isystem $(CUDA_HOME)/include $(CPPFLAGS) $(NP_CFLAGS) -fPIC -shared \
+	    -o $@ $< -L$(CUDA_HOME)/lib64 -lcupti -Wl,-rpath,$(CUDA_HOME)/lib64
 $(BUILD)/tests/gpu/bench_gpu.o: NVCCFLAGS += -Itests/bench
 $(BUILD)/tests/gpu/bench_gpu: $(BUILD)/tests/gpu/bench_gpu.o $(CUDA_OBJ) $(LIB)
 	$(call SAY,LINK,$@)
@@ -323,7 +332,7 @@ endif
 FORCE:
 .PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-emulated \
         lint bench demo completions install uninstall deps dist clean help FORCE bench-programs \
-        $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
+        gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \

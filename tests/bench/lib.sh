@@ -110,6 +110,17 @@ write_corpus() {
     fi > "$1"
 }
 
+# write_wide FILE STEPS: the recipe peer.yaml with 24 candidates a block; its text is corpus.txt.
+write_wide() {
+    {
+        sed '/{op:/,$d' tests/bench/peer.yaml
+        for _ in 1 2 3; do
+            sed -n '/{op:/p' tests/bench/peer.yaml
+        done
+        sed -n '/^train:/,$p' tests/bench/peer.yaml | sed "s/steps: .*/steps: $2/"
+    } > "$1"
+}
+
 # The data of the recipes in examples/, under the names that they give, in $work; images=yes if
 # there are images.
 write_inputs() {
