@@ -78,6 +78,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # address sanitizer sees as well.
 NP_SAN_ISA := $(if $(findstring address,$(SAN)),--param asan-instrumentation-with-call-threshold=0 \
               $(patsubst %,-fno-sanitize=%,null alignment object-size pointer-overflow))
+ifneq ($(SAN),) # half the minute that each of these takes
+$(BUILD)/libcore/num/gemm_%.o: CFLAGS = -O1 -g1
+endif
 $(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma $(NP_SAN_ISA)
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 \
                               $(NP_SAN_ISA)
@@ -118,8 +121,10 @@ check-unit: $(TRIED)
 check-cli: $(BIN) completions
 	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-cli $(wildcard tests/cli/*.bats)
 
-check: check-unit check-cuda
-	+@$(MAKE) --no-print-directory check-cli
+# One after the other, when all is built: spinning teams want the processors for themselves.
+check: check-programs
+	+@for part in unit cuda cli; do $(MAKE) --no-print-directory check-$$part || exit 1; done
+check-programs: $(TRIED) $(BIN)
 
 # The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
 # runs that must equal this machine's. Needs the packages of `.ci/deps aarch64`.
@@ -234,8 +239,10 @@ ifneq ($(findstring thread,$(SAN)),)
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
+check-programs: $(SHIM_OWN) $(SHIM_BIN) $(SHIM_TOOLS)
 check-cuda: $(SHIM_OWN) $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
-	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(filter $(BUILD)/shim/test%,$^)
+	@printf '%s\n' $(filter $(BUILD)/shim/test%,$^) | \
+	    NP_TEST_FULL=$(if $(SAN),0,1) xargs -n 1 -P "$$(nproc)" tests/run-unit
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
 	    tests/run-cli $(wildcard tests/shim/*.bats)
 endif
@@ -331,8 +338,8 @@ endif
 
 FORCE:
 .PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-emulated \
-        lint bench demo completions install uninstall deps dist clean help FORCE bench-programs \
-        gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
+        check-programs lint bench demo completions install uninstall deps dist clean help FORCE \
+        bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \
