@@ -112,7 +112,7 @@ $(BUILD)/flags: FORCE
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
 # engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
 # sanitizer only tests that start threads; test_ops runs every kernel in teams.
-THREADED := arena engine evaluate ops residence run stash team transport weights
+THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
 check-unit: $(TRIED)

@@ -475,6 +475,12 @@ static ncclResult_t connect(struct ranks *ranks, int devices)
     return settle(ranks);
 }
 
+static void forget(const struct ranks *ranks)
+{
+    for (cudaEvent_t told : ranks->told)
+        cudaEventDestroy(told);
+}
+
 /* A rank sends or receives, in a group of its own. */
 static void tell(const struct ranks *ranks, int rank, bool sends, size_t bytes)
 {
@@ -518,6 +524,7 @@ START_TEST(a_send_meets_its_receive)
     for (int r = 0; r < RANKS; r++)
         ncclCommDestroy(ranks.comm[r]);
     cudaFreeHost(host);
+    forget(&ranks);
 }
 END_TEST
 
@@ -527,6 +534,7 @@ START_TEST(two_ranks_on_a_device_are_refused)
     ck_assert_int_eq(connect(&ranks, 1), ncclInvalidUsage);
     for (int r = 0; r < RANKS; r++)
         ncclCommAbort(ranks.comm[r]);
+    forget(&ranks);
 }
 END_TEST
 
@@ -539,6 +547,7 @@ START_TEST(an_abort_ends_what_hangs)
     for (int r = 0; r < RANKS; r++)
         ncclCommAbort(ranks.comm[r]);
     ck_assert_int_eq(cudaStreamSynchronize(ranks.stream[0]), cudaSuccess);
+    forget(&ranks);
 }
 END_TEST
 

@@ -69,7 +69,8 @@ static enum np_status copy(const struct np_device *device, void *to, const void 
     (void)device;
     if (atomic_fetch_add(&copies, 1) + 1 == fails)
         return np_fail(err, NP_EIO, "the device cannot copy");
-    memcpy(touchable(to), touchable(from), bytes);
+    if (bytes > 0)
+        memcpy(touchable(to), touchable(from), bytes);
     return NP_OK;
 }
 
