@@ -1,12 +1,12 @@
 /* The inner part of matrix products, as the SIMD backends share it: packing of B and register
  * tiles. Private to num/; gemm_<isa>.c fills it, product_simd.h and attention_simd.h use it.
  *
- * A tile is at most np_gemm_mr x np_gemm_nr elements of C. Its sum over one chunk lives in
- * registers and is then added to C, which stays in the second cache from chunk to chunk.
+ * A tile is a few rows and vectors of C. Its sum over one chunk lives in registers and is then
+ * added to C, which stays in the second cache from chunk to chunk.
  * A is given by a table of pointers to its rows: one of op(A), whose elements are broadcast one
  * after the other, or, transposed, one to every inner index of op(A). It is read where it is, or,
  * by some backends where C is wide, packed for a few rows of tiles at a time.
- * Packed B is cut in slivers of np_gemm_nr columns; in a sliver, inner index p holds np_gemm_nr
+ * Packed B is cut in slivers of two vectors of columns; in a sliver, inner index p holds as many
  * consecutive floats. Columns past n are zero or repeat others, and are never stored.
  * Grouped convolutions: columns of C are in groups, each with its own columns of A. A sliver does
  * not leave its group; or, where groups are narrow, it is one vector of several whole groups.

@@ -111,12 +111,13 @@ struct coming {
     size_t tiles, due;
 };
 
-static struct coming coming_a(const struct np_tiles *g, const struct band *band, size_t count)
+static struct coming coming_a(const struct np_tiles *g, const struct band *band, size_t count,
+                              size_t n)
 {
     const struct np_stretch *first = g->stretch, *last = first + g->stretches - 1;
     const struct band *end = band + count - 1;
     size_t row = end->row + end->height, rows = np_min(STRIPS_AT_ONCE * MR, g->m - row);
-    struct coming c = {.row = g->a, .tiles = count * ((g->n + NR - 1) / NR)};
+    struct coming c = {.row = g->a, .tiles = count * ((n + NR - 1) / NR)};
     if (g->a_trans) {
         c.count = rows > 0 ? last->from + last->count : 0;
         c.at = g->a_at + row;

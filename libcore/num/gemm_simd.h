@@ -15,8 +15,8 @@
 #include "num/gemm_tile.h"
 #include "num/simd.h"
 
-/* The rows of C under a row of tiles; behind them, where sums are finished, those of the epilogue's
- * matrices, the residual's first. Returns how many there are. */
+/* Rows of C, and behind them, where sums are finished, those of the epilogue's matrices, the
+ * residual's first. Returns how many there are. */
 static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, size_t h)
 {
     const struct np_finish *f = g->finish;
@@ -32,6 +32,26 @@ static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, s
     return count;
 }
 
+/* What lies under a row of tiles, to fetch before it is worked on. */
+struct under {
+    const float *const *row;
+    size_t count;
+    const float *rows[5 * HIGH];
+};
+
+static bool is_narrow(const struct np_tiles *g)
+{
+    return g->groups && g->groups->lanes > 0;
+}
+
+static void find_under(const struct np_tiles *g, struct under *u, size_t i, size_t h)
+{
+    const struct np_finish *f = g->finish;
+    bool alone = !is_narrow(g) && (!f || (f->plain && !f->epilogue->residual));
+    u->row = alone ? (const float *const *)(g->c + i) : u->rows;
+    u->count = alone ? h : rows_under(g, u->rows, i, h);
+}
+
 /* Rows of A under a row of tiles, after each other in the first cache. */
 static void copy_rows(const struct np_tiles *g, const float *const *a, size_t at, size_t h,
                       float *copy, const float **to)
@@ -44,16 +64,32 @@ static void copy_rows(const struct np_tiles *g, const float *const *a, size_t at
     }
 }
 
-/* The tile's columns j .. j + width - 1, sliver `number` of B. */
+/* Columns of C that are worked on with tiles of one shape: at most so many vectors, rows. */
+struct swath {
+    struct np_share cols;
+    size_t vectors, height;
+};
+
+/* Where a sliver of B begins, of which a tile has `width` columns. */
+static const float *sliver_at(const struct np_tiles *g, size_t j, size_t number, size_t width,
+                              size_t *step)
+{
+    bool tail = width < NR && g->tail;
+    *step = tail ? NR : g->b_step;
+    return tail ? g->tail : g->sliver > 0 ? g->b + number * g->sliver : g->b + j;
+}
+
+/* The tile's columns j .. j + width - 1, from sliver `number` of B on; a third vector is of the
+ * next. */
 static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t number,
                      size_t width)
 {
-    size_t vectors = width > NP_VW ? 2 : 1;
-    bool tail = width < NR && g->tail;
-    t->b = tail ? g->tail : g->sliver > 0 ? g->b + number * g->sliver : g->b + t->j;
-    t->b_step = tail ? NR : g->b_step;
+    size_t vectors = (width + NP_VW - 1) / NP_VW;
+    t->b = sliver_at(g, t->j, number, np_min(width, NR), &t->b_step);
     t->last = width - (vectors - 1) * NP_VW;
-    if (g->groups && g->groups->lanes > 0) {
+    if (vectors > 2)
+        t->b_last = sliver_at(g, t->j + NR, number + 1, width - NR, &t->last_step);
+    if (is_narrow(g)) {
         t->seen = width / g->groups->cols * g->groups->depth;
         narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW](g, t);
     } else {
@@ -61,91 +97,137 @@ static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t 
     }
 }
 
-/* One row of tiles; strip: its A, if that is packed, and so is what is coming; `turns` of STEPS
- * inner indices. */
-static void tile_row(const struct np_tiles *g, struct band band, const float *strip,
-                     struct coming *coming, size_t turns, vf *bad)
+/* Where the groups are, as a row of tiles goes along the columns. */
+struct along {
+    size_t at, apart, end; /* of A, from one to the next; the columns of one end */
+    size_t group;          /* columns */
+};
+
+static struct along along_groups(const struct np_tiles *g, struct tile *t, struct swath s)
 {
-    size_t i = band.row, h = band.height;
-    _Alignas(64) float out[MR * NR], copy[MR * (NP_KC + NP_GEMM_PAD)];
-    const float *copied[MR], *next[AHEAD * LINE / STEPS], *ahead[5 * MR];
-    const struct np_finish *f = g->finish;
     const struct np_groups *groups = g->groups;
-    struct tile t = {.a = g->a_trans ? g->a : g->a + i, .strip = strip, .row = i};
-    bool narrow = groups && groups->lanes > 0;
-    size_t sliver = narrow ? groups->lanes : NR, group = narrow ? sliver : g->n;
-    size_t at = g->a_at + (g->a_trans ? i : 0), apart = 0, end = 0, number = 0, width, count;
-    if (groups) {
-        group = narrow ? sliver : groups->cols;
-        apart = group / groups->cols * groups->depth;
+    struct along x = {.at = g->a_at + (g->a_trans ? t->row : 0), .end = s.cols.begin};
+    x.group = s.cols.end - s.cols.begin;
+    if (!groups)
+        return x;
+    x.group = groups->lanes > 0 ? groups->lanes : groups->cols;
+    x.apart = x.group / groups->cols * groups->depth;
+    if (groups->lanes > 0) {
+        t->order = groups->order + (g->a_trans ? (g->channel + t->row) * NP_VW : 0);
+        x.at = g->a_at - (g->a_trans ? g->channel : 0);
     }
-    if (narrow) {
-        t.order = groups->order + (g->a_trans ? (g->channel + i) * NP_VW : 0);
-        at = g->a_at - (g->a_trans ? g->channel : 0);
-    }
-    for (size_t r = 0; !g->a_trans && r < AHEAD * LINE / STEPS; r++)
-        next[r] = g->a[np_min(i + h + r, g->m - 1)];
-    t.c = g->c + i;
-    t.bad = *bad;
-    count = rows_under(g, ahead, i, h);
-    for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
-        ahead[count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
-    t.ahead = ahead;
-    t.ahead_end = ahead + count;
-    if (f) {
-        t.bias = f->epilogue->bias ? f->epilogue->bias + f->col : NULL;
-        t.out = f->plain ? NULL : out;
-        t.residual = f->plain && f->epilogue->residual ? ahead + h : NULL;
-    }
-    for (t.j = 0; t.j < g->n; t.j += width, number++) {
-        t.next = NULL;
-        if (t.j == end) {
-            t.a_at = at;
-            at += apart;
-            end = np_min(end + group, g->n);
-            t.next = g->a_trans ? NULL : next;
-            if (g->a_copied && !strip) {
-                copy_rows(g, g->a + i, t.a_at, h, copy, copied);
-                t.a = copied;
-            }
-        }
-        width = np_min(sliver, end - t.j);
-        /* What the sum is too short to fetch; where rows are short, memory is read in order. */
-        for (size_t r = turns; g->n > NR && r < count; r++)
-            for (size_t c = 0; c < width; c += LINE)
-                __builtin_prefetch(ahead[r] + t.j + c, 1);
-        if (strip)
-            fetch_coming(coming);
-        run_tile(g, &t, h, number, width);
-        if (t.out)
-            t.bad = v_or(t.bad, finish_tile(f, out, i, h, t.j, width));
-    }
-    *bad = t.bad;
+    return x;
 }
 
-bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
+/* Rows of A to fetch for the next row of tiles; behind the last are none. */
+static const float *const *next_rows_of(const struct np_tiles *g, const float **to, size_t begin)
+{
+    if (begin + AHEAD * LINE / STEPS <= g->m)
+        return g->a + begin;
+    for (size_t r = 0; r < AHEAD * LINE / STEPS; r++)
+        to[r] = g->a[np_min(begin + r, g->m - 1)];
+    return to;
+}
+
+/* One row of tiles; strip: its A, if that is packed, and so is what is coming; `turns` of STEPS
+ * inner indices. */
+static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, struct band band,
+                     const float *strip, struct coming *coming, size_t turns)
+{
+    size_t i = band.row, h = band.height, j = s.cols.begin;
+    _Alignas(64) float out[MR * NR], copy[HIGH * (NP_KC + NP_GEMM_PAD)];
+    const float *copied[HIGH], *after[AHEAD * LINE / STEPS], *const *next = NULL;
+    const struct np_finish *f = g->finish;
+    struct under under;
+    bool narrow = is_narrow(g);
+    size_t sliver = narrow ? g->groups->lanes : s.vectors * NP_VW, number = s.cols.begin / NR;
+    t->row = i;
+    t->a = g->a_trans ? g->a : g->a + i;
+    t->strip = strip;
+    t->c = g->c + i;
+    struct along x = along_groups(g, t, s);
+    if (!g->a_trans)
+        next = next_rows_of(g, after, i + h);
+    find_under(g, &under, i, h);
+    for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
+        under.rows[under.count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
+    if (f) {
+        t->out = f->plain ? NULL : out;
+        t->residual = f->plain && f->epilogue->residual ? under.row + h : NULL;
+    }
+    t->ahead = under.row;
+    t->ahead_end = under.row + under.count;
+    for (size_t width; j < s.cols.end; j += width, number++) {
+        t->j = j;
+        t->next = NULL;
+        if (j == x.end) {
+            t->a_at = x.at;
+            x.at += x.apart;
+            x.end = np_min(j + x.group, s.cols.end);
+            t->next = next;
+            if (g->a_copied && !strip) {
+                copy_rows(g, g->a + i, t->a_at, h, copy, copied);
+                t->a = copied;
+            }
+        }
+        width = np_min(sliver, x.end - j);
+        /* What the sum is too short to fetch; where rows are short, memory is read in order. */
+        for (size_t r = turns; g->n > s.vectors * NP_VW && r < under.count; r++)
+            for (size_t c = 0; c < width; c += LINE)
+                __builtin_prefetch(under.row[r] + j + c, 1);
+        if (strip)
+            fetch_coming(coming);
+        run_tile(g, t, h, number, width);
+        if (t->out)
+            t->bad = v_or(t->bad, finish_tile(f, out, i, h, j, width));
+    }
+}
+
+/* All rows of tiles of some columns. */
+static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
 {
     _Alignas(64) float strips[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
     struct band band[STRIPS_AT_ONCE];
-    size_t tiles = (g->m + MR - 1) / MR, turns = 0, row = 0;
-    bool packed = NP_GEMM_PACKS_A && !g->groups && g->n >= PACKED_COLS;
+    size_t tiles = (g->m + s.height - 1) / s.height, row = 0, n = s.cols.end - s.cols.begin;
+    bool packed = NP_GEMM_PACKS_A && !g->groups && n >= PACKED_COLS;
     struct coming coming = {0};
-    vf bad = v_zero();
-    for (size_t k = 0; k < g->stretches; k++)
-        turns += g->stretch[k].count / STEPS;
-    turns = turns > 0 ? turns : 1;
     for (size_t number = 0, count; number < tiles; number += count) {
         count = np_min(STRIPS_AT_ONCE, tiles - number);
         for (size_t k = 0; k < count; row += band[k++].height)
             band[k] = (struct band){row, g->m / tiles + (number + k < g->m % tiles)};
         if (packed) {
             pack_a(g, strips, band, count);
-            coming = coming_a(g, band, count);
+            coming = coming_a(g, band, count, n);
         }
         for (size_t k = 0; k < count; k++)
-            tile_row(g, band[k], packed ? strips + k * STRIP_SIZE : NULL, &coming, turns, &bad);
+            tile_row(g, t, s, band[k], packed ? strips + k * STRIP_SIZE : NULL, &coming, turns);
     }
-    return !v_any(bad);
+}
+
+/* The columns that are left over where tiles are two vectors wide: they go with the last two. */
+static size_t left_over(const struct np_tiles *g)
+{
+    size_t rest = g->n % NR;
+    return WIDE > 2 && !g->groups && g->n > NR && rest > 0 && rest <= NP_VW ? NR + rest : 0;
+}
+
+bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
+{
+    size_t turns = 0, wide = left_over(g);
+    struct swath most = {{0, g->n - wide}, 2, MR}, last = {{g->n - wide, g->n}, WIDE, LOW};
+    struct tile t = {.bad = v_zero()};
+    if (!g->groups && g->n <= NP_VW)
+        most.height = HIGH;
+    if (g->finish && g->finish->epilogue->bias)
+        t.bias = g->finish->epilogue->bias + g->finish->col;
+    for (size_t k = 0; k < g->stretches; k++)
+        turns += g->stretch[k].count / STEPS;
+    turns = turns > 0 ? turns : 1;
+    if (wide < g->n)
+        tile_rows(g, &t, most, turns);
+    if (wide > 0)
+        tile_rows(g, &t, last, turns);
+    return !v_any(t.bad);
 }
 
 /* The stretches of a panel of kc inner indices in chunks of `step`. */

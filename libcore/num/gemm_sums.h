@@ -1,8 +1,10 @@
 /* What a register tile is, and its sums on their way to and from memory: a part of num/gemm_tile.h.
  *
- * MR x NR is as large as the registers allow: MR * 2 sums, two vectors of B, one element of A. The
- * last vector of a tile may be whole, in part outside of C, or, where registers are wide enough for
- * it to pay, summed in halves of registers. Where groups are narrow, a tile is one vector wide.
+ * MR x NR is as large as the registers allow: MR * 2 sums, two vectors of B, one element of A.
+ * Where that leaves too few sums in tiles of one vector to hide how long an addition takes (AVX2),
+ * those are higher, and a vector that is left over goes with the last two, in lower tiles of three.
+ * The last vector of a tile may be whole, in part outside of C, or, where registers are wide enough
+ * for it to pay, summed in halves of registers. Where groups are narrow, a tile is one vector wide.
  */
 #ifndef NP_NUM_GEMM_SUMS_H
 #define NP_NUM_GEMM_SUMS_H
@@ -14,22 +16,38 @@
 
 #if NP_VW == 16
 #define MR 14
+#define HIGH MR /* rows of a tile of one vector */
+#define WIDE 2  /* vectors of the widest tile */
+#define LOW MR  /* rows of that */
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #elif NP_VW == 8
 #define MR 6
+#define HIGH 8
+#define WIDE 3
+#define LOW 4
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #else
 #define MR 12
+#define HIGH MR
+#define WIDE 2
+#define LOW MR
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#endif
+#if NP_VW == 8
+#define MORE_HEIGHTS(X) X(7) X(8)
+#define LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
+#else
+#define MORE_HEIGHTS(X)
+#define LOW_HEIGHTS(X)
 #endif
 #define NR (2 * NP_VW)
 #define PACKED_COLS 64 /* of C: fewer do not pay for packing A */
 #define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
-#define STRIPS_AT_ONCE 8                       /* rows of tiles whose A is packed together */
-#define STEPS 4                                /* inner indices per prefetched row of C */
-#define LINE 16                                /* floats of a cache line */
-#define AHEAD ((MR * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
+#define STRIPS_AT_ONCE 8                         /* rows of tiles whose A is packed together */
+#define STEPS 4                                  /* inner indices per prefetched row of C */
+#define LINE 16                                  /* floats of a cache line */
+#define AHEAD ((HIGH * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -37,6 +55,7 @@
 #endif
 
 _Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
+_Static_assert(HIGH <= MR * 2 && LOW * WIDE <= MR * 2, "a buffer of MR x NR holds any tile");
 
 /* Rows of C under a row of tiles. */
 struct band {
@@ -50,9 +69,9 @@ struct tile {
     size_t row;           /* of C, where the tile begins */
     const int32_t *order; /* where groups are narrow: those of np_groups, from the tile's row on */
     size_t seen;          /* and floats of A for all groups */
-    const float *b;
-    size_t b_step;
-    const float *const *next; /* not NULL: MR or more rows of A to fetch for the next tile */
+    const float *b, *b_last; /* of three vectors, the last apart */
+    size_t b_step, last_step;
+    const float *const *next; /* not NULL: HIGH or more rows of A to fetch for the next tile */
     float *const *c;          /* rows; the tile begins at column j of them */
     const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
     size_t j, last;                               /* columns of the last vector */
@@ -78,8 +97,8 @@ struct shape {
 
 /* Sums of a chunk. While it runs, a last vector that is half lies in its own registers. */
 struct sums {
-    vf v[MR][2];
-    vh half[MR];
+    vf v[HIGH][WIDE];
+    vh half[HIGH];
 };
 
 NP_INLINE vf load_last(const float *p, enum last last, size_t n)
@@ -99,7 +118,9 @@ NP_INLINE void clear(struct sums *acc, struct shape s)
 {
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
-        acc->v[i][0] = acc->v[i][1] = v_zero();
+        UNROLL
+        for (size_t v = 0; v < s.vectors; v++)
+            acc->v[i][v] = v_zero();
         acc->half[i] = vh_zero();
     }
 }
@@ -112,8 +133,9 @@ NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
         const float *c = rows[i] + t->j;
-        if (last > 0)
-            acc->v[i][0] = v_add(v_load(c), acc->v[i][0]);
+        UNROLL
+        for (size_t v = 0; v < last; v++)
+            acc->v[i][v] = v_add(v_load(c + v * NP_VW), acc->v[i][v]);
         acc->v[i][last] = v_add(load_last(c + last * NP_VW, s.last, t->last), acc->v[i][last]);
     }
 }
@@ -124,8 +146,9 @@ NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
         float *c = t->c[i] + t->j;
-        if (last > 0)
-            v_store(c, acc->v[i][0]);
+        UNROLL
+        for (size_t v = 0; v < last; v++)
+            v_store(c + v * NP_VW, acc->v[i][v]);
         store_last(c + last * NP_VW, s.last, t->last, acc->v[i][last]);
     }
 }
@@ -133,12 +156,12 @@ NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *
 NP_INLINE void add_bias(struct sums *acc, struct shape s, const float *bias, size_t n)
 {
     size_t last = s.vectors - 1;
-    vf low = v_load_n(bias, last > 0 ? NP_VW : n), high = load_last(bias + last * NP_VW, s.last, n);
     UNROLL
-    for (size_t i = 0; i < s.h; i++) {
-        if (last > 0)
-            acc->v[i][0] = v_add(acc->v[i][0], low);
-        acc->v[i][last] = v_add(acc->v[i][last], high);
+    for (size_t v = 0; v < s.vectors; v++) {
+        vf b = v < last ? v_load(bias + v * NP_VW) : load_last(bias + v * NP_VW, s.last, n);
+        UNROLL
+        for (size_t i = 0; i < s.h; i++)
+            acc->v[i][v] = v_add(acc->v[i][v], b);
     }
 }
 

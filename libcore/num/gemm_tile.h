@@ -6,10 +6,10 @@
 
 /* Where the operands of the next inner index are. */
 struct cursor {
-    const float *row[MR];     /* elements of A, one after the other */
+    const float *row[HIGH];   /* elements of A, one after the other */
     const float *const *line; /* transposed: one of these each */
     const float *strip;       /* packed */
-    const float *b;
+    const float *b, *b_last;
     size_t from, rows; /* of the tile, those that the inner indices are for */
 };
 
@@ -19,6 +19,7 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
 {
     size_t whole = s.vectors - (s.last == LAST_HALF);
     vf b0 = whole > 0 ? v_load(at->b) : v_zero(), b1 = whole > 1 ? v_load(at->b + NP_VW) : b0;
+    vf b2 = whole > 2 ? v_load(at->b_last) : b0;
     vh b_half = s.last == LAST_HALF ? vh_load(at->b + whole * NP_VW) : vh_zero();
     const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip;
     UNROLL
@@ -30,10 +31,14 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
             v_fma1_to(acc->v[i][1], x, b1);
+        if (whole > 2)
+            v_fma1_to(acc->v[i][2], x, b2);
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
     at->b += t->b_step;
+    if (s.vectors > 2)
+        at->b_last += t->last_step;
     if (s.left == STRIPS)
         at->strip += STRIP;
 }
@@ -47,7 +52,7 @@ NP_INLINE const float *const *sum_narrow(struct sums *acc, struct shape s, const
     size_t channel = (g->channel + stretch->from) % g->groups->depth;
     const int32_t *order = t->order + channel * NP_VW;
     const float *b = t->b + stretch->from * t->b_step;
-    vf x[MR];
+    vf x[HIGH];
     UNROLL
     for (size_t i = 0; i < s.h; i++)
         x[i] = load_last(t->a[i] + t->a_at + stretch->at - channel, s.last, t->seen);
@@ -105,6 +110,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
     at.line = t->a + stretch->from;
     at.strip = s.left == STRIPS ? t->strip + stretch->from * STRIP : NULL;
     at.b = t->b + stretch->from * t->b_step;
+    at.b_last = s.vectors > 2 ? t->b_last + stretch->from * t->last_step : NULL;
     UNROLL
     for (size_t i = 0; i < s.h; i++)
         at.row[i] =
@@ -117,8 +123,10 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
         /* One by one while the sum runs: all at once would stall it. */
         if (ahead < t->ahead_end) {
             __builtin_prefetch(*ahead + t->j, 1);
+            if (s.vectors > 2)
+                __builtin_prefetch(*ahead + t->j + LINE, 1);
             if (s.vectors > 1)
-                __builtin_prefetch(*ahead + t->j + NR - 1, 1);
+                __builtin_prefetch(*ahead + t->j + s.vectors * NP_VW - 1, 1);
             ahead++;
         }
         if (s.left == ROWS && t->next) {
@@ -176,29 +184,34 @@ typedef void tile_function(const struct np_tiles *, struct tile *);
     {                                                                                              \
         tile_sum((struct shape){h, vectors, left, false, last}, g, t);                             \
     }
-#define TILES(h, left, last) TILE(h, 1, left, last) TILE(h, 2, left, last)
 #if NP_VW == 16 /* where masks cost nothing */
-#define TILES_OF(h, left) TILES(h, left, LAST_PART) TILES(h, left, LAST_HALF)
+#define TILES(h, v, left) TILE(h, v, left, LAST_PART) TILE(h, v, left, LAST_HALF)
 #define LASTS(h, v, left)                                                                          \
     NAME(h, v, left, LAST_PART), NAME(h, v, left, LAST_PART), NAME(h, v, left, LAST_HALF)
 #else
-#define TILES_OF(h, left) TILES(h, left, LAST_WHOLE) TILES(h, left, LAST_PART)
+#define TILES(h, v, left) TILE(h, v, left, LAST_WHOLE) TILE(h, v, left, LAST_PART)
 #define LASTS(h, v, left) NAME(h, v, left, LAST_WHOLE), NAME(h, v, left, LAST_PART), NULL
 #endif
+#define TILES_OF_1(h) TILES(h, 1, ROWS) TILES(h, 1, LINES)
+#define TILES_OF_3(h) TILES(h, 3, ROWS) TILES(h, 3, LINES)
 #if NP_GEMM_PACKS_A
-#define ALL_TILES_OF(h) TILES_OF(h, ROWS) TILES_OF(h, LINES) TILES_OF(h, STRIPS)
-#define PACKED_LASTS(h, v) LASTS(h, v, STRIPS)
+#define TILES_OF_2(h) TILES(h, 2, ROWS) TILES(h, 2, LINES) TILES(h, 2, STRIPS)
+#define PACKED_LASTS(h) LASTS(h, 2, STRIPS)
 #else
-#define ALL_TILES_OF(h) TILES_OF(h, ROWS) TILES_OF(h, LINES)
-#define PACKED_LASTS(h, v) NULL
+#define TILES_OF_2(h) TILES(h, 2, ROWS) TILES(h, 2, LINES)
+#define PACKED_LASTS(h) NULL
 #endif
-HEIGHTS(ALL_TILES_OF)
+HEIGHTS(TILES_OF_1)
+MORE_HEIGHTS(TILES_OF_1)
+HEIGHTS(TILES_OF_2)
+LOW_HEIGHTS(TILES_OF_3)
 
-#define ENTRY(h)                                                                                   \
-    {{{LASTS(h, 1, ROWS)}, {LASTS(h, 1, LINES)}, {PACKED_LASTS(h, 1)}},                            \
-     {{LASTS(h, 2, ROWS)}, {LASTS(h, 2, LINES)}, {PACKED_LASTS(h, 2)}}},
+#define ENTRIES_1(h) [h - 1][0] = {{LASTS(h, 1, ROWS)}, {LASTS(h, 1, LINES)}},
+#define ENTRIES_2(h) [h - 1][1] = {{LASTS(h, 2, ROWS)}, {LASTS(h, 2, LINES)}, {PACKED_LASTS(h)}},
+#define ENTRIES_3(h) [h - 1][2] = {{LASTS(h, 3, ROWS)}, {LASTS(h, 3, LINES)}},
 /* [height - 1][vectors - 1][left][last] */
-static tile_function *const tile_functions[MR][2][3][3] = {HEIGHTS(ENTRY)};
+static tile_function *const tile_functions[HIGH][WIDE][3][3] = {
+    HEIGHTS(ENTRIES_1) MORE_HEIGHTS(ENTRIES_1) HEIGHTS(ENTRIES_2) LOW_HEIGHTS(ENTRIES_3)};
 
 #define NARROW_NAME(h, left, last) narrow_##h##_##left##_##last
 #define NARROW(h, left, last)                                                                      \
