@@ -119,7 +119,8 @@ check-unit: $(TRIED)
 	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(TRIED)
 
 check-cli: $(BIN) completions
-	@NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-cli $(wildcard tests/cli/*.bats)
+	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
+	    tests/run-cli $(wildcard tests/cli/*.bats)
 
 # One after the other, when all is built: spinning teams want the processors for themselves.
 check: check-programs
@@ -187,7 +188,6 @@ $(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
 
 # For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes.
-CUDA_PTX := $(CUDA_REAL:%.cu=$(BUILD)/%.ptx)
 NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
             -gencode arch=compute_90,code=compute_90
 NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
@@ -195,14 +195,11 @@ NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
             --fmad=false -prec-div=true -prec-sqrt=true -ftz=false
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
-	@mkdir -p $(@D)
+	@rm -rf $@.keep && mkdir -p $@.keep
 	$(call SAY,NVCC,$<)
-	$(Q)$(NVCC) $(NP_NVCC) $(NP_ARCH) -Xptxas -v -c -o $@ $< 2> $@.log || { cat $@.log; exit 1; }
-
-$(BUILD)/%.ptx: %.cu $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(call SAY,PTX,$<)
-	$(Q)$(NVCC) $(NP_NVCC) -arch=compute_80 -ptx -o $@ $<
+	$(Q)$(NVCC) $(NP_NVCC) $(NP_ARCH) -Xptxas -v -keep -keep-dir $@.keep -c -o $@ $< \
+	    2> $@.log || { cat $@.log; exit 1; }
+	@find $@.keep -type f ! -name '*.ptx' -delete
 
 ifeq ($(NVCC),)
 check-cuda-build:
@@ -213,8 +210,8 @@ GPU_BENCH := $(BUILD)/tests/gpu/bench_gpu \
              $(if $(wildcard $(CUDA_HOME)/include/cupti.h),$(BUILD)/tests/gpu/activity.so)
 gpu-bench: $(GPU_BENCH)
 
-check-cuda-build: $(CUDA_OBJ) $(CUDA_PTX) $(BUILD)/cuda/np-train $(GPU_BENCH)
-	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_PTX)
+check-cuda-build: $(CUDA_OBJ) $(BUILD)/cuda/np-train $(GPU_BENCH)
+	@tests/cuda-code $(CUDA_OBJ:=.log) $(CUDA_OBJ:=.keep/*.ptx)
 	@$(BUILD)/cuda/np-train --version | grep '^CUDA: runtime'
 
 $(BUILD)/tests/gpu/activity.so: tests/gpu/activity.c tests/gpu/busy.h $(BUILD)/flags
@@ -344,4 +341,4 @@ FORCE:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
-         $(CUDA_OBJ:.o=.d) $(CUDA_PTX:.ptx=.d)
+         $(CUDA_OBJ:.o=.d)

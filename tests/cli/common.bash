@@ -10,6 +10,11 @@ fresh_directory() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
 }
 
+# some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
+some() {
+    if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi
+}
+
 # The first line that the tool said on standard error, after its name and "error: ".
 said() {
     [ "${lines[0]}" = "$1" ] || { printf 'said: %s\nnot:  %s\n' "${lines[0]}" "$1"; return 1; }

@@ -25,7 +25,7 @@ least_of() {
     np-train r.yaml --run all
     for stages in 1 3; do
         least_of $stages
-        for more in 0 20000 100000 1000000; do
+        for more in $(some '0 20000 100000 1000000' '0 100000'); do
             np-train r.yaml --run "m$stages.$more" -n $stages --device-memory $((least + more))
             same all "m$stages.$more"
             np-train r.yaml --run "f$stages.$more" -n $stages --device-memory $((least + more)) \
@@ -64,7 +64,7 @@ least_of() {
 @test "policies and late copies change time only" {
     np-train r.yaml --run a
     least_of 2
-    for how in ahead next demand lru; do
+    for how in $(some 'ahead next demand lru' 'ahead lru'); do
         np-train r.yaml --run $how -n 2 --device-memory $((least + 50000)) --prefetch $how \
             --inject-delays 3
         same a $how

@@ -9,7 +9,7 @@ setup() {
 @test "killed at any moment: resumed to the same digest" {
     set=(--set train.steps=40 --set train.checkpoint_every=3 --ledger layers)
     np-train recipe.yaml --run whole "${set[@]}"
-    for after in 1 2 4 9 16 23; do
+    for after in $(some '1 2 4 9 16 23' '2 9'); do
         mkfifo losses
         rm -rf killed
         np-train recipe.yaml --run killed "${set[@]}" --losses losses > out 2> talk &
@@ -138,7 +138,7 @@ setup() {
     cp corpus.whole corpus.txt
     np-verify --fsck r
     np-train recipe.yaml --run r --set train.steps=100000 --set train.checkpoint_every=2 --resume \
-        --stop-after 2000 > /dev/null
+        --stop-after $(($(wc -l < r/ledger.tsv) + 4)) > /dev/null
     np-verify --fsck r
 }
 
@@ -225,7 +225,7 @@ setup() {
 }
 
 @test "a thousand members and 64 micro-batches: planned all the same" {
-    np-partition recipe.yaml --profile-from model --set 'sampler={kind: uniform, members: 1024}' \
-        --set train.batch=64 --set train.grain=1 --stages 2 > plan.yaml
+    np-partition recipe.yaml --profile-from model --set train.batch=64 --set train.grain=1 --stages 2 \
+        --set "sampler={kind: uniform, members: $(some 1024 128)}" > plan.yaml
     grep -q '^stages:$' plan.yaml
 }

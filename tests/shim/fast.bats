@@ -10,11 +10,6 @@ setup() {
     PATH=$NP_BIN/shim:$PATH
 }
 
-# some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
-some() {
-    if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi
-}
-
 # fast NAME: recipe.yaml, whose first line is `naspipe`, has numerics.
 fast() {
     sed -i "1a numerics: fast/$1" recipe.yaml

@@ -10,11 +10,6 @@ setup() {
     cpu=$NP_BIN/np-train
 }
 
-# some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
-some() {
-    if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi
-}
-
 # same A B: the runs are equal, and so is what they were found to be worth.
 same() {
     np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&

@@ -170,6 +170,8 @@ START_TEST(same_bits)
 {
     for (size_t s = 0; s < COUNT(shapes); s++) {
         struct np_attention at = {.samples = 2, .queries = lengths[_i], .keys = lengths[_i]};
+        if (!tests_are_full() && (s + (size_t)_i) % 2 == 1)
+            continue;
         at.width = shapes[s].width;
         at.heads = shapes[s].heads;
         compare(at, 1);
