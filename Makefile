@@ -165,15 +165,18 @@ NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing
 NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 \
               -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
+# What kernels touch is looked at by tests/shim/races.cc, which is this sanitizer's library there.
+$(BUILD)/shim/%.o $(BUILD)/tests/shim/test_%.o: NP_SEEN = $(if $(SAN),,-fsanitize=thread)
+
 $(BUILD)/shim/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CXX,$<)
-	$(Q)$(CXX) $(NP_SHIM) -c -o $@ -x c++ $<
+	$(Q)$(CXX) $(NP_SHIM) $(NP_SEEN) -c -o $@ -x c++ $<
 
 $(BUILD)/%.o: %.cc $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CXX,$<)
-	$(Q)$(CXX) $(NP_SHIM) -c -o $@ $<
+	$(Q)$(CXX) $(NP_SHIM) $(NP_SEEN) -c -o $@ $<
 
 $(SHIM_OWN): $(BUILD)/shim/%: $(BUILD)/tests/shim/%.o
 $(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "inside.h"
+#include "races.h"
 
 enum { ALIGNMENT = 256, SCRIBBLED = 4096 };
 
@@ -184,19 +185,23 @@ static float element_of_d(const struct product *p, uint64_t row, uint64_t col)
     return sum;
 }
 
-static void run(struct shim_work *work)
-{
-    const struct product *p = reinterpret_cast<const struct product *>(work);
-    memset(p->workspace, 0xff, SCRIBBLED);
-    for (uint64_t col = 0; col < p->d_layout.cols; col++)
-        for (uint64_t row = 0; row < p->d_layout.rows; row++)
-            p->d[col * (uint64_t)p->d_layout.ld + row] = element_of_d(p, row, col);
-}
-
 static size_t bytes_of(const cublasLtMatrixLayoutOpaque_t *layout)
 {
     size_t element = layout->type == CUDA_R_16BF ? 2 : 4;
     return (layout->cols - 1) * (size_t)layout->ld * element + layout->rows * element;
+}
+
+static void run(struct shim_work *work)
+{
+    const struct product *p = reinterpret_cast<const struct product *>(work);
+    races_read(p->a, bytes_of(&p->a_layout));
+    races_read(p->b, bytes_of(&p->b_layout));
+    races_write(p->d, bytes_of(&p->d_layout));
+    races_write(p->workspace, SCRIBBLED);
+    memset(p->workspace, 0xff, SCRIBBLED);
+    for (uint64_t col = 0; col < p->d_layout.cols; col++)
+        for (uint64_t row = 0; row < p->d_layout.rows; row++)
+            p->d[col * (uint64_t)p->d_layout.ld + row] = element_of_d(p, row, col);
 }
 
 static void check(const struct product *p, int device, cudaStream_t stream)
@@ -246,6 +251,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
           static_cast<char *>(workspace),
           static_cast<float *>(d),
           algo->data[1]};
+    p->work.name = __func__;
     shim_lock();
     check(p, handle->device, stream);
     shim_unlock();

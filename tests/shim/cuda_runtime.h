@@ -12,6 +12,7 @@
  *         Shared memory is filled with NaN patterns when a block begins, so what is read of it
  *         before it is written, for want of a barrier or of a store, gets into results. With
  *         AddressSanitizer every shared array lies between poisoned bytes.
+ *         Two accesses to memory that nothing orders, in whatever order they are done (races.h).
  * Stream  a queue. Whoever waits for one has work done, of all queues, in an order drawn from
  *         SHIM_SEED that nothing but queues, events and synchronisation constrains; some is done as
  *         soon as it is queued. Work for the null stream is done at once, whatever else is queued,
@@ -86,7 +87,7 @@ unsigned shim_ballot(int line, int vote);
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 
-/* What a stream has been told to do; from malloc. */
+/* What a stream has been told to do; from malloc. What is not named here begins as zeros. */
 struct shim_work {
     struct shim_work *next;
     void (*run)(struct shim_work *work); /* NULL: nothing */
@@ -98,6 +99,9 @@ struct shim_work {
      * it stays there when it has. */
     bool (*ready)(struct shim_work *work);
     bool stays;
+    const char *name;           /* NULL: of an event */
+    struct shim_moment *moment; /* the record that is waited for, or that this is */
+    struct clock *told;         /* what the host knew (races.h); NULL: it has begun */
 };
 
 void shim_post(cudaStream_t stream, struct shim_work *work);
@@ -128,11 +132,12 @@ static inline void shim_launch(const char *name, dim3 grid, dim3 block, size_t s
     void *memory = malloc(sizeof(launch));
     launch *l =
         new (memory) launch{{nullptr, run, nullptr, 0, false}, name, grid, block, shared, body};
+    l->work.name = name;
     shim_post(stream, &l->work);
 }
 
 #define NP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
-    shim_launch(__func__, grid, block, shared, stream,                                             \
+    shim_launch(__PRETTY_FUNCTION__, grid, block, shared, stream,                                  \
                 [=](auto... argument) { kernel(argument...); } __VA_OPT__(, ) __VA_ARGS__)
 #define NP_SHARED(type, name, size)                                                                \
     typedef type name##_array size;                                                                \

@@ -22,7 +22,13 @@ int shim_stream_device(cudaStream_t stream);
 bool shim_is_next(cudaStream_t stream, const struct shim_work *work);
 /* All memory may be touched. */
 void shim_open(void);
+/* Says which block of memory has this byte. */
+void shim_where(const char *at, char *out, size_t bytes);
 void shim_queue(cudaStream_t stream, struct shim_work *work);
+/* The work that is next in the stream begins, if it has not begun yet. */
+void shim_begin(cudaStream_t stream);
+/* What is touched from here on to races_end is touched by the stream. */
+struct actor *shim_actor(cudaStream_t stream);
 
 /* Nothing can be done any more until more is queued: ends the program if NCCL's ranks wait for each
  * other. */

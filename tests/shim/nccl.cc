@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "inside.h"
+#include "races.h"
 
 enum { FOREVER = -1, MOST_OPS = 256 };
 
@@ -83,11 +84,17 @@ static void activate(struct kernel *k)
         return;
     k->active = true;
     shim_open();
+    shim_begin(k->stream);
+    races_as(shim_actor(k->stream));
     for (int i = 0; i < k->count; i++)
-        if (k->ops[i].sends)
+        if (k->ops[i].sends) {
+            races_read(k->ops[i].at, k->ops[i].bytes);
             k->ops[i].sum = sum_of(k->ops[i].at, k->ops[i].bytes);
-        else
+        } else {
+            races_write(k->ops[i].at, k->ops[i].bytes);
             memset(k->ops[i].at, 0xff, k->ops[i].bytes);
+        }
+    races_end();
 }
 
 /* The work of a rank that has come to the head of its stream; NULL: none. */
@@ -119,9 +126,14 @@ static struct op *match(struct kernel *k, const struct op *op)
     return found && !found->hangs ? found : nullptr;
 }
 
-static void transfer(struct op *a, struct op *b)
+/* Who receives knows afterwards what the sender knew when it began. Of each other's end neither
+ * knows: a buffer is free when its own side's work is done. */
+static void transfer(struct kernel *k, struct op *a, struct op *b)
 {
+    struct kernel *other = head_of(k->comm->clique->comms[a->peer]);
     struct op *from = a->sends ? a : b, *to = a->sends ? b : a;
+    struct kernel *sender = a->sends ? k : other, *receiver = a->sends ? other : k;
+    races_learn_before(shim_actor(receiver->stream), shim_actor(sender->stream));
     if (from->bytes != to->bytes)
         shim_die("NCCL: a send and its receive differ in size");
     shim_open();
@@ -158,7 +170,7 @@ static void run(struct shim_work *work)
     for (int i = 0; k->comm && i < k->count; i++) {
         struct op *other = match(k, &k->ops[i]);
         if (other)
-            transfer(&k->ops[i], other);
+            transfer(k, &k->ops[i], other);
     }
     if (!k->comm)
         return;
@@ -252,6 +264,7 @@ static void begin_kernel(ncclComm_t comm)
     k->work.run = run;
     k->work.ready = is_ready;
     k->work.copies = true;
+    k->work.name = "a group of NCCL's";
     k->comm = comm;
     for (int i = 0; i < group.ops; i++) {
         if (group.op[i].comm != comm)
@@ -465,6 +478,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     shim_lock();
+    if (comm->first) /* what is under way is over when this returns */
+        races_host_learns(&shim_actor(comm->first->stream)->knows);
     for (struct kernel *k = comm->first; k; k = k->next)
         k->comm = nullptr;
     release(comm);

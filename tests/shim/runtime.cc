@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "races.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -12,11 +14,11 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { ALIGNMENT = 256, MOST_DEVICES = 8 };
-/* Addresses of each device, of which memory is where it is written. */
+enum { ALIGNMENT = 256, MOST_DEVICES = 8, PINNED = MOST_DEVICES, HEAPS };
+/* Addresses of each device, and of pinned memory, of which memory is where it is written. */
 static const size_t HEAP = (size_t)1 << 33;
 
-/* A block of a device's memory, and what lies behind it up to the next. */
+/* A block of a device's memory, or pinned, and what lies behind it up to the next. */
 struct block {
     char *at;
     size_t room, bytes; /* bytes 0: free */
@@ -27,6 +29,13 @@ struct CUstream_st {
     struct shim_work *first, **last;
     cudaStream_t next;
     int device;
+    struct actor actor;
+};
+
+/* A record of an event: what its stream knew. */
+struct shim_moment {
+    int holders;
+    struct clock knows;
 };
 
 struct CUevent_st {
@@ -35,6 +44,7 @@ struct CUevent_st {
     cudaStream_t stream; /* of its last record */
     uint64_t pending;    /* in streams */
     bool destroyed;
+    struct shim_moment *moment; /* its last record; NULL: there is none */
 };
 
 static struct {
@@ -43,11 +53,11 @@ static struct {
     int devices, arch;
     bool has_driver, dead, peers;
     bool reaches[MOST_DEVICES][MOST_DEVICES];
-    size_t memory, used[MOST_DEVICES];
+    size_t memory, used[HEAPS];
     char failing[64], skipped[64], hanging[64];
     long fails_at, calls, hangs_at, hangs, swapped;
     char *heap;
-    size_t heap_used[MOST_DEVICES];
+    size_t heap_used[HEAPS];
     bool heap_open[MOST_DEVICES];
     struct block *blocks;
     size_t block_count;
@@ -82,11 +92,12 @@ static void begin(void)
     sscanf(chosen("SHIM_HANG", ""), "%63[^:]:%ld", shim.hanging, &shim.hangs_at);
     shim.swapped = atol(chosen("SHIM_SWAP", "0"));
     shim.peers = atoi(chosen("SHIM_PEERS", "1"));
-    shim.heap = (char *)mmap(NULL, MOST_DEVICES * HEAP, PROT_NONE,
+    shim.heap = (char *)mmap(NULL, HEAPS * HEAP, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shim.heap == MAP_FAILED || shim.devices > MOST_DEVICES)
         die("cannot begin");
     madvise(shim.heap, MOST_DEVICES * HEAP, MADV_HUGEPAGE); /* sooner guarded */
+    races_watch(shim.heap, HEAPS * HEAP);
 }
 
 static void lock(void)
@@ -117,8 +128,10 @@ static void need_device(void)
 static bool refused(const char *name)
 {
     bool fails = strcmp(name, shim.failing) == 0 && ++shim.calls == shim.fails_at;
-    if (fails && strncmp(name, "cudaMalloc", 10) != 0)
+    if (fails && strncmp(name, "cudaMalloc", 10) != 0) {
         shim.dead = true;
+        races_stop();
+    }
     return fails || shim.dead;
 }
 
@@ -189,7 +202,37 @@ static struct block *find_room(int device, size_t bytes)
     shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device};
     close_memory();
     shim.heap_used[device] = (end + room + 4095) / 4096 * 4096;
+    if (device == PINNED &&
+        mprotect(heap_of(PINNED), shim.heap_used[PINNED], PROT_READ | PROT_WRITE) != 0)
+        die("cannot pin memory");
     return &shim.blocks[shim.block_count++];
+}
+
+static void *take(int device, size_t bytes)
+{
+    struct block *b = find_room(device, bytes);
+    b->bytes = bytes;
+    shim.used[device] += bytes;
+    poison(b->at, bytes);
+    ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
+    return b->at;
+}
+
+/* Whoever has worked with it is known to be done. */
+static cudaError_t give(const char *name, void *block)
+{
+    for (size_t i = 0; block && i < shim.block_count; i++) {
+        struct block *b = &shim.blocks[i];
+        if (b->at != block || b->bytes == 0)
+            continue;
+        races_host_writes(name, b->at, b->bytes);
+        poison(b->at, b->bytes);
+        ASAN_POISON_MEMORY_REGION(b->at, b->room);
+        shim.used[b->device] -= b->bytes;
+        b->bytes = 0;
+        return cudaSuccess;
+    }
+    return block ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -198,12 +241,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     need_device();
     if (refused(__func__) || bytes > shim.memory || shim.used[current] > shim.memory - bytes)
         return unlock(cudaErrorMemoryAllocation);
-    struct block *b = find_room(current, bytes);
-    b->bytes = bytes;
-    shim.used[current] += bytes;
-    poison(b->at, bytes);
-    ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
-    *out = b->at;
+    *out = take(current, bytes);
     return unlock(cudaSuccess);
 }
 
@@ -211,34 +249,23 @@ cudaError_t cudaFree(void *block)
 {
     lock();
     need_device();
-    for (size_t i = 0; block && i < shim.block_count; i++) {
-        struct block *b = &shim.blocks[i];
-        if (b->at != block || b->bytes == 0)
-            continue;
-        poison(b->at, b->bytes);
-        ASAN_POISON_MEMORY_REGION(b->at, b->room);
-        shim.used[b->device] -= b->bytes;
-        b->bytes = 0;
-        return unlock(cudaSuccess);
-    }
-    return unlock(block ? cudaErrorInvalidValue : cudaSuccess);
+    return unlock(give(__func__, block));
 }
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     lock();
     need_device();
-    *out = refused(__func__) ? NULL : malloc(bytes);
-    if (!*out)
+    if (refused(__func__))
         return unlock(cudaErrorMemoryAllocation);
-    memset(*out, 0xff, bytes);
+    *out = take(PINNED, bytes);
     return unlock(cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void *block)
 {
-    free(block);
-    return cudaSuccess;
+    lock();
+    return unlock(give(__func__, block));
 }
 
 cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)
@@ -258,19 +285,47 @@ static bool may_run(struct shim_work *work)
     return !work->ready || work->ready(work);
 }
 
+static void let_go(struct shim_moment *moment)
+{
+    if (moment && --moment->holders == 0)
+        free(moment);
+}
+
+static void free_event(cudaEvent_t event)
+{
+    let_go(event->moment);
+    free(event);
+}
+
+/* A record, or a wait for one, is through. */
+static void pass(cudaStream_t stream, struct shim_work *work)
+{
+    cudaEvent_t event = work->event;
+    if (work->waits && work->moment)
+        races_learn(&stream->actor, &work->moment->knows);
+    else if (!work->waits)
+        work->moment->knows = stream->actor.knows;
+    if (!work->waits && work->turn > event->done)
+        event->done = work->turn;
+    let_go(work->moment);
+    if (--event->pending == 0 && event->destroyed)
+        free_event(event);
+}
+
 /* Does what the stream does next. */
 static void run_first(cudaStream_t stream)
 {
     struct shim_work *work = stream->first;
     open_memory(work->copies ? -1 : stream->device);
+    shim_begin(stream);
+    races_as(&stream->actor);
     if (work->run && (!shim.dead || work->ready))
         work->run(work);
+    races_end();
     if (work->stays)
         return;
-    if (work->event && !work->waits && work->turn > work->event->done)
-        work->event->done = work->turn;
-    if (work->event && --work->event->pending == 0 && work->event->destroyed)
-        free(work->event);
+    if (work->event)
+        pass(stream, work);
     stream->first = work->next;
     if (!stream->first)
         stream->last = &stream->first;
@@ -306,8 +361,20 @@ static void run_some(uint64_t count)
     close_memory();
 }
 
+void shim_begin(cudaStream_t stream)
+{
+    struct shim_work *work = stream->first;
+    if (!work->told)
+        return;
+    races_begin(&stream->actor, work->name, work->told);
+    races_end();
+    free(work->told);
+    work->told = NULL;
+}
+
 void shim_queue(cudaStream_t stream, struct shim_work *work)
 {
+    work->told = races_told();
     *stream->last = work;
     stream->last = &work->next;
     if (draw(16) == 0)
@@ -321,7 +388,9 @@ void shim_post(cudaStream_t stream, struct shim_work *work)
         shim_queue(stream, work);
     } else {
         open_memory(-1);
+        races_begin(NULL, work->name, NULL);
         work->run(work);
+        races_end();
         close_memory();
         free(work);
     }
@@ -348,16 +417,20 @@ static void run_transfer(struct shim_work *work)
 {
     struct transfer *t = reinterpret_cast<struct transfer *>(work);
     if (t->from)
+        races_read(t->from, t->bytes);
+    races_write(t->to, t->bytes);
+    if (t->from)
         memcpy(t->to, t->from, t->bytes);
     else
         memset(t->to, t->byte, t->bytes);
 }
 
-static cudaError_t post_transfer(cudaStream_t stream, void *to, const void *from, int byte,
-                                 size_t bytes)
+static cudaError_t post_transfer(const char *name, cudaStream_t stream, void *to, const void *from,
+                                 int byte, size_t bytes)
 {
     struct transfer *t = (struct transfer *)calloc(1, sizeof *t);
     *t = {{nullptr, run_transfer, nullptr, 0, false, true}, to, from, byte, bytes};
+    t->work.name = name;
     shim_post(stream, &t->work);
     return cudaSuccess;
 }
@@ -387,7 +460,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
         die("a copy goes the wrong way");
     if (on_device(to) && on_device(from) && device_of(to) != device_of(from))
         die("a copy between two devices does not say so");
-    return post_transfer(stream, to, from, 0, bytes);
+    if (in) {
+        lock();
+        races_host_writes("the source of a copy", from, bytes);
+        unlock(cudaSuccess);
+    }
+    return post_transfer(__func__, stream, to, from, 0, bytes);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
@@ -398,7 +476,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
         return cudaErrorUnknown;
     if (device_of(to) != to_device || device_of(from) != from_device)
         die("a copy between two devices names others");
-    return post_transfer(stream, to, from, 0, bytes);
+    return post_transfer(__func__, stream, to, from, 0, bytes);
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
@@ -406,7 +484,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
     lock();
     if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
         return cudaErrorUnknown;
-    return post_transfer(stream, to, nullptr, byte, bytes);
+    return post_transfer(__func__, stream, to, nullptr, byte, bytes);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
@@ -419,6 +497,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
     (*stream)->last = &(*stream)->first;
     (*stream)->next = shim.streams;
     (*stream)->device = current;
+    races_join(&(*stream)->actor);
     shim.streams = *stream;
     return unlock(cudaSuccess);
 }
@@ -469,8 +548,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     lock();
     if (refused(__func__))
         return unlock(cudaErrorUnknown);
-    if (stream && strcmp(shim.skipped, __func__) != 0)
+    if (stream && strcmp(shim.skipped, __func__) != 0) {
         run_out(stream);
+        races_host_learns(&stream->actor.knows);
+    }
     return unlock(cudaSuccess);
 }
 
@@ -490,7 +571,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     lock();
     event->destroyed = true;
     if (event->pending == 0)
-        free(event);
+        free_event(event);
     return unlock(cudaSuccess);
 }
 
@@ -502,6 +583,14 @@ static void post_event(cudaStream_t stream, cudaEvent_t event, bool waits)
     work->event = event;
     work->turn = waits ? event->issued : ++event->issued;
     work->waits = waits;
+    if (!waits) {
+        let_go(event->moment);
+        event->moment = (struct shim_moment *)calloc(1, sizeof *event->moment);
+        event->moment->holders = 1;
+    }
+    work->moment = event->moment;
+    if (work->moment)
+        work->moment->holders++;
     unlock(cudaSuccess);
     shim_post(stream, work);
 }
@@ -516,6 +605,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->stream = stream;
     post_event(stream, event, false);
     return cudaSuccess;
+}
+
+/* All that has been recorded so far is done. */
+static void host_learns(cudaEvent_t event)
+{
+    if (event->moment)
+        races_host_learns(&event->moment->knows);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -534,6 +630,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
         run_first(any);
     }
     close_memory();
+    host_learns(event);
     return unlock(cudaSuccess);
 }
 
@@ -545,6 +642,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return unlock(cudaErrorUnknown);
     run_some(draw(16));
     bool done = event->done == event->issued || strcmp(shim.skipped, __func__) == 0;
+    if (event->done == event->issued)
+        host_learns(event);
     return unlock(done ? cudaSuccess : cudaErrorNotReady);
 }
 
@@ -716,6 +815,25 @@ int shim_stream_device(cudaStream_t stream)
 bool shim_is_next(cudaStream_t stream, const struct shim_work *work)
 {
     return stream->first == work;
+}
+
+struct actor *shim_actor(cudaStream_t stream)
+{
+    return &stream->actor;
+}
+
+void shim_where(const char *at, char *out, size_t bytes)
+{
+    char heap[32] = "pinned memory";
+    if (device_of(at) >= 0)
+        snprintf(heap, sizeof heap, "device %d", device_of(at));
+    snprintf(out, bytes, "no block of %s", heap);
+    for (size_t i = 0; i < shim.block_count; i++) {
+        const struct block *b = &shim.blocks[i];
+        if (at >= b->at && at < b->at + b->room)
+            snprintf(out, bytes, "byte %zu of %zu taken of %s", (size_t)(at - b->at), b->bytes,
+                     heap);
+    }
 }
 
 void shim_open(void)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Whole trainings on the shim's GPUs: the digests, ledgers and scores of processors.
+# Whole trainings on the shim's GPUs: the digests, ledgers and scores of processors. What nothing
+# orders is reported in whatever order it is done (tests/shim/races.h), so few seeds are enough.
 
 load ../cli/common
 
@@ -20,15 +21,14 @@ scores() {
     jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
 }
 
-# wrong CALL OPTION...: recipe.yaml's training without these waits goes wrong in one order of work at
-# least.
-wrong() {
-    for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
-        rm -rf skip
-        SHIM_SEED=$seed SHIM_SKIP=$1 run gpu recipe.yaml --run skip "${@:2}"
-        [ "$status" -eq 0 ] && same cpu skip || return 0
-    done
-    return 1
+# races CALL OPTION...: recipe.yaml's training without these waits is noticed, whatever the order of
+# work comes to (tests/shim/races.h).
+races() {
+    [ "${NP_TEST_FULL:-1}" = 1 ] || return 0 # sanitized, what kernels touch is not seen
+    rm -rf skip
+    SHIM_SKIP=$1 run gpu recipe.yaml --run skip "${@:2}"
+    [ "$status" -eq 134 ]
+    [[ $output == *'shim: race: '*', in no order'* ]] || { echo "$output"; return 1; }
 }
 
 gpu() {
@@ -47,7 +47,7 @@ equal() {
 @test "text: every order of work on any number of stages gives a processor's bits" {
     tiny_recipe
     equal --eval-every 3 --eval-subnets 3 --eval-batches 2
-    for seed in $(some "2 3 4 5" 3); do
+    for seed in $(some "2 3" 3); do
         SHIM_SEED=$seed gpu recipe.yaml --run "seed$seed" -n 3 -M 2 -W 4 --inject-delays "$seed" \
             --eval-every 3 --eval-subnets 3 --eval-batches 2
         same cpu "seed$seed"
@@ -97,7 +97,7 @@ equal() {
     tiny_recipe
     evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
-    for seed in $(some "1 2 3" 2); do
+    for seed in $(some "1 2" 2); do
         export SHIM_SEED=$seed SHIM_DEVICES=4
         gpu recipe.yaml --run "two$seed" --devices 1,0 -n 4 -M 2 -W 4 "${evaluated[@]}"
         gpu recipe.yaml --run "four$seed" --devices 0,1,2,3 --cut balanced --inject-delays "$seed" \
@@ -127,7 +127,7 @@ equal() {
     export SHIM_DEVICES=4 SHIM_PEERS=0
     evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
-    for seed in $(some "1 2 3 4" 2); do
+    for seed in $(some "1 2" 2); do
         export SHIM_SEED=$seed
         gpu recipe.yaml --run "two$seed" --devices 1,0 "${evaluated[@]}"
         gpu recipe.yaml --run "both$seed" --devices 0,3 -n 4 -M 2 -W 4 "${evaluated[@]}"
@@ -141,10 +141,9 @@ equal() {
     np-partition recipe.yaml -n 3 -M 2 --window 3 --profile-from model -q |
         sed -E 's/(last: (block03|head),)( in_flight: [0-9]+,)?/\1 in_flight: 1,/' > few.yaml
     [ "$(grep -c 'in_flight: 1,' few.yaml)" -eq 2 ]
-    for seed in $(some "1 2 3 4" 2); do # slots that others have just left
-        SHIM_SEED=$seed gpu recipe.yaml --run "few$seed" --devices 0,3,1 --plan few.yaml \
-            "${evaluated[@]}"
-        same cpu "few$seed"
+    for gpus in 0,3,1 0; do # slots that others have just left
+        gpu recipe.yaml --run "few$gpus" --devices "$gpus" --plan few.yaml "${evaluated[@]}"
+        same cpu "few$gpus"
     done
     SHIM_PEERS=1 gpu recipe.yaml --run forced --devices 0,1 --transport nccl "${evaluated[@]}"
     [ "$(jq -r .transport forced/run.json)" = nccl ]
@@ -154,11 +153,11 @@ equal() {
     same cpu some
 }
 
-@test "NCCL without a wait, or in a wrong order: it goes wrong, and ends" {
+@test "NCCL without a wait is noticed; in a wrong order it ends" {
     tiny_recipe
     export SHIM_DEVICES=2 SHIM_PEERS=0
     "$cpu" recipe.yaml --run cpu -q
-    wrong cudaStreamWaitEvent --devices 0,1
+    races cudaStreamWaitEvent --devices 0,1
     for group in 1 4 7; do
         rm -rf swapped
         SHIM_SWAP=$group run np-train recipe.yaml --backend cuda --run swapped -q --devices 0,1 \
@@ -220,8 +219,8 @@ equal() {
     SHIM_DEVICES=2 gpu recipe.yaml --run two --devices 1,0 -n 2 --window 1 --device-memory 4400KiB \
         --cut balanced "${evaluated[@]}"
     same cpu two
-    wrong cudaStreamWaitEvent -n 1 -M 1 --window 1 --device-memory 4900KiB "${evaluated[@]}"
-    wrong cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB "${evaluated[@]}"
+    races cudaStreamWaitEvent -n 1 -M 1 --window 1 --device-memory 4900KiB "${evaluated[@]}"
+    races cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB "${evaluated[@]}"
 }
 
 # The order of work changes from run to run, and when copies come.
@@ -255,7 +254,7 @@ equal() {
         "${evaluated[@]}"
     np-verify cpu killed
     np-verify --fsck killed
-    wrong cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB --stash scratch \
+    races cudaStreamSynchronize -n 2 --window 1 --device-memory 4700KiB --stash scratch \
         "${evaluated[@]}"
     : > taken
     refused "cannot create 'taken': File exists" np-train recipe.yaml --run r --backend cuda \
@@ -286,10 +285,10 @@ equal() {
     done
 }
 
-@test "without its waits a training goes wrong" {
+@test "a training without its waits is noticed" {
     tiny_recipe
     "$cpu" recipe.yaml --run cpu -q
-    wrong cudaEventSynchronize -n 2
+    races cudaEventSynchronize -n 2
 }
 
 @test "a call that fails ends the run with its cause" {
