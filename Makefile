@@ -32,9 +32,14 @@ NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-ma
 NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NUMERIC)
 NP_LIBS      = $(shell $(PKG_CONFIG) --libs $(NP_PACKAGES)) -lm -pthread
 
-# A file name that ends in an instruction set is compiled for it, where the target has it.
+# A file name that ends in an instruction set is compiled for it, where the target has it; AVX-512,
+# which takes a minute, under a sanitizer only where it can run, and not for a look at threads.
 TARGET   := $(shell $(CC) -dumpmachine)
-ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 avx512) $(if $(filter aarch64%,$(TARGET)),neon)
+AVX512   := $(if $(SAN),$(shell grep -ow -m1 avx512vl /proc/cpuinfo),here)
+AVX512   := $(if $(findstring thread,$(SAN)),,$(AVX512))
+ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 $(if $(AVX512),avx512)) \
+            $(if $(filter aarch64%,$(TARGET)),neon)
+NP_CPPFLAGS += $(if $(AVX512),,-DNP_NO_AVX512)
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
 # CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools; and
@@ -115,8 +120,10 @@ $(BUILD)/flags: FORCE
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
+# Sanitized, they rarely use more than one processor, spinning or not, and run beside each other.
 check-unit: $(TRIED)
-	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(TRIED)
+	@printf '%s\n' $(TRIED) | \
+	    NP_TEST_FULL=$(if $(SAN),0,1) xargs $(if $(SAN),-n 1 -P "$$(nproc)",-n 1000) tests/run-unit
 
 check-cli: $(BIN) completions
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \

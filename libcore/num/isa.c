@@ -14,11 +14,13 @@ const struct np_kernels *np_kernels_get(enum np_isa isa)
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
             return &np_kernels_avx2;
         return NULL;
+#if !defined(NP_NO_AVX512)
     case NP_ISA_AVX512:
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
             return &np_kernels_avx512;
         return NULL;
+#endif
 #elif defined(__aarch64__)
     case NP_ISA_NEON:
         return &np_kernels_neon;
