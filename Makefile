@@ -120,10 +120,8 @@ $(BUILD)/flags: FORCE
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
-# Sanitized, they rarely use more than one processor, spinning or not, and run beside each other.
 check-unit: $(TRIED)
-	@printf '%s\n' $(TRIED) | \
-	    NP_TEST_FULL=$(if $(SAN),0,1) xargs $(if $(SAN),-n 1 -P "$$(nproc)",-n 1000) tests/run-unit
+	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(if $(SAN),-j) $(TRIED)
 
 check-cli: $(BIN) completions
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
@@ -173,7 +171,7 @@ NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 \
               -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
 # What kernels touch is looked at by tests/shim/races.cc, which is this sanitizer's library there.
-$(BUILD)/shim/%.o $(BUILD)/tests/shim/test_%.o: NP_SEEN = $(if $(SAN),,-fsanitize=thread)
+$(BUILD)/shim/%.o $(BUILD)/tests/shim/test_%.o: NP_SEEN = $(if $(SAN),,-fsanitize=thread -DNP_SEEN)
 
 $(BUILD)/shim/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -248,8 +246,7 @@ check-cuda:
 else
 check-programs: $(SHIM_OWN) $(SHIM_BIN) $(SHIM_TOOLS)
 check-cuda: $(SHIM_OWN) $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
-	@printf '%s\n' $(filter $(BUILD)/shim/test%,$^) | \
-	    NP_TEST_FULL=$(if $(SAN),0,1) xargs -n 1 -P "$$(nproc)" tests/run-unit
+	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit -j $(filter $(BUILD)/shim/test%,$^)
 	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
 	    tests/run-cli $(wildcard tests/shim/*.bats)
 endif
