@@ -28,6 +28,13 @@
 
 enum { MOST_ACTORS = 1024 };
 
+/* Whether what kernels touch is seen: for tests. */
+#ifdef NP_SEEN
+constexpr int RACES_SEEN = 1;
+#else
+constexpr int RACES_SEEN = 0;
+#endif
+
 /* Of each actor, up to which of its ticks all is known to be done. */
 struct clock {
     uint32_t at[MOST_ACTORS];
