@@ -160,9 +160,11 @@ static enum np_status find_batch(struct np_buf *out, const struct options *optio
                          net->recipe->grain));
     NP_TRY(cli_write(options->output, out->text, out->used, err));
     if (!options->quiet)
-        cli_note("batch %d%s: at least %s a stage, with stages %d, threads %d, micro-batches %d",
+        cli_note("batch %d%s: at least %s a stage, with replicas %d, stages %d, threads %d, "
+                 "micro-batches %d",
                  largest.batch, largest.most ? ", the most that a recipe may have" : "",
-                 np_text_size(largest.least_bytes).s, p->stages, p->threads, p->micro_batches);
+                 np_text_size(largest.least_bytes).s, p->replicas, p->stages, p->threads,
+                 p->micro_batches);
 out:
     return status;
 }

@@ -38,6 +38,8 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         plan.request.replicas = plan.request.stages = 1;
         plan.request.micro_batches = plan.request.window = 1;
     }
+    if (o->stash && !plan.request.replicas)
+        plan.request.replicas = 1;
     plan.request.scratch = backend_scratch(&o->backend, &p->space.net);
     if (o->plan_file)
         NP_TRY(np_plan_read(&p->plan, o->plan_file, &p->space.net, err));
@@ -50,9 +52,10 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
         p->plan.threads = 1;
     NP_TRY(np_plan_check_replicas(&p->plan, err));
     p->plan.lookahead =
-        prefetch_lookahead(&o->prefetch, p->plan.lookahead, p->plan.device_bytes > 0);
-    if (o->stash && !p->plan.device_bytes)
-        status = np_fail(err, NP_EINPUT, "--stash needs --device-memory, or a plan that has it");
+        prefetch_lookahead(&o->prefetch, p->plan.lookahead, np_plan_swaps(&p->plan));
+    if (o->stash && !np_plan_swaps(&p->plan))
+        status = np_fail(err, NP_EINPUT,
+                         "--stash needs --device-memory, or a plan that has it, and one replica");
 out:
     return status;
 }

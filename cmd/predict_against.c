@@ -117,7 +117,7 @@ static enum np_status check_same(const struct np_trace *measured, const struct n
         return np_fail(err, NP_EINPUT,
                        "'%s' ran with %" PRIu64 " bytes of device memory, not %" PRIu64,
                        np_text_safe(run).s, stage->device_bytes, plan->device_bytes);
-    if (!stage && plan->device_bytes)
+    if (!stage && np_plan_swaps(plan))
         return np_fail(err, NP_EINPUT, "'%s' ran without --device-memory", np_text_safe(run).s);
     return NP_OK;
 }

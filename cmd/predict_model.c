@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "num/philox.h"
 #include "plan/cut.h"
+#include "plan/stage_memory.h"
 #include "predict.h"
 
 static enum np_status allocate(struct predict_model *model, int positions, uint32_t layers,
@@ -176,7 +177,8 @@ enum np_status predict_model_of_plan(struct predict_model *model,
         if (!given->plan_path)
             NP_TRY(even_cut(model, err));
     }
-    if (plan->device_bytes)
+    NP_TRY(np_memory_check(plan, net, err));
+    if (np_plan_swaps(plan))
         NP_TRY(predict_memory_of_plan(model, given, net, plan, err));
 out:
     np_plan_sched_clear(&config);

@@ -152,7 +152,7 @@ static void adjust(struct np_plan *plan, const struct predict_options *given,
     plan->window = asked->window ? asked->window : plan->window;
     plan->device_bytes = asked->memory_bytes ? asked->memory_bytes : plan->device_bytes;
     plan->disk = asked->disk.read ? asked->disk : plan->disk;
-    plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, plan->device_bytes > 0);
+    plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, np_plan_swaps(plan));
 }
 
 static enum np_status open_plan(struct predict_job *job, struct np_error *err)
@@ -169,9 +169,10 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     NP_TRY(np_plan_check_replicas(&job->plan, err));
     if (given->against)
         NP_TRY(predict_follow(job, err));
-    if (given->plan.request.disk.read && !job->plan.device_bytes) {
+    if (given->plan.request.disk.read && !np_plan_swaps(&job->plan)) {
         status = np_fail(err, NP_EINPUT,
-                         "--stash-bandwidth needs --device-memory, or a plan that has it");
+                         "--stash-bandwidth needs --device-memory, or a plan that has it, and one "
+                         "replica");
         goto out;
     }
     NP_TRY(predict_model_of_plan(&job->model, given, &job->space.net, &job->plan, err));

@@ -21,7 +21,7 @@ static json_t *plan_json(const struct np_plan *plan)
 /* What decides the copies of layers; null where there are none. */
 static json_t *copies_json(const struct np_plan *plan, const struct train_options *options)
 {
-    if (!plan->device_bytes)
+    if (!np_plan_swaps(plan))
         return json_null();
     return json_pack("{sI ss si ss}", "device_memory", (json_int_t)plan->device_bytes, "prefetch",
                      np_context_policy_name(prefetch_policy(&options->prefetch)), "lookahead",

@@ -170,6 +170,22 @@ out:
     return status;
 }
 
+/* Under a cap, but where they are: layers in their stage's arena, which all replicas read. */
+static enum np_status settle_layers(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    struct np_arena **arenas = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&arenas, (size_t)e->config.net->positions, sizeof(struct np_arena *), err));
+    for (int k = 0; k < plan->stages; k++)
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
+            arenas[p] = e->stages[k].arena;
+    status = np_state_use_arenas(e->state, arenas, err);
+out:
+    free(arenas);
+    return status;
+}
+
 static enum np_status residence_new(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
@@ -225,11 +241,10 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     if (plan->memories > 1)
         NP_TRY(transport_new(e, err));
     NP_TRY(slots_new(e, err));
-    if (plan->device_bytes)
-        NP_TRY(find_room(e, err));
+    NP_TRY(np_plan_swaps(plan) ? find_room(e, err) : np_memory_check(plan, config->net, err));
     NP_TRY(stages_new(e, err));
     if (plan->device_bytes)
-        NP_TRY(residence_new(e, err));
+        NP_TRY(np_plan_swaps(plan) ? residence_new(e, err) : settle_layers(e, err));
     *out = e;
     e = NULL;
 out:
@@ -264,6 +279,7 @@ void np_engine_free(struct np_engine *e)
         return;
     np_link_settle(e->config.link);
     np_residence_free(e->residence);
+    np_state_leave_arenas(e->state);
     for (int d = 0; e->stages && d < np_plan_devices(e->config.plan); d++) {
         if (!e->stages[d].engine)
             break;

@@ -65,23 +65,67 @@ const struct np_device *np_state_home(const struct np_state *state, uint32_t lay
     return state->homes ? state->homes[np_supernet_position(state->net, layer)] : &np_device_host;
 }
 
+enum np_status np_state_use_arenas(struct np_state *state, struct np_arena *const *arenas,
+                                   struct np_error *err)
+{
+    size_t positions = (size_t)state->net->positions;
+    enum np_status status = np_alloc(&state->arenas, positions, sizeof(struct np_arena *), err);
+    if (status == NP_OK)
+        memcpy(state->arenas, arenas, positions * sizeof(struct np_arena *));
+    return status;
+}
+
+void np_state_leave_arenas(struct np_state *state)
+{
+    if (!state->arenas)
+        return;
+    for (uint32_t layer = 0; layer < state->net->layers; layer++)
+        if (np_supernet_kind(state->net, layer)->floats)
+            state->layers[layer] = (struct np_layer_state){.slab = NULL};
+    free(state->arenas);
+    state->arenas = NULL;
+}
+
+static struct np_arena *arena_of(const struct np_state *state, uint32_t layer)
+{
+    return state->arenas ? state->arenas[np_supernet_position(state->net, layer)] : NULL;
+}
+
+static enum np_status take_block(const struct np_state *state, uint32_t layer, float **block,
+                                 uint64_t bytes, struct np_error *err)
+{
+    struct np_arena *arena = arena_of(state, layer);
+    if (arena)
+        return np_arena_take(arena, block, bytes, err);
+    return np_device_alloc(np_state_home(state, layer), block, bytes, err);
+}
+
+static void give_block(const struct np_state *state, uint32_t layer, float *block, uint64_t bytes)
+{
+    struct np_arena *arena = arena_of(state, layer);
+    if (arena)
+        np_arena_give(arena, block, bytes);
+    else
+        np_device_release(np_state_home(state, layer), block);
+}
+
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err)
 {
     struct np_layer_state *l = &state->layers[layer];
-    const struct np_device *home = np_state_home(state, layer);
+    uint64_t bytes = np_state_slab_bytes(state, layer);
     uint64_t stride = np_state_stride(np_supernet_kind(state->net, layer)) * sizeof(float);
     uint64_t old = (uint64_t)np_state_old_count(state, layer);
     float *slab = NULL;
     enum np_status status;
     if (l->slab || !stride)
         return NP_OK;
-    NP_TRY(np_device_alloc(home, &slab, np_state_slab_bytes(state, layer), err));
+    NP_TRY(take_block(state, layer, &slab, bytes, err));
     if (old)
-        NP_TRY(np_device_alloc(home, &l->old, old * stride, err));
+        NP_TRY(take_block(state, layer, &l->old, old * stride, err));
     l->slab = slab;
     return NP_OK;
 out:
-    np_device_release(home, slab);
+    give_block(state, layer, slab, bytes);
     return status;
 }
 

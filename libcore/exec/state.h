@@ -3,18 +3,21 @@
  * A layer that no step has used yet has no memory: its version 0 is a pure function of its address
  * and is made at its first use. A shared layer read with delay D keeps the D - 1 versions before
  * the latest as well. Candidates may be kept in a stash (exec/residence.h moves them): then slab is
- * NULL while a layer is not on the device, and its memory is not the state's.
+ * NULL while a layer is not on the device, and its memory is not the state's; nor is it where
+ * layers stay in stages' arenas.
  *
  * Shapes    slab: [w | m | v], each of kind->floats rounded up to a cache line (np_state_stride);
  *           m and v as the optimizer has them.
  * Errors    NP_EMEM.
- * Ownership np_state_free releases all slabs.
+ * Ownership np_state_free releases all slabs but those of arenas, which np_state_leave_arenas
+ *           forgets before they go.
  * Threads   a layer is made and updated by one team, which is then alone with it; one that is made
  *           is read by any number of teams. Different layers freely.
  */
 #ifndef NP_EXEC_STATE_H
 #define NP_EXEC_STATE_H
 
+#include "base/arena.h"
 #include "io/stash.h"
 #include "num/device.h"
 #include "ops/weights.h"
@@ -32,6 +35,7 @@ struct np_state {
     const struct np_supernet *net;
     struct np_layer_state *layers;
     const struct np_device **homes; /* [positions]: of their layers' memory; NULL: the host */
+    struct np_arena **arenas;       /* [positions]: on these, under a cap; NULL: there is none */
     struct np_stash *stash;         /* of candidates, by layer number; NULL: they stay; borrowed */
     struct np_residence *residence; /* moves them; NULL if there is none; borrowed */
 };
@@ -52,6 +56,13 @@ bool np_state_may_leave(const struct np_state *state, uint32_t layer);
 
 /* Where a layer's memory is. */
 const struct np_device *np_state_home(const struct np_state *state, uint32_t layer);
+
+/* Layers' memory is the arenas' from here on: arenas[position], borrowed, and copied. No layer has
+ * any yet. */
+enum np_status np_state_use_arenas(struct np_state *state, struct np_arena *const *arenas,
+                                   struct np_error *err);
+/* No layer has any memory any more; without arenas, nothing happens. */
+void np_state_leave_arenas(struct np_state *state);
 
 /* Takes the layer's memory, if it has none and needs some, without filling it in. */
 enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_error *err);

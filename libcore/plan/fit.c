@@ -124,7 +124,7 @@ enum np_status np_fit_least(uint64_t *least, struct np_plan *plan, const struct 
     struct np_cut cut = {.positions = net->positions, .stages = plan->stages};
     NP_TRY(weights_init(&w, plan, net, err));
     np_fit_flights(plan, net, 1);
-    NP_TRY(weigh_memory(&w, plan, 0, net, err));
+    NP_TRY(weigh_memory(&w, plan, np_plan_replicas(plan) > 1 ? NP_MAX_CHOICES : 0, net, err));
     for (int p = 0; p < net->positions; p++)
         w.load[p] = (double)w.bytes[p];
     cut.load = w.load;
@@ -141,12 +141,13 @@ enum np_status np_fit(struct np_plan *plan, uint64_t *least, const struct np_sup
 {
     int members = net->recipe->members;
     const int resident[] = {NP_MAX_CHOICES, 2 * members, members, 0};
+    int tries = np_plan_replicas(plan) > 1 ? 1 : 4;
     enum np_status status;
     struct weights w;
     bool fits = false;
     NP_TRY(weights_init(&w, plan, net, err));
     *least = 0;
-    for (int i = 0; i < 4 && !fits; i++)
+    for (int i = 0; i < tries && !fits; i++)
         NP_TRY(cut_flights(plan, net, &w, resident[i], &fits, err));
     if (fits) {
         status = np_memory_fill(plan, net, err);

@@ -22,6 +22,7 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     recipe.batch = grains * recipe.grain;
     net.recipe = &recipe;
     NP_TRY(np_plan_init(&plan, &net, probe->pipeline.stages, err));
+    plan.replicas = probe->pipeline.replicas;
     plan.micro_batches = probe->pipeline.micro_batches;
     plan.threads = probe->pipeline.threads;
     plan.scratch = probe->request->scratch;
@@ -69,18 +70,33 @@ out:
     return status;
 }
 
+static enum np_status search_cuts(struct np_largest_batch *largest, struct probe *probe,
+                                  const struct np_pipeline *pipeline, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    probe->pipeline = *pipeline;
+    for (int m = most_grains(probe->net->recipe); m > 0; m--) {
+        if (!np_pipeline_cuts(pipeline, m, probe->net, probe->request))
+            continue;
+        probe->pipeline.micro_batches = m;
+        NP_TRY(enlarge(largest, probe, err));
+    }
+out:
+    return status;
+}
+
+/* One replica first: several hold more. Of as many, stages that hold least come last there. */
 static enum np_status search(struct np_largest_batch *largest, struct probe *probe,
                              const struct np_pipelines *pipelines, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    for (size_t i = pipelines->count; i-- > 0;) { /* stages that hold least come last */
-        probe->pipeline = pipelines->list[i];
-        for (int m = most_grains(probe->net->recipe); m > 0; m--) {
-            if (!np_pipeline_cuts(&pipelines->list[i], m, probe->net, probe->request))
-                continue;
-            probe->pipeline.micro_batches = m;
-            NP_TRY(enlarge(largest, probe, err));
-        }
+    size_t begin = 0, end;
+    for (; begin < pipelines->count; begin = end) {
+        int replicas = pipelines->list[begin].replicas;
+        for (end = begin; end < pipelines->count && pipelines->list[end].replicas == replicas;)
+            end++;
+        for (size_t i = end; i-- > begin;)
+            NP_TRY(search_cuts(largest, probe, &pipelines->list[i], err));
     }
 out:
     return status;
@@ -91,10 +107,14 @@ static enum np_status refuse(struct probe *probe, const struct np_pipelines *pip
                              struct np_error *err)
 {
     enum np_status status;
-    int cuts = probe->request->micro_batches ? probe->request->micro_batches : 1, stages = 0;
+    const struct np_partition_request *asked = probe->request;
+    int replicas = asked->replicas ? asked->replicas : 1, stages = 0;
+    int cuts = asked->micro_batches ? asked->micro_batches : replicas;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < pipelines->count; i++) {
         probe->pipeline = pipelines->list[i];
+        if (cuts % probe->pipeline.replicas != 0)
+            continue;
         probe->pipeline.micro_batches = cuts;
         NP_TRY(weigh(probe, cuts, err));
         if (probe->least_bytes < least) {

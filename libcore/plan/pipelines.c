@@ -58,6 +58,7 @@ static enum np_status check(const struct np_supernet *net,
                                   .replicas = request->replicas,
                                   .micro_batches =
                                       request->micro_batches ? request->micro_batches : grains(net),
+                                  .reach = request->cut == NP_CUT_BALANCED,
                                   .device_bytes = request->memory_bytes};
     if (request->stages > smaller(net->positions, NP_MAX_STAGES))
         return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
@@ -102,7 +103,9 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
     if (request->replicas)
         return list(pipelines, request->replicas, net, request, err);
     NP_TRY(list(pipelines, 1, net, request, err));
-    for (int r = 2; r <= smaller(most, grains(net)) && !request->memory_bytes; r++)
+    if (request->memory_bytes && (request->cut == NP_CUT_BALANCED || request->disk.read))
+        return NP_OK;
+    for (int r = 2; r <= smaller(most, grains(net)); r++)
         if (grains(net) % r == 0)
             NP_TRY(list(pipelines, r, net, request, err));
 out:

@@ -1,9 +1,10 @@
 /* What may be asked of a plan, and the pipelines that it leaves to choose from.
  *
- * Replicas  (sched/sched.h) share all layers, so where memory is bounded there is one; and as the
- *           micro-batches fall on grain boundaries there are no more than grains.
+ * Replicas  (sched/sched.h) share all layers, so where memory is bounded it must hold them, cuts
+ *           are static, and where the stash is a file there is one; and as the micro-batches fall
+ *           on grain boundaries there are no more than grains.
  * Errors    NP_EINPUT: more stages, or a larger reach, than positions; replicas that no number of
- *           micro-batches can be shared among, or with bounded memory; NP_EMEM.
+ *           micro-batches can be shared among, or with balanced cuts in bounded memory; NP_EMEM.
  */
 #ifndef NP_PLAN_PIPELINES_H
 #define NP_PLAN_PIPELINES_H

@@ -55,9 +55,10 @@ enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_erro
     if (plan->micro_batches % replicas != 0)
         return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
                        plan->micro_batches, plan->micro_batches == 1 ? "" : "es");
-    if (replicas > 1 && plan->device_bytes)
+    if (replicas > 1 && plan->device_bytes && plan->reach)
         return np_fail(err, NP_EINPUT,
-                       "replicas share all layers: there cannot be %d with a device memory",
+                       "balanced cuts hand layers over: with a device memory that is for one "
+                       "replica, not %d",
                        replicas);
     if (replicas > NP_MAX_STAGES / plan->stages)
         return np_fail(err, NP_EINPUT, "%d replicas of %d stages are more than %d stages", replicas,

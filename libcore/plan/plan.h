@@ -7,7 +7,7 @@
  * Units     costs in nanoseconds per micro-batch; memory in bytes.
  * Errors    NP_EINPUT with file:line:column: another recipe's digest, more stages than positions,
  *           a cut out of order, micro-batches that do not fall on grain boundaries, replicas that
- *           do not divide them or have a device memory beside them.
+ *           do not divide them.
  * Ownership np_plan_clear releases.
  */
 #ifndef NP_PLAN_PLAN_H
@@ -37,7 +37,7 @@ struct np_plan {
     int threads;           /* of each stage's team */
     int memories;          /* that stages share (np_flight_memory): the machine's, not the file's */
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
-    uint64_t device_bytes; /* a stage's memory: candidates live in the stash; 0: they stay */
+    uint64_t device_bytes; /* a stage's memory, a cap; 0: none */
     struct np_disk_bandwidth disk;   /* of the stash, if it is a file */
     bool measured;                   /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
@@ -53,8 +53,8 @@ enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net,
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err);
 
-/* NP_EINPUT unless every replica has the same share of the micro-batches, all layers are on the
- * device where there are several, and there are no more than NP_MAX_STAGES stages. */
+/* NP_EINPUT unless every replica has the same share of the micro-batches, layers stay at home where
+ * several replicas have a device memory, and there are no more than NP_MAX_STAGES stages. */
 enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err);
 
 static inline int np_plan_replicas(const struct np_plan *plan)
@@ -66,6 +66,13 @@ static inline int np_plan_replicas(const struct np_plan *plan)
 static inline int np_plan_devices(const struct np_plan *plan)
 {
     return np_plan_replicas(plan) * plan->stages;
+}
+
+/* Whether candidates live in a stash and are on a stage while they are wanted. Replicas share all
+ * layers, which stay where they are: a cap must leave room for them. */
+static inline bool np_plan_swaps(const struct np_plan *plan)
+{
+    return plan->device_bytes > 0 && np_plan_replicas(plan) == 1;
 }
 
 /* Flights that the window lets begin on a replica: window x members x its micro-batches;

@@ -71,9 +71,10 @@ static enum np_status predict(const struct search *s, struct np_plan *plan, stru
                                 .next_step = np_steps_next,
                                 .context = &steps};
     uint64_t least, *room = NULL, *bytes = NULL;
+    bool swaps = np_plan_swaps(plan);
     NP_TRY(np_plan_sched_config(&sim.sched, plan, s->net, err));
     NP_TRY(np_memory_least(&least, plan, s->net, err));
-    if (least <= plan->device_bytes) {
+    if (swaps && least <= plan->device_bytes) {
         NP_TRY(make_memory(s, &memory, &room, &bytes, plan, err));
         sim.memory = &memory;
     }
@@ -247,6 +248,14 @@ out:
     return status;
 }
 
+static bool may_balance(const struct np_plan *plan)
+{
+    struct np_plan balanced = *plan;
+    struct np_error err;
+    balanced.reach = 1;
+    return np_plan_check_replicas(&balanced, &err) == NP_OK;
+}
+
 enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *pipeline,
                                const struct np_supernet *net,
                                const struct np_partition_request *request, struct np_error *err)
@@ -260,9 +269,10 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->scratch = request->scratch;
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
-    plan->disk =
-        plan->stages * plan->threads < request->processors ? request->spare : request->disk;
-    plan->lookahead = request->memory_bytes ? NP_PLAN_AHEAD : LOOKAHEAD;
+    if (np_plan_swaps(plan))
+        plan->disk =
+            plan->stages * plan->threads < request->processors ? request->spare : request->disk;
+    plan->lookahead = np_plan_swaps(plan) ? NP_PLAN_AHEAD : LOOKAHEAD;
     plan->measured = !request->model;
     return NP_OK;
 }
@@ -279,7 +289,7 @@ enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
         NP_TRY(search_unit(&s, &best, plan, err));
     if (best.stages)
         NP_TRY(search_flights(&s, &best, err));
-    if (plan->stages > 1 && request->cut != NP_CUT_STATIC &&
+    if (plan->stages > 1 && request->cut != NP_CUT_STATIC && may_balance(plan) &&
         (best.stages || request->cut == NP_CUT_BALANCED))
         NP_TRY(search_cut(&s, &best, plan, err));
     *least_bytes = best.stages ? 0 : s.least_bytes;

@@ -86,26 +86,35 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
     NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
     NP_TRY(np_memory_stages(memory, plan, net, err));
     *least = 0;
-    for (int k = 0; k < plan->stages; k++)
-        *least = larger(*least, memory[k].flights + memory[k].shared + memory[k].largest);
+    for (int k = 0; k < plan->stages; k++) {
+        uint64_t layers = np_plan_replicas(plan) > 1 ? memory[k].layers : memory[k].largest;
+        *least = larger(*least, memory[k].flights + memory[k].shared + layers);
+    }
 out:
     free(memory);
     return status;
+}
+
+enum np_status np_memory_check(const struct np_plan *plan, const struct np_supernet *net,
+                               struct np_error *err)
+{
+    uint64_t least;
+    enum np_status status = np_memory_least(&least, plan, net, err);
+    if (status != NP_OK || !plan->device_bytes || least <= plan->device_bytes)
+        return status;
+    return np_fail(err, NP_EINPUT,
+                   "a device memory of %llu bytes is too little for this plan: it needs %llu "
+                   "(%s)",
+                   (unsigned long long)plan->device_bytes, (unsigned long long)least,
+                   np_text_size(least).s);
 }
 
 enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
                               const struct np_supernet *net, struct np_error *err)
 {
     struct np_stage_memory *memory = NULL;
-    uint64_t least;
     enum np_status status;
-    NP_TRY(np_memory_least(&least, plan, net, err));
-    if (least > plan->device_bytes)
-        return np_fail(err, NP_EINPUT,
-                       "a device memory of %llu bytes is too little for this plan: it needs %llu "
-                       "(%s)",
-                       (unsigned long long)plan->device_bytes, (unsigned long long)least,
-                       np_text_size(least).s);
+    NP_TRY(np_memory_check(plan, net, err));
     NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
     NP_TRY(np_memory_stages(memory, plan, net, err));
     for (int k = 0; k < plan->stages; k++)

@@ -16,7 +16,7 @@ struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
     uint64_t replica; /* those of each replica but the first, which has the sums and the layers */
     uint64_t shared;  /* stem and head: always there */
-    uint64_t layers;  /* all candidates at home here: may be elsewhere while not in use */
+    uint64_t layers;  /* all candidates at home here: may be elsewhere, if np_plan_swaps */
     uint64_t largest; /* of all that may run here: the least that must fit beside the rest */
 };
 
@@ -30,12 +30,17 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
 enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *net,
                               struct np_error *err);
 
-/* The least memory of a stage with which the plan can be run. */
+/* The least memory of a stage with which the plan can be run; replicas share layers that stay. */
 enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
                                const struct np_supernet *net, struct np_error *err);
 
-/* What the plan's device memory leaves: room[stages] for candidates, and bytes[layers] that each of
- * them takes there; 0: it is stem or head, or has no weights. NP_EINPUT: the plan needs more. */
+/* NP_EINPUT: the plan needs more than its device memory, if it has one. */
+enum np_status np_memory_check(const struct np_plan *plan, const struct np_supernet *net,
+                               struct np_error *err);
+
+/* What the device memory of a plan that np_plan_swaps leaves: room[stages] for candidates, and
+ * bytes[layers] that each of them takes there; 0: it is stem or head, or has no weights. NP_EINPUT:
+ * the plan needs more. */
 enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_plan *plan,
                               const struct np_supernet *net, struct np_error *err);
 

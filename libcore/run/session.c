@@ -132,7 +132,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
     NP_TRY(np_train_place(&s->train, s->state, err));
     if (config->schedule == NP_SESSION_CSP)
         NP_TRY(np_engine_new(&s->engine, &s->train, s->state, err));
-    if (s->engine && config->plan->device_bytes)
+    if (s->engine && np_plan_swaps(config->plan))
         NP_TRY(np_zalloc(&s->residence, (size_t)config->plan->stages, sizeof *s->residence, err));
     NP_TRY(np_checkpoints_new(&s->checkpoints, config->run, s->state, data, err));
     NP_TRY(config->resume ? continue_run(s, err) : begin_run(s, err));

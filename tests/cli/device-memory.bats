@@ -155,7 +155,8 @@ in_budget() {
     [ "$(value read_bandwidth) $(value write_bandwidth)" = "1048576 1048576" ]
     [ "$(value predicted_stall)" != "$(value measured_stall)" ]
 
-    np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $((2 * memory)) -o plan.yaml
+    np-partition r.yaml -n 1 -W 1 --replicas 1 --profile-from model \
+        --device-memory $((2 * memory)) -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --prefetch lru --trace a.json
     run np-predict-trace r.yaml --plan plan.yaml --against a.json
     [ "$status" -eq 0 ]
@@ -227,7 +228,7 @@ in_budget() {
     [[ "${lines[0]}" == *"'no/where'"* ]]
     run np-train r.yaml --run a --stash scratch
     [ "$status" -eq 2 ]
-    said "np-train: error: --stash needs --device-memory, or a plan that has it"
+    said "np-train: error: --stash needs --device-memory, or a plan that has it, and one replica"
     run np-train r.yaml --run a --schedule sequential --device-memory 10MiB
     [ "$status" -eq 2 ]
     said "np-train: --schedule sequential keeps everything on the device"

@@ -117,6 +117,19 @@ least_of() {
     np-train r.yaml --plan plan.yaml --run a --stop-after 2
 }
 
+@test "replicas: those that a memory holds with all their layers" {
+    np-partition r.yaml --replicas 2 --devices 4 --profile-from model -o plan.yaml
+    np-partition r.yaml --replicas 2 --devices 4 --profile-from model --device-memory 1GiB -o b.yaml
+    diff plan.yaml <(sed '/^device_memory: 1073741824$/d' b.yaml)
+    least=$(least_of --replicas 2 -n 2 --threads 1)
+    [ "$least" -gt "$(least_of -n 2 --threads 1)" ]
+    np-partition r.yaml --replicas 2 -n 2 --threads 1 --profile-from model \
+        --device-memory "$least" -o plan.yaml
+    np-train r.yaml --plan plan.yaml --run a --stop-after 2
+    run np-train r.yaml --plan plan.yaml --run b --device-memory $((least - 1))
+    [ "$status" -eq 2 ]
+}
+
 # fits N SIZE OPTION...: whether np-partition finds a plan for a batch of N.
 fits() {
     np-partition "${@:3}" r.yaml --set train.batch="$1" --device-memory "$2" --devices 4 \

@@ -35,12 +35,15 @@ same() {
     np-train recipe.yaml --run c --resume --replicas 4 --micro-batches 4 --inject-delays 3
     same a b
     same a c
-    run np-train recipe.yaml --run d --replicas 2 --device-memory 1GiB
-    [ "$status" -eq 2 ]
-    said "np-train: error: replicas share all layers: there cannot be 2 with a device memory"
     np-partition recipe.yaml --replicas 2 -M 2 --profile-from model -q > plan.yaml
-    run np-train recipe.yaml --run d --plan plan.yaml --device-memory 1GiB
+    np-train recipe.yaml --run d --plan plan.yaml --device-memory 1GiB
+    same a d
+    run np-train recipe.yaml --run e --plan plan.yaml --device-memory 1MiB
     [ "$status" -eq 2 ]
+    [[ ${lines[0]} == *"a device memory of 1048576 bytes is too little for this plan: it needs"* ]]
+    run np-train recipe.yaml --run e --plan plan.yaml --device-memory 1GiB --stash stash
+    [ "$status" -eq 2 ]
+    said "np-train: error: --stash needs --device-memory, or a plan that has it, and one replica"
 }
 
 @test "stages, micro-batches, windows, threads, units and pauses change nothing" {

@@ -378,8 +378,10 @@ START_TEST(refuses_impossible_requests)
     ck_assert_str_eq(err.msg, "2 replicas cannot share 1 micro-batch evenly");
     r.micro_batches = 0;
     r.memory_bytes = 1 << 30;
+    r.cut = NP_CUT_BALANCED;
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, "replicas share all layers: there cannot be 2 with a device memory");
+    ck_assert_str_eq(err.msg, "balanced cuts hand layers over: with a device memory that is for "
+                              "one replica, not 2");
     r = request(2);
     r.micro_batches = 3;
     ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
@@ -489,8 +491,10 @@ static const struct {
      "plan.yaml:10:11: 3 replicas cannot share 4 micro-batches evenly"},
     {"stages:\n- {first: stem, last: head}\n", "replicas: 0\n",
      "plan.yaml:10:11: 'replicas' must be a whole number from 1 to 4096, not '0'"},
-    {"stages:\n- {first: stem, last: head}\n", "replicas: 2\ndevice_memory: 1073741824\n",
-     "plan.yaml:10:11: replicas share all layers: there cannot be 2 with a device memory"},
+    {"stages:\n- {first: stem, last: head}\n",
+     "replicas: 2\ndevice_memory: 1073741824\ncut: balanced\nreach: 2\n",
+     "plan.yaml:10:11: balanced cuts hand layers over: with a device memory that is for one "
+     "replica, not 2"},
     {"stages:\n- {first: stem, last: head}\n", "cut: even\n",
      "plan.yaml:10:6: unknown cut 'even' (known: static, balanced)"},
     {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",

@@ -212,6 +212,37 @@ START_TEST(budgets)
 }
 END_TEST
 
+/* Replicas share layers that stay: the cap holds them all, and what is used of it is known. */
+START_TEST(replicas_within_a_cap)
+{
+    const struct way way = {
+        {2, 4, 4, 1, 1, tiny_reference_isa(), 0, 0, 0, 2}, 0, NP_CONTEXT_AHEAD, 4, false};
+    struct tiny t;
+    struct run reference, r;
+    struct np_stage_memory memory[2];
+    struct np_residence_sums sums;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    reference_run(&t, &reference);
+    run_open(&r, &t, &way);
+    ck_assert(!np_engine_residence(r.engine, 0, &sums));
+    train(&r, TINY_STEPS);
+    assert_same(&r, &reference, &way);
+    tiny_must(np_memory_stages(memory, &r.plan, &t.net, &t.err), &t.err);
+    for (int k = 0; k < 2; k++) {
+        const int *first = &r.plan.stage_first[k];
+        uint64_t used = memory[k].flights;
+        for (uint32_t l = t.net.layer_first[first[0]]; l < t.net.layer_first[first[1]]; l++)
+            used += r.state->layers[l].slab ? np_memory_layer(&t.net, l) : 0;
+        ck_assert_uint_eq(np_engine_memory(r.engine, k).peak, used);
+        ck_assert_uint_eq(np_engine_memory(r.engine, 2 + k).peak, memory[k].replica);
+        ck_assert_uint_le(used, r.plan.device_bytes);
+    }
+    run_close(&r);
+    run_close(&reference);
+    tiny_close(&t);
+}
+END_TEST
+
 START_TEST(late_copies)
 {
     struct tiny t;
@@ -356,8 +387,11 @@ END_TEST
 
 START_TEST(one_byte_less_is_refused)
 {
-    const struct way way = {
-        {2, 1, 2, 1, 1, tiny_reference_isa(), 0, 0, _i, 0}, 0, NP_CONTEXT_AHEAD, 4, false};
+    const struct way way = {{2, 2, 2, 1, 1, tiny_reference_isa(), 0, 0, _i % 3, 1 + _i / 3},
+                            0,
+                            NP_CONTEXT_AHEAD,
+                            4,
+                            false};
     struct tiny t;
     struct run r;
     struct np_engine *engine = NULL;
@@ -383,10 +417,11 @@ int main(void)
     TCase *tests = suite_case(suite, "residence");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, budgets, 0, TINY_KINDS);
+    tcase_add_test(tests, replicas_within_a_cap);
     tcase_add_test(tests, late_copies);
     tcase_add_test(tests, resume_across_budgets);
     tcase_add_loop_test(tests, evaluation, 0, 3);
     tcase_add_loop_test(tests, simulation_counts_what_the_engine_counts, 0, TINY_KINDS);
-    tcase_add_loop_test(tests, one_byte_less_is_refused, 0, 3);
+    tcase_add_loop_test(tests, one_byte_less_is_refused, 0, 4);
     return suite_run(suite);
 }
