@@ -159,7 +159,7 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
                        "replicas on several GPUs share one memory: they need --transport peer, and "
                        "GPUs that can reach each other's memory");
     if (np_plan_replicas(plan) > 1)
-        return np_cuda_join(devices, backend->count, err);
+        return np_cuda_join(devices, backend->count, true, err);
     plan->memories = backend->count;
     if (backend->transport == TRANSPORT_NCCL)
         return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s, err);

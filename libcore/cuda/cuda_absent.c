@@ -21,9 +21,10 @@ bool np_cuda_reach(const struct np_device *devices, int count)
     return false;
 }
 
-enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err)
+enum np_status np_cuda_join(const struct np_device *devices, int count, bool all,
+                            struct np_error *err)
 {
-    (void)devices, (void)count;
+    (void)devices, (void)count, (void)all;
     return absent(err);
 }
 

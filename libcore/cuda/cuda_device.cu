@@ -61,10 +61,35 @@ static enum np_status fail(struct np_error *err, int number, const char *what, c
 
 /* --- memory --------------------------------------------------------------------------------- */
 
+/* It is the pool's that every GPU has: layers come and go while the GPU computes, and cudaMalloc
+ * and cudaFree may wait for all of that. What is given back stays in the pool, and becomes blocks
+ * of other sizes. */
+
+/* Has the pool keep what is given back. */
+static cudaError_t keep_pool(int number)
+{
+    cudaMemPool_t pool;
+    uint64_t all = UINT64_MAX;
+    cudaError_t error = cudaDeviceGetDefaultMemPool(&pool, number);
+    if (error == cudaSuccess)
+        error = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
+    return error;
+}
+
+/* What the pool keeps for nobody is free. */
+static void count_memory(int number, size_t *vacant, size_t *total)
+{
+    cudaMemPool_t pool;
+    cudaSetDevice(number);
+    if (cudaDeviceGetDefaultMemPool(&pool, number) == cudaSuccess)
+        cudaMemPoolTrimTo(pool, 0);
+    cudaMemGetInfo(vacant, total);
+}
+
 static enum np_status no_room(struct np_error *err, int number, uint64_t bytes)
 {
     size_t vacant = 0, total = 0;
-    cudaMemGetInfo(&vacant, &total);
+    count_memory(number, &vacant, &total);
     return np_fail(err, NP_EMEM, "CUDA device %d has no room for %s: %s of its %s are free", number,
                    np_text_size(bytes).s, np_text_size(vacant).s, np_text_size(total).s);
 }
@@ -74,7 +99,9 @@ static enum np_status device_alloc(const struct np_device *device, void **out, u
 {
     enum np_status status = NP_OK;
     cudaSetDevice(device->number);
-    cudaError_t error = cudaMalloc(out, (size_t)bytes);
+    cudaError_t error = cudaMallocAsync(out, (size_t)bytes, cudaStreamPerThread);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(cudaStreamPerThread); /* it is for all streams */
     if (error == cudaErrorMemoryAllocation)
         status = no_room(err, device->number, bytes);
     else if (error != cudaSuccess)
@@ -84,10 +111,14 @@ static enum np_status device_alloc(const struct np_device *device, void **out, u
     return status;
 }
 
+/* When it returns the pool has it again: what is taken next counts on that. */
 static void device_release(const struct np_device *device, void *block)
 {
+    if (!block)
+        return;
     cudaSetDevice(device->number);
-    cudaFree(block);
+    cudaFreeAsync(block, cudaStreamPerThread);
+    cudaStreamSynchronize(cudaStreamPerThread);
 }
 
 static enum np_status device_pin(const struct np_device *device, void **out, uint64_t bytes,
@@ -158,6 +189,8 @@ static void crew_free(struct np_crew *base)
 {
     struct crew *crew = crew_of(base);
     if (crew->team.stream) {
+        if (crew->found)
+            cudaFreeAsync(crew->found, crew->team.stream);
         cudaStreamSynchronize(crew->team.stream);
         cudaStreamDestroy(crew->team.stream);
     }
@@ -166,7 +199,6 @@ static void crew_free(struct np_crew *base)
         if (crew->tasks[i].done)
             cudaEventDestroy(crew->tasks[i].done);
     cudaFreeHost(crew->pinned);
-    cudaFree(crew->found);
     free(crew->replies);
     free(crew->watches);
     free(crew);
@@ -187,7 +219,8 @@ static cudaError_t crew_init(struct crew *crew)
         error = cudaEventCreateWithFlags(&task->done, cudaEventDisableTiming);
     }
     if (error == cudaSuccess)
-        error = cudaMalloc(reinterpret_cast<void **>(&crew->found), crew->found_bytes);
+        error = cudaMallocAsync(reinterpret_cast<void **>(&crew->found), crew->found_bytes,
+                                crew->team.stream);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(crew->found, 0, crew->found_bytes, crew->team.stream);
     return error;
@@ -431,6 +464,8 @@ static enum np_status open_one(int number, int there, struct np_error *err)
     cudaError_t error = cudaSetDevice(number);
     if (error == cudaSuccess)
         error = cudaFree(nullptr); /* begins to use it */
+    if (error == cudaSuccess)
+        error = keep_pool(number);
     return error == cudaSuccess ? NP_OK : fail(err, number, "cannot be used", error);
 }
 
@@ -440,18 +475,24 @@ static bool reaches(int number, int other)
     return cudaDeviceCanAccessPeer(&can, number, other) == cudaSuccess && can;
 }
 
-/* `number` reads and writes the memory of `other`. */
+/* `number` reads and writes the memory of `other`, its pool's above all. */
 static enum np_status join(int number, int other, struct np_error *err)
 {
-    if (!reaches(number, other))
-        return np_fail(err, NP_EINPUT, "CUDA device %d cannot reach the memory of device %d",
-                       number, other);
+    cudaMemPool_t pool;
+    cudaMemAccessDesc access = {};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = number;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
     cudaSetDevice(number);
     cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {
         cudaGetLastError();
         error = cudaSuccess;
     }
+    if (error == cudaSuccess)
+        error = cudaDeviceGetDefaultMemPool(&pool, other);
+    if (error == cudaSuccess)
+        error = cudaMemPoolSetAccess(pool, &access, 1);
     return error == cudaSuccess ? NP_OK : fail(err, number, "cannot reach its peer", error);
 }
 
@@ -480,12 +521,20 @@ bool np_cuda_reach(const struct np_device *devices, int count)
     return all;
 }
 
-enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err)
+enum np_status np_cuda_join(const struct np_device *devices, int count, bool all,
+                            struct np_error *err)
 {
     enum np_status status = NP_OK;
-    for (int i = 0; i < count * count && status == NP_OK; i++)
-        if (i / count != i % count)
-            status = join(devices[i / count].number, devices[i % count].number, err);
+    for (int i = 0; i < count * count && status == NP_OK; i++) {
+        int number = devices[i / count].number, other = devices[i % count].number;
+        if (number == other)
+            continue;
+        if (reaches(number, other))
+            status = join(number, other, err);
+        else if (all)
+            status = np_fail(err, NP_EINPUT, "CUDA device %d cannot reach the memory of device %d",
+                             number, other);
+    }
     return status;
 }
 
@@ -494,9 +543,8 @@ void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, u
     struct cudaDeviceProp about = {};
     size_t free_bytes = 0, total = 0;
     int driver = 0;
-    cudaSetDevice(device->number);
+    count_memory(device->number, &free_bytes, &total);
     cudaGetDeviceProperties(&about, device->number);
-    cudaMemGetInfo(&free_bytes, &total);
     cudaDriverGetVersion(&driver);
     snprintf(out, bytes, "%.64s, driver for %d.%d", about.name, driver / 1000, driver % 1000 / 10);
     *vacant = free_bytes;

@@ -16,8 +16,10 @@
 /* The GPUs of these numbers, which differ; devices[count] need no closing. */
 enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int count,
                             struct np_error *err);
-/* The GPUs read and write each other's memory where it lies, from here on. */
-enum np_status np_cuda_join(const struct np_device *devices, int count, struct np_error *err);
+/* The GPUs read and write each other's memory where it lies, from here on: all of them, or those
+ * that can. */
+enum np_status np_cuda_join(const struct np_device *devices, int count, bool all,
+                            struct np_error *err);
 /* True if every GPU can: np_cuda_join will not refuse. */
 bool np_cuda_reach(const struct np_device *devices, int count);
 /* A link that copies from memory to memory, of GPUs that are joined: in the order of the crew's

@@ -462,6 +462,8 @@ enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *device
     struct nccl *n = nullptr;
     ncclResult_t result;
     enum np_status status;
+    /* Where GPUs reach each other NCCL has one write to where the other one receives. */
+    NP_TRY(np_cuda_join(devices, count, false, err));
     NP_TRY(np_zalloc(&n, 1, sizeof *n, err));
     n->base.ops = &nccl_ops;
     n->deadline_s = deadline_s;

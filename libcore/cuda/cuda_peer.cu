@@ -52,7 +52,7 @@ enum np_status np_cuda_peers(struct np_link **out, const struct np_device *devic
                              struct np_error *err)
 {
     struct peers *peers = nullptr;
-    enum np_status status = np_cuda_join(devices, count, err);
+    enum np_status status = np_cuda_join(devices, count, true, err);
     if (status == NP_OK)
         status = np_zalloc(&peers, 1, sizeof *peers, err);
     if (status != NP_OK)

@@ -19,9 +19,10 @@
  *         and may use the host's memory.
  * Memory  of the device is filled with NaN patterns when it is taken and when it is given back, and
  *         nobody has access to it but the work while it is done: whoever else tries is killed
- *         (SIGSEGV). A kernel has access to its own device's, and to that of peers which its device
- *         has been enabled to reach; copies between two devices say so. Pinned memory begins with
- *         the same patterns.
+ *         (SIGSEGV). A kernel has access to its own device's, and to that of peers whose pool its
+ *         device has been given access to; copies between two devices say so. Pinned memory begins
+ *         with the same patterns. A block of a pool is written by the stream that takes it, and
+ *         again by the one that gives it back, when its turn comes.
  * Threads any, if they have chosen their device; work is done for one at a time.
  * Tests   choose by the environment:
  *         SHIM_SEED     of the order of work
@@ -235,6 +236,23 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *block);
+typedef struct CUmemPool_st *cudaMemPool_t;
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold };
+enum cudaMemLocationType { cudaMemLocationTypeDevice };
+enum cudaMemAccessFlags { cudaMemAccessFlagsProtReadWrite };
+struct cudaMemAccessDesc {
+    struct {
+        cudaMemLocationType type;
+        int id;
+    } location;
+    cudaMemAccessFlags flags;
+};
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *access, size_t count);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes);
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *block, cudaStream_t stream);
 cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFreeHost(void *block);
 cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total);

@@ -20,6 +20,9 @@ int shim_device(void);
 int shim_device_of(const void *at);
 int shim_stream_device(cudaStream_t stream);
 bool shim_is_next(cudaStream_t stream, const struct shim_work *work);
+/* Whether NCCL on a device may use memory of another where they reach each other: a pool's is to be
+ * shared for that, the rest it sees to itself. */
+bool shim_may_meet(const void *at, int device);
 /* All memory may be touched. */
 void shim_open(void);
 /* Says which block of memory has this byte. */

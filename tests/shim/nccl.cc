@@ -136,6 +136,8 @@ static void transfer(struct kernel *k, struct op *a, struct op *b)
     races_learn_before(shim_actor(receiver->stream), shim_actor(sender->stream));
     if (from->bytes != to->bytes)
         shim_die("NCCL: a send and its receive differ in size");
+    if (!shim_may_meet(to->at, sender->comm->device))
+        shim_die("NCCL: a peer may not write to where it shall receive");
     shim_open();
     if (sum_of(from->at, from->bytes) != from->sum || !is_untouched(to))
         shim_die("NCCL: a buffer was written while it was under way");

@@ -23,6 +23,8 @@ struct block {
     char *at;
     size_t room, bytes; /* bytes 0: free */
     int device;
+    bool pooled;
+    struct clock freed; /* what whoever gave it back to the pool knew */
 };
 
 struct CUstream_st {
@@ -52,7 +54,8 @@ static struct {
     uint64_t seed;
     int devices, arch;
     bool has_driver, dead, peers;
-    bool reaches[MOST_DEVICES][MOST_DEVICES];
+    bool enabled[MOST_DEVICES][MOST_DEVICES]; /* for memory that is no pool's */
+    bool reaches[MOST_DEVICES][MOST_DEVICES]; /* the pool's */
     size_t memory, used[HEAPS];
     char failing[64], skipped[64], hanging[64];
     long fails_at, calls, hangs_at, hangs, swapped;
@@ -199,7 +202,7 @@ static struct block *find_room(int device, size_t bytes)
         die("out of addresses");
     shim.blocks =
         (struct block *)realloc(shim.blocks, (shim.block_count + 1) * sizeof *shim.blocks);
-    shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device};
+    shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device, false, {}};
     close_memory();
     shim.heap_used[device] = (end + room + 4095) / 4096 * 4096;
     if (device == PINNED &&
@@ -208,48 +211,58 @@ static struct block *find_room(int device, size_t bytes)
     return &shim.blocks[shim.block_count++];
 }
 
-static void *take(int device, size_t bytes)
+static void *take(int device, size_t bytes, bool pooled)
 {
     struct block *b = find_room(device, bytes);
     b->bytes = bytes;
+    b->pooled = pooled;
     shim.used[device] += bytes;
     poison(b->at, bytes);
     ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
     return b->at;
 }
 
-/* Whoever has worked with it is known to be done. */
-static cudaError_t give(const char *name, void *block)
+/* The block in use that begins there; NULL: none. */
+static struct block *block_at(const void *at)
 {
-    for (size_t i = 0; block && i < shim.block_count; i++) {
-        struct block *b = &shim.blocks[i];
-        if (b->at != block || b->bytes == 0)
-            continue;
-        races_host_writes(name, b->at, b->bytes);
-        poison(b->at, b->bytes);
-        ASAN_POISON_MEMORY_REGION(b->at, b->room);
-        shim.used[b->device] -= b->bytes;
-        b->bytes = 0;
-        return cudaSuccess;
-    }
-    return block ? cudaErrorInvalidValue : cudaSuccess;
+    for (size_t i = 0; at && i < shim.block_count; i++)
+        if (shim.blocks[i].at == at && shim.blocks[i].bytes > 0)
+            return &shim.blocks[i];
+    return NULL;
+}
+
+static void give(struct block *b)
+{
+    poison(b->at, b->bytes);
+    ASAN_POISON_MEMORY_REGION(b->at, b->room);
+    shim.used[b->device] -= b->bytes;
+    b->bytes = 0;
+}
+
+/* Whoever has worked with it is known to be done. */
+static cudaError_t give_now(const char *name, void *block)
+{
+    struct block *b = block_at(block);
+    if (!b)
+        return block ? cudaErrorInvalidValue : cudaSuccess;
+    races_host_writes(name, b->at, b->bytes);
+    give(b);
+    return cudaSuccess;
+}
+
+static bool has_room(size_t bytes)
+{
+    return bytes <= shim.memory && shim.used[current] <= shim.memory - bytes;
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     lock();
     need_device();
-    if (refused(__func__) || bytes > shim.memory || shim.used[current] > shim.memory - bytes)
+    if (refused(__func__) || !has_room(bytes))
         return unlock(cudaErrorMemoryAllocation);
-    *out = take(current, bytes);
+    *out = take(current, bytes, false);
     return unlock(cudaSuccess);
-}
-
-cudaError_t cudaFree(void *block)
-{
-    lock();
-    need_device();
-    return unlock(give(__func__, block));
 }
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
@@ -258,14 +271,14 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
     need_device();
     if (refused(__func__))
         return unlock(cudaErrorMemoryAllocation);
-    *out = take(PINNED, bytes);
+    *out = take(PINNED, bytes, false);
     return unlock(cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void *block)
 {
     lock();
-    return unlock(give(__func__, block));
+    return unlock(give_now(__func__, block));
 }
 
 cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)
@@ -273,7 +286,7 @@ cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)
     lock();
     *total = shim.memory;
     *vacant = shim.memory - shim.used[current];
-    return unlock(cudaSuccess);
+    return unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess);
 }
 
 /* --- streams -------------------------------------------------------------------------------- */
@@ -479,6 +492,68 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
     return post_transfer(__func__, stream, to, from, 0, bytes);
 }
 
+/* A block that a stream takes from the pool, or gives back to it. */
+struct pooling {
+    struct shim_work work;
+    cudaStream_t stream;
+    void *block;
+};
+
+/* The pool hands out what it has got back, whoever's stream that was. */
+static void run_taking(struct shim_work *work)
+{
+    const struct pooling *p = reinterpret_cast<struct pooling *>(work);
+    struct block *b = block_at(p->block);
+    races_learn(&p->stream->actor, &b->freed);
+    races_write(b->at, b->bytes);
+    memset(b->at, 0xff, b->bytes);
+}
+
+static void run_giving(struct shim_work *work)
+{
+    const struct pooling *p = reinterpret_cast<struct pooling *>(work);
+    struct block *b = block_at(p->block);
+    races_write(b->at, b->bytes);
+    b->freed = p->stream->actor.knows;
+    give(b);
+}
+
+static void post_pooling(const char *name, void (*run)(struct shim_work *), cudaStream_t stream,
+                         void *block)
+{
+    struct pooling *p = (struct pooling *)calloc(1, sizeof *p);
+    p->work.run = run;
+    p->work.copies = true;
+    p->work.name = name;
+    p->stream = stream;
+    p->block = block;
+    shim_post(stream, &p->work);
+}
+
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
+{
+    lock();
+    need_device();
+    if (refused(__func__) || !has_room(bytes))
+        return unlock(cudaErrorMemoryAllocation);
+    *out = take(current, bytes, true);
+    unlock(cudaSuccess);
+    post_pooling(__func__, run_taking, stream, *out);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *block, cudaStream_t stream)
+{
+    lock();
+    const struct block *b = block_at(block);
+    if (unlock(!b || !b->pooled    ? cudaErrorInvalidValue
+               : refused(__func__) ? cudaErrorUnknown
+                                   : cudaSuccess) != cudaSuccess)
+        return cudaErrorInvalidValue;
+    post_pooling(__func__, run_giving, stream, block);
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
     lock();
@@ -487,27 +562,37 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
     return post_transfer(__func__, stream, to, nullptr, byte, bytes);
 }
 
+static cudaStream_t stream_new(void)
+{
+    cudaStream_t stream = (cudaStream_t)calloc(1, sizeof *stream);
+    stream->last = &stream->first;
+    stream->next = shim.streams;
+    stream->device = current;
+    races_join(&stream->actor);
+    shim.streams = stream;
+    return stream;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
     lock();
     need_device();
     if (refused(__func__))
         return unlock(cudaErrorUnknown);
-    *stream = (cudaStream_t)calloc(1, sizeof **stream);
-    (*stream)->last = &(*stream)->first;
-    (*stream)->next = shim.streams;
-    (*stream)->device = current;
-    races_join(&(*stream)->actor);
-    shim.streams = *stream;
+    *stream = stream_new();
     return unlock(cudaSuccess);
 }
 
 cudaStream_t shim_thread_stream(void)
 {
-    static __thread cudaStream_t stream;
-    if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
-        die("a thread has no stream");
-    return stream;
+    static __thread cudaStream_t streams[MOST_DEVICES];
+    lock();
+    need_device();
+    cudaStream_t *stream = &streams[current];
+    if (!*stream)
+        *stream = stream_new();
+    unlock(cudaSuccess);
+    return *stream;
 }
 
 /* Whoever waits may have what he waits for soon, or late. */
@@ -529,6 +614,17 @@ static void run_out(cudaStream_t stream)
         run_first(any);
     }
     close_memory();
+}
+
+/* It waits for all that the device does, though nobody shall count on that. */
+cudaError_t cudaFree(void *block)
+{
+    lock();
+    need_device();
+    for (cudaStream_t s = shim.streams; s && block && !shim.dead; s = s->next)
+        if (s->device == current)
+            run_out(s);
+    return unlock(give_now(__func__, block));
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -651,13 +747,21 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     lock();
     bool skipped = strcmp(shim.skipped, __func__) == 0;
-    unlock(cudaSuccess);
+    if (unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess) != cudaSuccess)
+        return cudaErrorUnknown;
     if (!skipped)
         post_event(stream, event, true);
     return cudaSuccess;
 }
 
 /* --- devices -------------------------------------------------------------------------------- */
+
+/* What a call that only asks or chooses comes to. */
+static cudaError_t answer(const char *name)
+{
+    lock();
+    return unlock(refused(name) ? cudaErrorUnknown : cudaSuccess);
+}
 
 cudaError_t cudaPeekAtLastError(void)
 {
@@ -702,14 +806,17 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     lock();
     *count = shim.devices;
-    return unlock(!shim.has_driver ? cudaErrorInsufficientDriver
-                  : shim.devices   ? cudaSuccess
-                                   : cudaErrorNoDevice);
+    return unlock(refused(__func__)  ? cudaErrorUnknown
+                  : !shim.has_driver ? cudaErrorInsufficientDriver
+                  : shim.devices     ? cudaSuccess
+                                     : cudaErrorNoDevice);
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     const int values[] = {shim.arch / 10, shim.arch % 10, 4};
+    if (answer(__func__) != cudaSuccess)
+        return cudaErrorUnknown;
     *value = values[attribute];
     return cudaSuccess;
 }
@@ -727,7 +834,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *about, int device)
         snprintf(about->name, sizeof about->name, "%.*s%d", (int)(number - name), name, device);
     else
         snprintf(about->name, sizeof about->name, "%s", name);
-    return cudaSuccess;
+    return answer(__func__);
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -736,26 +843,54 @@ cudaError_t cudaSetDevice(int device)
     if (device < 0 || device >= shim.devices)
         return unlock(cudaErrorInvalidValue);
     current = device;
-    return unlock(cudaSuccess);
+    return unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess);
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
     lock();
     *can = device != peer && shim.peers;
-    return unlock(cudaSuccess);
+    return unlock(refused(__func__) ? cudaErrorUnknown : cudaSuccess);
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
     lock();
     need_device();
-    if (!shim.peers)
+    if (!shim.peers || refused(__func__))
         return unlock(cudaErrorInvalidValue);
-    if (shim.reaches[current][peer])
+    if (shim.enabled[current][peer])
         return unlock(cudaErrorPeerAccessAlreadyEnabled);
-    shim.reaches[current][peer] = true;
+    shim.enabled[current][peer] = true;
     return unlock(cudaSuccess);
+}
+
+/* A pool is the device's of that number, counted from 1. */
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    *pool = reinterpret_cast<cudaMemPool_t>((uintptr_t)device + 1);
+    return answer(__func__);
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *)
+{
+    return answer(__func__);
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *access, size_t count)
+{
+    int device = (int)(reinterpret_cast<uintptr_t>(pool) - 1);
+    lock();
+    if (!shim.peers || refused(__func__))
+        return unlock(cudaErrorInvalidValue);
+    for (size_t i = 0; i < count; i++)
+        shim.reaches[access[i].location.id][device] = true;
+    return unlock(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t)
+{
+    return answer(__func__);
 }
 
 /* --- for NCCL ------------------------------------------------------------------------------- */
@@ -820,6 +955,17 @@ bool shim_is_next(cudaStream_t stream, const struct shim_work *work)
 struct actor *shim_actor(cudaStream_t stream)
 {
     return &stream->actor;
+}
+
+bool shim_may_meet(const void *at, int device)
+{
+    int owner = device_of(at);
+    for (size_t i = 0; i < shim.block_count; i++) {
+        const struct block *b = &shim.blocks[i];
+        if ((const char *)at >= b->at && (const char *)at < b->at + b->room && b->pooled)
+            return !shim.peers || owner == device || shim.reaches[device][owner];
+    }
+    return true;
 }
 
 void shim_where(const char *at, char *out, size_t bytes)

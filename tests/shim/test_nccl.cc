@@ -164,6 +164,37 @@ START_TEST(a_buffer_under_way_that_is_written_is_reported)
 }
 END_TEST
 
+/* A rank receives in memory of its device's pool, which the other one may write if it is shared. */
+static void receive_in_pool(bool shared)
+{
+    struct ranks ranks;
+    void *pooled;
+    cudaMemPool_t pool;
+    cudaMemAccessDesc access = {};
+    ck_assert_int_eq(connect(&ranks, RANKS), ncclSuccess);
+    cudaSetDevice(1);
+    cudaMallocAsync(&pooled, BYTES, ranks.stream[1]);
+    ranks.received[1] = static_cast<char *>(pooled);
+    cudaDeviceGetDefaultMemPool(&pool, 1);
+    if (shared)
+        ck_assert_int_eq(cudaMemPoolSetAccess(pool, &access, 1), cudaSuccess);
+    tell(&ranks, 0, true, BYTES);
+    tell(&ranks, 1, false, BYTES);
+    ck_assert_int_eq(cudaStreamSynchronize(ranks.stream[1]), cudaSuccess);
+}
+
+START_TEST(a_pool_that_is_shared_is_received_in)
+{
+    receive_in_pool(true);
+}
+END_TEST
+
+START_TEST(a_pool_that_is_not_shared_is_reported)
+{
+    receive_in_pool(false);
+}
+END_TEST
+
 START_TEST(a_communicator_in_progress_is_not_used)
 {
     struct ranks ranks;
@@ -184,6 +215,8 @@ int main(void)
     tcase_add_test_raise_signal(nccl, ranks_that_wait_for_each_other_are_reported, SIGABRT);
     tcase_add_test_raise_signal(nccl, sizes_that_differ_are_reported, SIGABRT);
     tcase_add_test_raise_signal(nccl, a_buffer_under_way_that_is_written_is_reported, SIGABRT);
+    tcase_add_test(nccl, a_pool_that_is_shared_is_received_in);
+    tcase_add_test_raise_signal(nccl, a_pool_that_is_not_shared_is_reported, SIGABRT);
     tcase_add_test_raise_signal(nccl, a_communicator_in_progress_is_not_used, SIGABRT);
     return suite_run(suite);
 }

@@ -296,10 +296,11 @@ equal() {
 
 @test "a call that fails ends the run with its cause" {
     tiny_recipe
-    for call in cudaMalloc:1 cudaMalloc:9 cudaMallocHost:2 cudaMemcpyAsync:1 cudaMemcpyAsync:30 \
-        cudaMemsetAsync:20 cudaStreamCreateWithFlags:2 cudaStreamSynchronize:1 \
+    for call in cudaMallocAsync:1 cudaMallocAsync:9 cudaMallocHost:2 cudaMemcpyAsync:1 \
+        cudaMemcpyAsync:30 cudaMemsetAsync:20 cudaStreamCreateWithFlags:2 cudaStreamSynchronize:1 \
         cudaEventCreateWithFlags:3 cudaEventRecord:1 cudaEventRecord:70 cudaEventSynchronize:1 \
-        cudaEventSynchronize:25 launch:1 launch:300; do
+        cudaEventSynchronize:25 cudaStreamWaitEvent:5 cudaSetDevice:1 cudaSetDevice:300 \
+        cudaDeviceGetDefaultMemPool:1 cudaMemPoolSetAttribute:1 launch:1 launch:300; do
         rm -rf gpu
         SHIM_FAIL=$call run np-train recipe.yaml --backend cuda --run gpu -q -n 2
         [ "$status" -eq 2 ]
