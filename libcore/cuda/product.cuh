@@ -132,6 +132,18 @@ template <int BM_, int BN_, int BK_, int TM_, int TN_> struct product_tile {
     static constexpr size_t sums_bytes = sizeof(float) * BM * BN;
 };
 
+/* Where a thread is among those of a tile. A warp has four rows of eight threads, so that it reads
+ * few quads of a slab; of neighbours by lane % 2 both read the same of B, of neighbours by lane / 2
+ * the same of A, which is what lets shared memory serve two quarters of a warp at once. */
+template <class Tile> static __device__ void place_thread(int *tx, int *ty)
+{
+    constexpr int across = Tile::BN / Tile::TN / 8; /* warps */
+    int warp = threadIdx.x / NP_WARP, lane = threadIdx.x % NP_WARP;
+    static_assert(Tile::BN / Tile::TN % 8 == 0 && Tile::BM / Tile::TM % 4 == 0, "whole warps");
+    *tx = warp % across * 8 + lane / 2 % 8;
+    *ty = warp / across * 4 + lane / 16 * 2 + lane % 2;
+}
+
 /* The row (column) of the tile that element e of a thread is: quads of threads side by side. */
 template <int WIDE, int T> static __device__ int spread(int thread, int e)
 {
@@ -332,8 +344,8 @@ static __global__ void __launch_bounds__(Tile::threads, 1)
     NP_SHARED(slab, slabs, [2]);
     NP_SHARED_DYNAMIC(float, sums);
     int problem = blockIdx.z / out.parts, part = blockIdx.z % out.parts;
-    int tx = threadIdx.x % (Tile::BN / Tile::TN), ty = threadIdx.x / (Tile::BN / Tile::TN);
-    int top = blockIdx.x * Tile::BM, left = blockIdx.y * Tile::BN;
+    int top = blockIdx.x * Tile::BM, left = blockIdx.y * Tile::BN, tx, ty;
+    place_thread<Tile>(&tx, &ty);
     source.enter(problem);
     if (top >= source.m)
         return;
@@ -351,7 +363,10 @@ static __global__ void __launch_bounds__(Tile::threads, 1)
     bool absent = walk.store(slabs[0]);
     for (int turn = 0, done = 0; more; turn ^= 1) {
         bool ends;
-        absent = __syncthreads_or(absent);
+        if constexpr (Source::sparse)
+            absent = __syncthreads_or(absent);
+        else
+            __syncthreads();
         more = walk.next(&ends);
         if (more)
             walk.load();
