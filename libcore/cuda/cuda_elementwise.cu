@@ -154,22 +154,19 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
     turn(float *y, const float *x, size_t rows, size_t cols)
 {
     NP_SHARED(float, part, [TURN][TURN + 1]);
-    for (size_t top = (size_t)blockIdx.x * TURN; top < rows; top += (size_t)gridDim.x * TURN) {
-        size_t left = (size_t)blockIdx.y * TURN, c = left + threadIdx.x;
-        for (unsigned i = threadIdx.y; i < TURN; i += NP_BLOCK / TURN)
-            if (top + i < rows && c < cols)
-                part[i][threadIdx.x] = x[(top + i) * cols + c];
-        __syncthreads();
-        for (unsigned i = threadIdx.y; i < TURN; i += NP_BLOCK / TURN)
-            if (left + i < cols && top + threadIdx.x < rows)
-                y[(left + i) * rows + top + threadIdx.x] = part[threadIdx.x][i];
-        __syncthreads();
-    }
+    size_t top = (size_t)blockIdx.x * TURN, left = (size_t)blockIdx.y * TURN;
+    for (unsigned i = threadIdx.y; i < TURN; i += NP_BLOCK / TURN)
+        if (top + i < rows && left + threadIdx.x < cols)
+            part[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+    __syncthreads();
+    for (unsigned i = threadIdx.y; i < TURN; i += NP_BLOCK / TURN)
+        if (left + i < cols && top + threadIdx.x < rows)
+            y[(left + i) * rows + top + threadIdx.x] = part[threadIdx.x][i];
 }
 
 void np_cuda_transpose(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
 {
-    dim3 grid(cuda_blocks(cuda_parts(rows, TURN), 1u << 20), (unsigned)cuda_parts(cols, TURN));
+    dim3 grid((unsigned)cuda_parts(rows, TURN), (unsigned)cuda_parts(cols, TURN));
     NP_LAUNCH(turn, grid, dim3(TURN, NP_BLOCK / TURN), 0, cuda_team(team)->stream, y, x, rows,
               cols);
 }
