@@ -12,7 +12,8 @@
  *         Shared memory is filled with NaN patterns when a block begins, so what is read of it
  *         before it is written, for want of a barrier or of a store, gets into results. With
  *         AddressSanitizer every shared array lies between poisoned bytes.
- *         Two accesses to memory that nothing orders, in whatever order they are done (races.h).
+ *         Two accesses to memory that nothing orders, in whatever order they are done: of streams
+ *         (races.h), and of threads in their block's shared memory (shared.h).
  * Stream  a queue. Whoever waits for one has work done, of all queues, in an order drawn from
  *         SHIM_SEED that nothing but queues, events and synchronisation constrains; some is done as
  *         soon as it is queued. Work for the null stream is done at once, whatever else is queued,
@@ -81,8 +82,10 @@ void *shim_shared(size_t bytes);
 void *shim_shared_dynamic(void);
 /* Waits for the block; whether any of its threads brings one. */
 int shim_block(int line, int any);
-/* Waits for the warp; the word that lane `from` brings. */
-uint32_t shim_warp(int line, uint32_t word, unsigned from);
+/* Waits for the warp. */
+void shim_warp(int line);
+/* Waits for the warp's words; that of lane `from`. */
+uint32_t shim_word(int line, uint32_t word, unsigned from);
 unsigned shim_ballot(int line, int vote);
 
 typedef struct CUstream_st *cudaStream_t;
@@ -147,7 +150,7 @@ static inline void shim_launch(const char *name, dim3 grid, dim3 block, size_t s
 
 #define __syncthreads() ((void)shim_block(__LINE__, 0))
 #define __syncthreads_or(any) shim_block(__LINE__, any)
-#define __syncwarp() ((void)shim_warp(__LINE__, 0, 0))
+#define __syncwarp() shim_warp(__LINE__)
 #define __shfl_sync(mask, value, from) shim_shuffle(__LINE__, mask, value, from)
 #define __shfl_down_sync(mask, value, by) shim_shuffle(__LINE__, mask, value, shim_lane() + (by))
 #define __shfl_xor_sync(mask, value, with)                                                         \
@@ -167,7 +170,7 @@ static inline Value shim_shuffle(int line, unsigned mask, Value value, unsigned 
     uint32_t word;
     (void)mask;
     memcpy(&word, &value, sizeof word);
-    word = shim_warp(line, word, from < 32 ? from : shim_lane());
+    word = shim_word(line, word, from < 32 ? from : shim_lane());
     memcpy(&value, &word, sizeof word);
     return value;
 }

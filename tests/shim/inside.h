@@ -1,4 +1,4 @@
-/* What the shim's NCCL needs of its runtime. */
+/* What the shim's parts need of each other. */
 #ifndef NP_TEST_INSIDE_H
 #define NP_TEST_INSIDE_H
 
@@ -10,6 +10,8 @@ void shim_unlock(void);
 
 /* Within: */
 void shim_die(const char *what) __attribute__((noreturn));
+/* As well, and names the thread of a kernel that runs. */
+void shim_fail(const char *what) __attribute__((noreturn));
 /* Whether a call shall fail, or never end (SHIM_FAIL, SHIM_HANG); SHIM_SWAP. */
 bool shim_fails(const char *name);
 bool shim_hangs(const char *name);

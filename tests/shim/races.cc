@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "inside.h"
+#include "shared.h"
 
 enum { WORD = 4, STEPS = 64 };
 static const uint32_t SET = 1u << 31; /* of a reader: the number of a set of them */
@@ -246,8 +247,10 @@ void races_host_writes(const char *name, const void *at, size_t bytes)
 
 /* --- what the compiler has put before each access ------------------------------------------- */
 
-/* Of a kernel, for it is done with the lock held, or of the host. */
-static void see(void (*touch)(struct word *), const void *at, size_t bytes)
+/* Of a kernel, for it is done with the lock held, or of the host. Not inline: what most calls do is
+ * to look at the address. */
+static void __attribute__((noinline))
+see(void (*touch)(struct word *), const void *at, size_t bytes)
 {
     if (now) {
         each_word(touch, at, bytes);
@@ -260,19 +263,20 @@ static void see(void (*touch)(struct word *), const void *at, size_t bytes)
     shim_unlock();
 }
 
-#define SEE(name, touch, bytes)                                                                    \
-    extern "C" void __tsan_##name(const void *at);                                                 \
-    void __tsan_##name(const void *at)                                                             \
-    {                                                                                              \
-        if (is_watched(at))                                                                        \
-            see(touch, at, bytes);                                                                 \
-    }
-#define SEE_RANGE(name, touch)                                                                     \
+#define SEE_RANGE(name, does)                                                                      \
     extern "C" void __tsan_##name(const void *at, size_t bytes);                                   \
     void __tsan_##name(const void *at, size_t bytes)                                               \
     {                                                                                              \
         if (is_watched(at))                                                                        \
-            see(touch, at, bytes);                                                                 \
+            see(does##_word, at, bytes);                                                           \
+        else if (shared_has(at))                                                                   \
+            shared_##does(at, bytes);                                                              \
+    }
+#define SEE(name, does, bytes)                                                                     \
+    extern "C" void __tsan_##name(const void *at);                                                 \
+    void __tsan_##name(const void *at)                                                             \
+    {                                                                                              \
+        __tsan_##does##_range(at, bytes);                                                          \
     }
 #define SEE_NOTHING(name)                                                                          \
     extern "C" void __tsan_##name(void);                                                           \
@@ -280,26 +284,26 @@ static void see(void (*touch)(struct word *), const void *at, size_t bytes)
     {                                                                                              \
     }
 
-SEE(read1, read_word, 1)
-SEE(read2, read_word, 2)
-SEE(read4, read_word, 4)
-SEE(read8, read_word, 8)
-SEE(read16, read_word, 16)
-SEE(write1, write_word, 1)
-SEE(write2, write_word, 2)
-SEE(write4, write_word, 4)
-SEE(write8, write_word, 8)
-SEE(write16, write_word, 16)
-SEE(unaligned_read2, read_word, 2)
-SEE(unaligned_read4, read_word, 4)
-SEE(unaligned_read8, read_word, 8)
-SEE(unaligned_read16, read_word, 16)
-SEE(unaligned_write2, write_word, 2)
-SEE(unaligned_write4, write_word, 4)
-SEE(unaligned_write8, write_word, 8)
-SEE(unaligned_write16, write_word, 16)
-SEE_RANGE(read_range, read_word)
-SEE_RANGE(write_range, write_word)
+SEE_RANGE(read_range, read)
+SEE_RANGE(write_range, write)
+SEE(read1, read, 1)
+SEE(read2, read, 2)
+SEE(read4, read, 4)
+SEE(read8, read, 8)
+SEE(read16, read, 16)
+SEE(write1, write, 1)
+SEE(write2, write, 2)
+SEE(write4, write, 4)
+SEE(write8, write, 8)
+SEE(write16, write, 16)
+SEE(unaligned_read2, read, 2)
+SEE(unaligned_read4, read, 4)
+SEE(unaligned_read8, read, 8)
+SEE(unaligned_read16, read, 16)
+SEE(unaligned_write2, write, 2)
+SEE(unaligned_write4, write, 4)
+SEE(unaligned_write8, write, 8)
+SEE(unaligned_write16, write, 16)
 SEE_NOTHING(init)
 SEE_NOTHING(func_entry)
 SEE_NOTHING(func_exit)

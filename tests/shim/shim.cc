@@ -4,24 +4,12 @@
 #include <stdlib.h>
 
 #include "fiber.h"
+#include "inside.h"
+#include "shared.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#endif
+enum { MOST_THREADS = 1024, WARP = 32 };
 
-enum {
-    MOST_THREADS = 1024,
-    WARP = 32,
-    MOST_ARRAYS = 16,
-    GAP = 64,               /* bytes between shared arrays */
-    STATIC_MOST = 48 << 10, /* bytes of a kernel's own shared arrays */
-    SHARED_MOST = 163 << 10 /* and with those of the launch: compute capability 8.0 */
-};
-
-enum state { READY, AT_BLOCK, AT_WARP, DONE };
+enum state { READY, AT_BLOCK, AT_WARP, EXCHANGES, DONE };
 
 struct thread {
     struct fiber fiber;
@@ -43,20 +31,14 @@ static struct {
     unsigned count;
     int any, last_any;
     bool descending;
-    unsigned arrays;
-    struct {
-        char *at;
-        size_t bytes;
-    } array[MOST_ARRAYS];
-    size_t used, dynamic;
+    size_t dynamic;
 } now;
 
 struct shim_place shim_place;
 static struct thread threads[MOST_THREADS];
 static char stacks[MOST_THREADS][FIBER_STACK] __attribute__((aligned(64)));
-static char arena[SHARED_MOST + (MOST_ARRAYS + 1) * GAP] __attribute__((aligned(128)));
 
-static void fail(const char *what, const struct thread *t)
+static void __attribute__((noreturn)) fail(const char *what, const struct thread *t)
 {
     fprintf(stderr, "shim: %s, block %u,%u,%u, thread %u, line %d: %s\n", now.name,
             shim_place.block.x, shim_place.block.y, shim_place.block.z, (unsigned)(t - threads),
@@ -64,47 +46,19 @@ static void fail(const char *what, const struct thread *t)
     abort();
 }
 
-static void *take(size_t bytes)
+void shim_fail(const char *what)
 {
-    char *at = arena + now.used;
-    if (now.arrays == MOST_ARRAYS || now.used + bytes + GAP > sizeof arena)
-        fail("too much shared memory", now.thread);
-    now.array[now.arrays].at = at;
-    now.array[now.arrays++].bytes = bytes;
-    now.used += (bytes + 2 * GAP - 1) / GAP * GAP;
-    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
-    memset(at, 0xff, bytes); /* NaN, as an index far out */
-    return at;
+    fail(what, now.thread);
 }
 
 void *shim_shared(size_t bytes)
 {
-    struct thread *t = now.thread;
-    unsigned number = ++t->arrays;
-    size_t sum = bytes;
-    if (number < now.arrays) {
-        if (now.array[number].bytes != bytes)
-            fail("threads declare different shared arrays", t);
-        return now.array[number].at;
-    }
-    for (unsigned i = 1; i < now.arrays; i++)
-        sum += now.array[i].bytes;
-    if (sum > STATIC_MOST || sum + now.dynamic > SHARED_MOST)
-        fail("too much shared memory", t);
-    return take(bytes);
+    return shared_array(++now.thread->arrays, bytes);
 }
 
 void *shim_shared_dynamic(void)
 {
-    return now.array[0].at;
-}
-
-static void shared_begin(void)
-{
-    ASAN_POISON_MEMORY_REGION(arena, sizeof arena);
-    now.used = GAP;
-    now.arrays = 0;
-    take(now.dynamic);
+    return shared_dynamic();
 }
 
 unsigned shim_room(void)
@@ -129,13 +83,18 @@ int shim_block(int line, int any)
     return now.last_any;
 }
 
-/* Waits for the warp; the number of the words to read. */
+void shim_warp(int line)
+{
+    wait(AT_WARP, line);
+}
+
+/* Waits for the warp's words; the number of those to read. */
 static unsigned exchange(int line, uint32_t word)
 {
     struct thread *t = now.thread;
     unsigned turn = t->turn++ % 2;
     t->word[turn] = word;
-    wait(AT_WARP, line);
+    wait(EXCHANGES, line);
     return turn;
 }
 
@@ -144,7 +103,7 @@ static const struct thread *warp_of(const struct thread *t)
     return t - (t - threads) % WARP;
 }
 
-uint32_t shim_warp(int line, uint32_t word, unsigned from)
+uint32_t shim_word(int line, uint32_t word, unsigned from)
 {
     unsigned turn = exchange(line, word);
     return warp_of(now.thread)[from].word[turn];
@@ -169,6 +128,7 @@ static void resume(struct thread *t)
 {
     now.thread = t;
     shim_place.thread = t->at;
+    shared_as((unsigned)(t - threads));
     fiber_run(&now.home, &t->fiber);
 }
 
@@ -182,10 +142,12 @@ static void run_warp(struct thread *warp, unsigned left)
             struct thread *t = &warp[now.descending ? lanes - 1 - i : i];
             if (t->state == READY)
                 resume(t);
-            waiting += t->state == AT_WARP;
+            waiting += t->state == AT_WARP || t->state == EXCHANGES;
         }
         if (waiting == 0)
             return;
+        if (warp->state == AT_WARP)
+            shared_warp_met((unsigned)(warp - threads));
         for (unsigned i = 0; i < WARP; i++) {
             if (waiting != WARP || warp[i].line != warp[0].line)
                 fail("lanes of a warp have parted", &warp[i < lanes ? i : 0]);
@@ -206,6 +168,7 @@ static bool next_part(void)
         return false;
     for (unsigned i = 0; i < now.count; i++)
         threads[i].state = READY;
+    shared_met();
     now.last_any = now.any;
     now.any = 0;
     return true;
@@ -214,7 +177,7 @@ static bool next_part(void)
 static void run_block(void)
 {
     dim3 size = shim_place.block_size;
-    shared_begin();
+    shared_begin((uintptr_t)now.call, now.dynamic);
     for (unsigned i = 0; i < now.count; i++) {
         struct thread *t = &threads[i];
         t->state = READY;

@@ -1,12 +1,13 @@
 /* The shim runs kernels as a GPU does, and faults that are planted here are caught: a barrier that
- * is missing or that not all reach, lanes that part, shared memory read before it is written, or
- * beyond its end, or too much of it; and what the runtime refuses.
+ * is missing or that not all reach, lanes that part, threads that race, shared memory read before
+ * it is written, or beyond its end, or too much of it; and what the runtime refuses.
  */
 #include <check.h>
 #include <math.h>
 #include <signal.h>
 
 #include "cuda_runtime.h"
+#include "races.h"
 
 extern "C" {
 #include "suite.h"
@@ -37,12 +38,13 @@ static bool rotated(void (*kernel)(float *, const float *))
     return right;
 }
 
-/* Each twice, as the order of threads changes from launch to launch. */
+/* Each twice, as the order of threads changes from launch to launch. Where accesses are seen, what
+ * has no barrier races, below. */
 START_TEST(a_missing_barrier_shows)
 {
     for (int i = 0; i < 2; i++)
         ck_assert(rotated(rotate<true>));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && !RACES_SEEN; i++)
         ck_assert(!rotated(rotate<false>));
 }
 END_TEST
@@ -65,7 +67,7 @@ START_TEST(a_store_that_overtakes_shows)
 {
     for (int i = 0; i < 2; i++)
         ck_assert(rotated(overtake<true>));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && !RACES_SEEN; i++)
         ck_assert(!rotated(overtake<false>));
 }
 END_TEST
@@ -107,6 +109,90 @@ START_TEST(warps_and_blocks_exchange)
     uint32_t right = 0;
     NP_LAUNCH(warp_functions, BLOCKS, THREADS, 0, nullptr, &right);
     ck_assert_uint_eq(right, COUNT);
+}
+END_TEST
+
+/* --- races in shared memory ----------------------------------------------------------------- */
+
+enum meeting { OF_NOBODY, OF_THE_WARP, OF_THE_BLOCK, BY_A_WORD, BY_A_VOTE, MEETINGS };
+
+static void meet(enum meeting meeting)
+{
+    if (meeting == OF_THE_WARP)
+        __syncwarp();
+    else if (meeting == OF_THE_BLOCK)
+        __syncthreads();
+    else if (meeting == BY_A_WORD)
+        (void)__shfl_sync(0xffffffffu, threadIdx.x, 0);
+    else if (meeting == BY_A_VOTE)
+        (void)__any_sync(0xffffffffu, 1);
+}
+
+enum access { LOAD, STORE, ACCESSES };
+
+static void touch(volatile float *word, enum access access)
+{
+    if (access == LOAD)
+        (void)*word;
+    else
+        *word = 1.0f;
+}
+
+/* Of the block's threads `last` stores a word, or it and all before it load it; and after a meeting
+ * one more accesses it. */
+struct pair {
+    enum access before, after;
+    enum meeting meeting;
+    unsigned last, one;
+};
+enum { PAIRS = ACCESSES * ACCESSES * MEETINGS * 3 * 2 };
+
+/* One thread, several of its warp, several warps; and one of the first warp, or another. */
+static struct pair pair_of(int number)
+{
+    static const unsigned lasts[] = {0, 5, 40}, ones[] = {9, 70};
+    int accesses = number % (ACCESSES * ACCESSES), others = number / (ACCESSES * ACCESSES);
+    struct pair p = {(enum access)(accesses % ACCESSES), (enum access)(accesses / ACCESSES),
+                     (enum meeting)(others % MEETINGS), lasts[others / MEETINGS % 3],
+                     ones[others / MEETINGS / 3]};
+    return p;
+}
+
+static bool is_race(struct pair p)
+{
+    bool of_warp = p.last < 32 && p.one < 32;
+    bool ordered = p.meeting == OF_THE_BLOCK || (p.meeting == OF_THE_WARP && of_warp);
+    return !ordered && (p.before == STORE || p.after == STORE);
+}
+
+static void access_twice(struct pair p)
+{
+    NP_SHARED(float, part, [2]);
+    if (threadIdx.x == p.last || (p.before == LOAD && threadIdx.x < p.last))
+        touch(&part[1], p.before);
+    meet(p.meeting);
+    if (threadIdx.x == p.one)
+        touch(&part[1], p.after);
+}
+
+static void nothing(void)
+{
+}
+
+/* In both orders of threads. */
+START_TEST(what_no_barrier_orders_races)
+{
+    if (_i % 2)
+        NP_LAUNCH(nothing, 1, 1, 0, nullptr);
+    NP_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, pair_of(_i / 2));
+}
+END_TEST
+
+START_TEST(what_a_barrier_orders_is_no_race)
+{
+    struct pair p = pair_of(_i);
+    for (int turn = 0; turn < 2 && !is_race(p); turn++)
+        NP_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, p);
 }
 END_TEST
 
@@ -286,6 +372,11 @@ int main(void)
     tcase_add_test(tests, a_store_that_overtakes_shows);
     tcase_add_test(tests, memory_that_nobody_wrote_is_no_number);
     tcase_add_test(tests, warps_and_blocks_exchange);
+    for (int i = 0; i < 2 * PAIRS * RACES_SEEN; i++)
+        if (is_race(pair_of(i / 2)))
+            tcase_add_loop_test_raise_signal(tests, what_no_barrier_orders_races, SIGABRT, i,
+                                             i + 1);
+    tcase_add_loop_test(tests, what_a_barrier_orders_is_no_race, 0, PAIRS);
     tcase_add_test_raise_signal(tests, a_barrier_that_not_all_reach_is_reported, SIGABRT);
     tcase_add_test_raise_signal(tests, different_barriers_are_reported, SIGABRT);
     tcase_add_test_raise_signal(tests, lanes_that_part_are_reported, SIGABRT);

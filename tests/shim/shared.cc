@@ -1,0 +1,190 @@
+#include "shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "inside.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+static const unsigned WORD = 4, WARP = 32;
+static const size_t STATIC_MOST = 48 << 10; /* bytes of a kernel's own arrays */
+/* Readers that are more than one thread: lanes of a warp, with its first; of several warps. */
+static const unsigned LANES = 1024, WARPS = 2 * LANES;
+
+/* Who wrote a word last, and who has read it since, each with the time: the number of meetings
+ * before. */
+struct word {
+    uint32_t written, read;
+    uint16_t writer, reader;
+};
+
+static struct {
+    struct {
+        char *at;
+        size_t bytes;
+    } array[SHARED_ARRAYS];
+    unsigned arrays;
+    size_t used;
+    uint32_t meetings, block_met, warp_met[LANES / WARP];
+    struct word words[SHARED_ROOM / WORD];
+} shared;
+
+/* The thread that runs, and when its block and its warp met last. */
+static struct {
+    unsigned thread;
+    uint32_t block_met, warp_met;
+} now;
+
+char shared_room[SHARED_ROOM] __attribute__((aligned(128)));
+uintptr_t shared_seen;
+
+/* --- arrays --------------------------------------------------------------------------------- */
+
+static void *take(size_t bytes)
+{
+    char *at = shared_room + shared.used;
+    if (shared.arrays == SHARED_ARRAYS || shared.used + bytes + SHARED_GAP > sizeof shared_room)
+        shim_fail("too much shared memory");
+    shared.array[shared.arrays].at = at;
+    shared.array[shared.arrays++].bytes = bytes;
+    shared.used += (bytes + 2 * SHARED_GAP - 1) / SHARED_GAP * SHARED_GAP;
+    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+    memset(at, 0xff, bytes); /* NaN, as an index far out */
+    return at;
+}
+
+/* Kernels that share a place in the table are looked at less. */
+static bool is_turn(uintptr_t kernel)
+{
+    static unsigned turns[4096];
+    unsigned turn = turns[kernel / 16 % (sizeof turns / sizeof *turns)]++;
+    return turn < 16 || turn % 13 == 0;
+}
+
+void shared_begin(uintptr_t kernel, size_t dynamic)
+{
+    shared_seen = is_turn(kernel) ? (uintptr_t)shared_room : 0;
+    ASAN_POISON_MEMORY_REGION(shared_room, sizeof shared_room);
+    shared.used = SHARED_GAP;
+    shared.arrays = 0;
+    take(dynamic);
+    shared_met();
+}
+
+void *shared_array(unsigned number, size_t bytes)
+{
+    size_t sum = bytes;
+    if (number < shared.arrays) {
+        if (shared.array[number].bytes != bytes)
+            shim_fail("threads declare different shared arrays");
+        return shared.array[number].at;
+    }
+    for (unsigned i = 1; i < shared.arrays; i++)
+        sum += shared.array[i].bytes;
+    if (sum > STATIC_MOST || sum + shared.array[0].bytes > SHARED_MOST)
+        shim_fail("too much shared memory");
+    return take(bytes);
+}
+
+void *shared_dynamic(void)
+{
+    return shared.array[0].at;
+}
+
+/* --- races ---------------------------------------------------------------------------------- */
+
+static uint32_t meet(void)
+{
+    if (++shared.meetings == 0)
+        shim_die("too many barriers");
+    return shared.meetings;
+}
+
+void shared_met(void)
+{
+    shared.block_met = meet();
+}
+
+void shared_warp_met(unsigned thread)
+{
+    shared.warp_met[thread / WARP] = meet();
+}
+
+void shared_as(unsigned thread)
+{
+    now = {thread, shared.block_met, shared.warp_met[thread / WARP]};
+}
+
+static void report(const struct word *w, const char *does, unsigned who, const char *did)
+{
+    char what[160], other[32] = "several warps";
+    const char *at = shared_room + (size_t)(w - shared.words) * WORD;
+    unsigned array = shared.arrays - 1;
+    while (array > 0 && at < shared.array[array].at)
+        array--;
+    if (who < WARPS)
+        snprintf(other, sizeof other, "%s %u", who < LANES ? "thread" : "lanes of warp",
+                 who < LANES ? who : who % LANES / WARP);
+    snprintf(what, sizeof what,
+             "race: it %s byte %zu of shared array %u, %s %s it, with no barrier between", does,
+             (size_t)(at - shared.array[array].at), array, other, did);
+    shim_fail(what);
+}
+
+static bool is_mine(unsigned who)
+{
+    return who < WARPS && who % LANES / WARP == now.thread / WARP;
+}
+
+/* Whether what was done then, by one thread or several, comes before what this one does. */
+static bool comes_before(uint32_t time, unsigned who)
+{
+    return time < now.block_met || who == now.thread || (time < now.warp_met && is_mine(who));
+}
+
+/* Of readers only the last ones of a warp need be known: with the others of it they have met. Where
+ * several warps have read it, nobody has written it since the block met. */
+static inline void read_word(struct word *w)
+{
+    if (w->reader == WARPS && w->read >= now.block_met)
+        return;
+    if (!comes_before(w->written, w->writer))
+        report(w, "reads", w->writer, "writes");
+    if (comes_before(w->read, w->reader))
+        w->reader = (uint16_t)now.thread;
+    else
+        w->reader = (uint16_t)(is_mine(w->reader) ? LANES + now.thread / WARP * WARP : WARPS);
+    w->read = shared.meetings;
+}
+
+static inline void write_word(struct word *w)
+{
+    if (!comes_before(w->written, w->writer))
+        report(w, "writes", w->writer, "writes");
+    if (!comes_before(w->read, w->reader))
+        report(w, "writes", w->reader, "reads");
+    *w = {shared.meetings, 0, (uint16_t)now.thread, 0};
+}
+
+static inline void each_word(void (*touch)(struct word *), const void *at, size_t bytes)
+{
+    size_t from = (uintptr_t)at - (uintptr_t)shared_room;
+    for (size_t i = from / WORD; i < (from + bytes + WORD - 1) / WORD; i++)
+        touch(&shared.words[i]);
+}
+
+void shared_read(const void *at, size_t bytes)
+{
+    each_word(read_word, at, bytes);
+}
+
+void shared_write(const void *at, size_t bytes)
+{
+    each_word(write_word, at, bytes);
+}
