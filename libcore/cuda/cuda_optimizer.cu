@@ -5,16 +5,24 @@ extern "C" {
 #include "num/optimizer_element.h"
 }
 
-/* The warp's sums to *sum, an addition a warp. Integers: any order gives the same. */
+/* The block's sums to *sum, by one addition: many blocks would wait for each other there. Integers:
+ * any order gives the same. */
 static __device__ void add_fingerprint(unsigned long long *sum, uint64_t part)
 {
+    NP_SHARED(uint64_t, parts, [NP_BLOCK / NP_WARP]);
     for (int stride = NP_WARP / 2; stride > 0; stride /= 2) {
         uint32_t low = __shfl_xor_sync(NP_ALL_LANES, (uint32_t)part, stride);
         uint32_t high = __shfl_xor_sync(NP_ALL_LANES, (uint32_t)(part >> 32), stride);
         part += (uint64_t)high << 32 | low;
     }
     if (threadIdx.x % NP_WARP == 0)
-        atomicAdd(sum, (unsigned long long)part);
+        parts[threadIdx.x / NP_WARP] = part;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (int i = 1; i < NP_BLOCK / NP_WARP; i++)
+        part += parts[i];
+    atomicAdd(sum, (unsigned long long)part);
 }
 
 enum rule { ADAMW, SGD, READ };
