@@ -200,7 +200,7 @@ NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm
             -gencode arch=compute_90,code=compute_90
 NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
             $(if $(WERROR),-Werror all-warnings) $(NVCCFLAGS) \
-            --fmad=false -prec-div=true -prec-sqrt=true -ftz=false
+            --fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Xcompiler=-ffp-contract=off
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
 	@rm -rf $@.keep && mkdir -p $@.keep
