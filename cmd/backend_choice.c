@@ -7,6 +7,10 @@
 #include "base/text.h"
 #include "ops/op.h"
 
+/* One part in so many of a GPU's free memory is the driver's and the libraries', who take it when
+ * they are first used. */
+#define LEFT_FREE 32
+
 /* The GPUs that --devices LIST names, as in "0,2". */
 static void read_list(struct backend *backend, const char *list, struct argp_state *state)
 {
@@ -135,6 +139,7 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
                 taken += plan->stage_bytes[d % plan->stages];
                 stages++;
             }
+        vacant -= vacant / LEFT_FREE;
         most = stages > most ? stages : most;
         least = vacant < least ? vacant : least;
         fit = fit && taken <= vacant;
