@@ -24,7 +24,10 @@ struct place {
     pthread_cond_t arrived; /* the stage waits for a layer */
     pthread_cond_t work;    /* copiers wait for something to do */
     struct copier copiers[NP_COPIERS];
-    int started, busy;
+    int started, idle;                /* copiers; those that wait, less what they are given */
+    struct np_copy given[NP_COPIERS]; /* copies that idle copiers take up, the last one first */
+    int given_count;
+    int busy;   /* copies that have begun, given ones too */
     bool waits; /* a task, for layer `wanted` */
     uint32_t wanted;
     double copy_s, stall_s;
@@ -122,24 +125,37 @@ static void record_copy(struct place *place, int copier, const struct np_copy *c
         np_trace_add_copy(c->trace, &span, NULL);
 }
 
+/* The stage's next copy, which begins now. */
+static bool next_copy(struct place *place, struct np_copy *copy)
+{
+    struct np_residence *r = place->residence;
+    if (!r->open || r->status != NP_OK || !np_context_next(place->context, copy))
+        return false;
+    place->busy++;
+    r->busy++;
+    return true;
+}
+
 /* The copy is over, one way or the other. */
 static void end_copy(struct place *place, const struct np_copy *copy, enum np_status status,
                      const struct np_error *err)
 {
+    struct np_residence *r = place->residence;
+    place->busy--;
+    r->busy--;
     if (status == NP_OK)
         np_context_copied(place->context, copy);
     else
-        fail(place->residence, status, err);
+        fail(r, status, err);
     pthread_cond_broadcast(&place->arrived);
 }
 
 /* Carries out all copies that the stage may begin; true if there were any. */
 static bool copy_here(struct place *place)
 {
-    struct np_residence *r = place->residence;
     struct np_copy copy;
     bool any = false;
-    while (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
+    while (next_copy(place, &copy)) {
         double start = now_s();
         struct np_error err;
         enum np_status status = carry_out(place, &copy, &err);
@@ -150,14 +166,42 @@ static bool copy_here(struct place *place)
     return any;
 }
 
-/* Copies may begin at the stages first .. last: they do, or their copiers look for them. What is
+/* A task waits for a layer that nobody copies, here or elsewhere: a bug, said at once. */
+static bool waits_in_vain(const struct place *place)
+{
+    return place->waits && place->busy == 0 && !np_context_may_wait(place->context, place->wanted);
+}
+
+static void fail_in_vain(struct place *place)
+{
+    struct np_error err;
+    enum np_status status = np_fail(
+        &err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)", place->stage);
+    fail(place->residence, status, &err);
+}
+
+/* Gives idle copiers what they may begin. Only then are they woken: most of what happens to a
+ * stage's layers lets no copy begin, and waking a thread for nothing costs as much as a small layer
+ * takes. */
+static void give_copies(struct place *place)
+{
+    while (place->idle > 0 && next_copy(place, &place->given[place->given_count])) {
+        place->given_count++;
+        place->idle--;
+        pthread_cond_signal(&place->work);
+    }
+    if (waits_in_vain(place))
+        fail_in_vain(place);
+}
+
+/* Copies may begin at the stages first .. last: they do, or idle copiers take them up. What is
  * copied at one stage may let a copy begin at those beside it that share its layers. */
 static void begin_copies(struct np_residence *r, int first, int last)
 {
     int stages = r->config.plan->stages, beside = r->config.plan->reach ? 2 : 0;
     for (int k = first < 0 ? 0 : first; k <= last && k < stages; k++) {
         if (r->threads) {
-            pthread_cond_signal(&r->places[k].work);
+            give_copies(&r->places[k]);
         } else if (copy_here(&r->places[k]) && beside) {
             last = last < k + beside ? k + beside : last;
             k = k > beside ? k - beside - 1 : -1;
@@ -180,8 +224,6 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
     enum np_status status;
     struct np_error err;
     double start, end;
-    place->busy++;
-    r->busy++;
     pthread_mutex_unlock(&r->lock);
     start = now_s();
     injected_delay(r, copy, index);
@@ -189,27 +231,21 @@ static void run_copy(struct place *place, int copier, const struct np_copy *copy
     end = now_s();
     pthread_mutex_lock(&r->lock);
     record_copy(place, copier, copy, start, end);
-    place->busy--;
-    r->busy--;
     end_copy(place, copy, status, &err);
-    pthread_cond_broadcast(&place->work);
     look_around(place);
     if (r->busy == 0)
         pthread_cond_broadcast(&r->idle);
 }
 
-/* A task waits for a layer that nobody copies, here or elsewhere: a bug, said at once. */
-static bool waits_in_vain(const struct place *place)
+/* An idle copier waits until it is given a copy; false: there will be none. */
+static bool await_copy(struct place *place, struct np_copy *copy)
 {
-    return place->waits && place->busy == 0 && !np_context_may_wait(place->context, place->wanted);
-}
-
-static void fail_in_vain(struct place *place)
-{
-    struct np_error err;
-    enum np_status status = np_fail(
-        &err, NP_EIO, "stage %d waits for a layer that nobody brings (a bug)", place->stage);
-    fail(place->residence, status, &err);
+    while (place->given_count == 0 && !place->residence->quit)
+        pthread_cond_wait(&place->work, &place->residence->lock);
+    if (place->given_count == 0)
+        return false;
+    *copy = place->given[--place->given_count];
+    return true;
 }
 
 static void *copier_main(void *argument)
@@ -219,14 +255,11 @@ static void *copier_main(void *argument)
     struct np_residence *r = place->residence;
     struct np_copy copy;
     pthread_mutex_lock(&r->lock);
-    while (!r->quit) {
-        if (r->open && r->status == NP_OK && np_context_next(place->context, &copy)) {
+    while (await_copy(place, &copy)) {
+        do
             run_copy(place, (int)(copier - place->copiers), &copy);
-        } else if (r->open && r->status == NP_OK && waits_in_vain(place)) {
-            fail_in_vain(place);
-        } else {
-            pthread_cond_wait(&place->work, &r->lock);
-        }
+        while (next_copy(place, &copy));
+        place->idle++;
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -330,6 +363,7 @@ static enum np_status start_copiers(struct place *place, struct np_error *err)
         errno = pthread_create(&copier->thread, NULL, copier_main, copier);
         if (errno)
             return np_fail_errno(err, "cannot start a copy thread of stage %d", place->stage);
+        place->idle++;
     }
     return NP_OK;
 }
@@ -460,6 +494,8 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
         if (stall_s)
             *stall_s += waited;
     }
+    if (r->threads)
+        give_copies(place);
     status = r->status;
     pthread_mutex_unlock(&r->lock);
     return status == NP_OK ? NP_OK : np_fail(err, status, "%s", r->err.msg);

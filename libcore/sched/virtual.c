@@ -185,8 +185,8 @@ static void take_time(struct np_virtual *v, int stage, uint64_t bytes)
         v->owed[stage] += v->disk.speed.busy_per_byte * (double)bytes;
 }
 
-/* Copies that take time are threads' work, which has to wake up first: the stage is at its next
- * layer by then. Others are carried out by the stage itself before it goes on. */
+/* Copies that take time are threads' work, who are given some as soon as a layer is entered. Others
+ * are carried out by the stage itself, between its layers. */
 static bool has_copiers(const struct np_virtual *v)
 {
     return v->disk.speed.latency > 0;
@@ -288,7 +288,7 @@ enum np_status np_virtual_assign(struct np_virtual *v, struct np_error *err)
         int device = v->woken[--v->woken_count];
         struct run *run = &v->running[device];
         v->is_woken[device] = false;
-        if (v->queue && !has_copiers(v))
+        if (v->queue)
             start_copies(v, device);
         if (run->task.count == 0)
             NP_TRY(begin(v, device, err));
