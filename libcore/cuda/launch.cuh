@@ -92,7 +92,7 @@ static inline bool cuda_each(struct np_team *team, size_t count, const Function 
     if (count == 0)
         return true;
     unsigned blocks = cuda_blocks(cuda_parts(count, NP_BLOCK), NP_BLOCKS_MOST);
-    NP_LAUNCH(each_element, blocks, NP_BLOCK, 0, t->stream, count, t->verdict, f);
+    NP_LAUNCH(each_element<Function>, blocks, NP_BLOCK, 0, t->stream, count, t->verdict, f);
     return true;
 }
 
@@ -122,7 +122,7 @@ static inline bool cuda_cells(struct np_team *team, size_t rows, size_t cols, co
     dim3 block(wide, NP_BLOCK / wide);
     dim3 grid(cuda_blocks(cuda_parts(rows, block.y), NP_BLOCKS_MOST),
               cuda_blocks(cuda_parts(cols, wide), NP_GRID_MOST));
-    NP_LAUNCH(each_cell, grid, block, 0, t->stream, rows, (uint32_t)cols, t->verdict, f);
+    NP_LAUNCH(each_cell<Function>, grid, block, 0, t->stream, rows, (uint32_t)cols, t->verdict, f);
     return true;
 }
 
@@ -164,7 +164,7 @@ static inline bool cuda_rows(struct np_team *team, size_t rows, const Function &
     if (rows == 0)
         return true;
     unsigned blocks = cuda_blocks(cuda_parts(rows, NP_BLOCK / NP_WARP), 1u << 20);
-    NP_LAUNCH(each_row, blocks, NP_BLOCK, 0, t->stream, rows, t->verdict, f);
+    NP_LAUNCH(each_row<Function>, blocks, NP_BLOCK, 0, t->stream, rows, t->verdict, f);
     return true;
 }
 

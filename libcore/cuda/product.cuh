@@ -59,6 +59,7 @@ struct product_output {
     struct np_epilogue epilogue;
     float *chunks; /* [problem][chunk][m][n]: each block sums one chunk; NULL: all, in order */
     int parts;     /* chunks of a problem that is cut so, else 1 */
+    unsigned high; /* tiles of a column of them */
     uint32_t *verdict;
 };
 
@@ -335,7 +336,8 @@ template <class Source, class Tile> struct product_owner {
     }
 };
 
-/* Blocks (x, y): tiles; z: problem, or chunk of a problem. */
+/* Blocks along x: tiles, column by column, for there may be more columns than blocks along y; along
+ * z: problems, or chunks of a problem. */
 template <class Source, class Tile>
 static __global__ void __launch_bounds__(Tile::threads, 1)
     multiply(Source source, product_output out)
@@ -344,7 +346,7 @@ static __global__ void __launch_bounds__(Tile::threads, 1)
     NP_SHARED(slab, slabs, [2]);
     NP_SHARED_DYNAMIC(float, sums);
     int problem = blockIdx.z / out.parts, part = blockIdx.z % out.parts;
-    int top = blockIdx.x * Tile::BM, left = blockIdx.y * Tile::BN, tx, ty;
+    int top = blockIdx.x % out.high * Tile::BM, left = blockIdx.x / out.high * Tile::BN, tx, ty;
     place_thread<Tile>(&tx, &ty);
     source.enter(problem);
     if (top >= source.m)
@@ -426,10 +428,11 @@ static inline double tile_cost(const product_size &size, double speed, size_t pa
 }
 
 template <class Source, class Tile>
-static void launch_tile(const struct np_cuda_team *team, const Source &source,
-                        const product_output &out, const product_size &size)
+static void launch_tile(const struct np_cuda_team *team, const Source &source, product_output out,
+                        const product_size &size)
 {
-    dim3 grid((unsigned)cuda_parts(size.m, Tile::BM), (unsigned)cuda_parts(size.n, Tile::BN),
+    out.high = (unsigned)cuda_parts(size.m, Tile::BM);
+    dim3 grid(out.high * (unsigned)cuda_parts(size.n, Tile::BN), 1,
               (unsigned)size.problems * out.parts);
     bool waits = !out.chunks && product_chunks((int)size.k, (int)size.grain) > 1;
     size_t bytes = waits || !(out.plain || out.chunks) ? Tile::sums_bytes : 0;

@@ -8,7 +8,8 @@
  *
  * Caught  threads of a block at different barriers, or some at one and others at their end; lanes
  *         of a warp that are not all in the same function of it; more shared memory than a kernel
- *         may have. Each ends the program with a message (SIGABRT).
+ *         may have, or has been allowed (cudaFuncSetAttribute). Each ends the program with a
+ *         message (SIGABRT).
  *         Shared memory is filled with NaN patterns when a block begins, so what is read of it
  *         before it is written, for want of a barrier or of a store, gets into results. With
  *         AddressSanitizer every shared array lies between poisoned bytes.
@@ -32,6 +33,7 @@
  *         SHIM_ARCH     compute capability, as 75 (80)
  *         SHIM_MODEL    the name of every device (shim); with %d, its number
  *         SHIM_MEMORY   bytes of each device (1 GiB)
+ *         SHIM_GRID     blocks that a grid may have along y and z (65535)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
  *                       unless it was for memory; 'launch' is a kernel's
  *         SHIM_SKIP     CALL: of cudaStreamSynchronize, cudaEventSynchronize or
@@ -74,8 +76,14 @@ extern struct shim_place shim_place;
 #define blockDim shim_place.block_size
 #define gridDim shim_place.grid_size
 
-void shim_run(const char *name, dim3 grid, dim3 block, size_t shared, void (*call)(const void *),
-              const void *body);
+/* A launch; the kernel tells it from others. */
+struct shim_shape {
+    const char *name;
+    const void *kernel;
+    dim3 grid, block;
+    size_t shared, allowed; /* bytes, asked for beside, and at most on the thread's device */
+};
+void shim_run(const struct shim_shape *shape, void (*call)(const void *), const void *body);
 /* The block's next shared array in the order of declarations, for a thread that declares it. */
 void *shim_shared(size_t bytes);
 /* What the launch asked for beside. */
@@ -109,40 +117,41 @@ struct shim_work {
 };
 
 void shim_post(cudaStream_t stream, struct shim_work *work);
+/* What cudaFuncSetAttribute has allowed the kernel on the thread's device; 0: nothing. */
+size_t shim_allowed(const void *kernel);
 /* Whether the launch is refused. */
 bool shim_launch_fails(cudaStream_t stream);
 
 /* The arguments are taken now; the kernel is run when its turn comes. */
-template <class Kernel, class... Arguments>
+template <class... Parameters, class... Arguments>
 static inline void shim_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                               cudaStream_t stream, Kernel kernel, Arguments... arguments)
+                               cudaStream_t stream, void (*kernel)(Parameters...),
+                               Arguments... arguments)
 {
     auto body = [=] { kernel(arguments...); };
     typedef decltype(body) Body;
     struct launch {
         struct shim_work work;
-        const char *name;
-        dim3 grid, block;
-        size_t shared;
+        struct shim_shape shape;
         Body body;
     };
+    const void *key = reinterpret_cast<const void *>(kernel);
+    const struct shim_shape shape = {name, key, grid, block, shared, shim_allowed(key)};
     if (shim_launch_fails(stream))
         return;
     auto run = [](struct shim_work *work) {
         launch *l = reinterpret_cast<launch *>(work);
         void (*call)(const void *) = [](const void *b) { (*static_cast<const Body *>(b))(); };
-        shim_run(l->name, l->grid, l->block, l->shared, call, &l->body);
+        shim_run(&l->shape, call, &l->body);
     };
     void *memory = malloc(sizeof(launch));
-    launch *l =
-        new (memory) launch{{nullptr, run, nullptr, 0, false}, name, grid, block, shared, body};
+    launch *l = new (memory) launch{{nullptr, run, nullptr, 0, false}, shape, body};
     l->work.name = name;
     shim_post(stream, &l->work);
 }
 
 #define NP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
-    shim_launch(__PRETTY_FUNCTION__, grid, block, shared, stream,                                  \
-                [=](auto... argument) { kernel(argument...); } __VA_OPT__(, ) __VA_ARGS__)
+    shim_launch(__PRETTY_FUNCTION__, grid, block, shared, stream, kernel __VA_OPT__(, ) __VA_ARGS__)
 #define NP_SHARED(type, name, size)                                                                \
     typedef type name##_array size;                                                                \
     name##_array &name = *static_cast<name##_array *>(shim_shared(sizeof(name##_array)))
@@ -214,10 +223,11 @@ enum cudaDeviceAttr {
 cudaStream_t shim_thread_stream(void);
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 
+cudaError_t shim_allow(const void *kernel, int bytes);
 template <class Kernel>
-static inline cudaError_t cudaFuncSetAttribute(Kernel *, cudaFuncAttribute, int)
+static inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int bytes)
 {
-    return cudaSuccess;
+    return shim_allow(reinterpret_cast<const void *>(kernel), bytes);
 }
 
 cudaError_t cudaGetLastError(void);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "races.h"
+#include "shared.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -408,6 +409,23 @@ void shim_post(cudaStream_t stream, struct shim_work *work)
         free(work);
     }
     unlock(cudaSuccess);
+}
+
+size_t shim_allowed(const void *kernel)
+{
+    lock();
+    size_t bytes = shared_allowed(kernel, current < 0 ? 0 : current);
+    unlock(cudaSuccess);
+    return bytes;
+}
+
+cudaError_t shim_allow(const void *kernel, int bytes)
+{
+    lock();
+    if (refused("cudaFuncSetAttribute") || bytes > SHARED_MOST)
+        return unlock(cudaErrorInvalidValue);
+    shared_allow(kernel, current < 0 ? 0 : current, (size_t)bytes);
+    return unlock(cudaSuccess);
 }
 
 bool shim_launch_fails(cudaStream_t stream)

@@ -14,6 +14,7 @@
 
 static const unsigned WORD = 4, WARP = 32;
 static const size_t STATIC_MOST = 48 << 10; /* bytes of a kernel's own arrays */
+enum { MOST_ALLOWED = 1024 };
 /* Readers that are more than one thread: lanes of a warp, with its first; of several warps. */
 static const unsigned LANES = 1024, WARPS = 2 * LANES;
 
@@ -30,7 +31,7 @@ static struct {
         size_t bytes;
     } array[SHARED_ARRAYS];
     unsigned arrays;
-    size_t used;
+    size_t used, most; /* most: bytes of all arrays */
     uint32_t meetings, block_met, warp_met[LANES / WARP];
     struct word words[SHARED_ROOM / WORD];
 } shared;
@@ -67,9 +68,37 @@ static bool is_turn(uintptr_t kernel)
     return turn < 16 || turn % 13 == 0;
 }
 
-void shared_begin(uintptr_t kernel, size_t dynamic)
+static struct {
+    const void *kernel;
+    int device;
+    size_t bytes;
+} allowances[MOST_ALLOWED];
+
+void shared_allow(const void *kernel, int device, size_t bytes)
 {
-    shared_seen = is_turn(kernel) ? (uintptr_t)shared_room : 0;
+    int i = 0;
+    while (i < MOST_ALLOWED && allowances[i].kernel &&
+           (allowances[i].kernel != kernel || allowances[i].device != device))
+        i++;
+    if (i == MOST_ALLOWED)
+        shim_die("too many kernels");
+    allowances[i] = {kernel, device, bytes};
+}
+
+size_t shared_allowed(const void *kernel, int device)
+{
+    for (int i = 0; i < MOST_ALLOWED && allowances[i].kernel; i++)
+        if (allowances[i].kernel == kernel && allowances[i].device == device)
+            return allowances[i].bytes;
+    return 0;
+}
+
+void shared_begin(const void *kernel, size_t dynamic, size_t allowed)
+{
+    shared_seen = is_turn((uintptr_t)kernel) ? (uintptr_t)shared_room : 0;
+    shared.most = dynamic <= allowed ? (size_t)SHARED_MOST : STATIC_MOST;
+    if (dynamic > shared.most)
+        shim_fail("more shared memory than the kernel has been allowed");
     ASAN_POISON_MEMORY_REGION(shared_room, sizeof shared_room);
     shared.used = SHARED_GAP;
     shared.arrays = 0;
@@ -87,7 +116,7 @@ void *shared_array(unsigned number, size_t bytes)
     }
     for (unsigned i = 1; i < shared.arrays; i++)
         sum += shared.array[i].bytes;
-    if (sum > STATIC_MOST || sum + shared.array[0].bytes > SHARED_MOST)
+    if (sum > STATIC_MOST || sum + shared.array[0].bytes > shared.most)
         shim_fail("too much shared memory");
     return take(bytes);
 }

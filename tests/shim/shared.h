@@ -26,8 +26,13 @@ enum {
 };
 extern char shared_room[SHARED_ROOM];
 
-/* A block of the kernel begins, whose launch asked for `dynamic` bytes: array 0. */
-void shared_begin(uintptr_t kernel, size_t dynamic);
+/* What a kernel is allowed on a device, with the shim's lock held; 0 unless it was told. */
+void shared_allow(const void *kernel, int device, size_t bytes);
+size_t shared_allowed(const void *kernel, int device);
+
+/* A block of the kernel begins, whose launch asked for `dynamic` bytes: array 0. More than 48 KiB
+ * with its own arrays are for kernels that have been allowed so many. */
+void shared_begin(const void *kernel, size_t dynamic, size_t allowed);
 /* The array that a thread declares; the number counts from 1. */
 void *shared_array(unsigned number, size_t bytes);
 void *shared_dynamic(void);

@@ -23,7 +23,7 @@ struct thread {
 
 /* The one launch that runs. */
 static struct {
-    const char *name;
+    const struct shim_shape *shape;
     void (*call)(const void *);
     const void *body;
     struct fiber_home home;
@@ -31,7 +31,6 @@ static struct {
     unsigned count;
     int any, last_any;
     bool descending;
-    size_t dynamic;
 } now;
 
 struct shim_place shim_place;
@@ -40,7 +39,7 @@ static char stacks[MOST_THREADS][FIBER_STACK] __attribute__((aligned(64)));
 
 static void __attribute__((noreturn)) fail(const char *what, const struct thread *t)
 {
-    fprintf(stderr, "shim: %s, block %u,%u,%u, thread %u, line %d: %s\n", now.name,
+    fprintf(stderr, "shim: %s, block %u,%u,%u, thread %u, line %d: %s\n", now.shape->name,
             shim_place.block.x, shim_place.block.y, shim_place.block.z, (unsigned)(t - threads),
             t->line, what);
     abort();
@@ -177,7 +176,7 @@ static bool next_part(void)
 static void run_block(void)
 {
     dim3 size = shim_place.block_size;
-    shared_begin((uintptr_t)now.call, now.dynamic);
+    shared_begin(now.shape->kernel, now.shape->shared, now.shape->allowed);
     for (unsigned i = 0; i < now.count; i++) {
         struct thread *t = &threads[i];
         t->state = READY;
@@ -196,22 +195,27 @@ static void run_block(void)
     } while (next_part());
 }
 
-void shim_run(const char *name, dim3 grid, dim3 block, size_t shared, void (*call)(const void *),
-              const void *body)
+static unsigned grid_most(void)
 {
+    const char *most = getenv("SHIM_GRID");
+    return most ? (unsigned)atoi(most) : 65535;
+}
+
+void shim_run(const struct shim_shape *shape, void (*call)(const void *), const void *body)
+{
+    const dim3 grid = shape->grid, block = shape->block;
     size_t blocks = (size_t)grid.x * grid.y * grid.z;
-    now.name = name;
+    now.shape = shape;
     now.call = call;
     now.body = body;
-    now.dynamic = shared;
     now.count = block.x * block.y * block.z;
     now.descending = !now.descending;
     now.any = 0;
     now.thread = threads;
     shim_place.grid_size = grid;
     shim_place.block_size = block;
-    if (blocks == 0 || now.count == 0 || now.count > MOST_THREADS || grid.y > 65535 ||
-        grid.z > 65535 || grid.x > 0x7fffffff)
+    if (blocks == 0 || now.count == 0 || now.count > MOST_THREADS || grid.x > 0x7fffffff ||
+        grid.y > grid_most() || grid.z > grid_most())
         fail("a grid or block of this size cannot be launched", threads);
     for (size_t i = 0; i < blocks; i++) {
         size_t b = now.descending ? blocks - 1 - i : i;

@@ -257,6 +257,40 @@ START_TEST(too_much_shared_memory_is_reported)
 }
 END_TEST
 
+static void asks(void)
+{
+    NP_SHARED(float, part, [1 << 10]);
+    NP_SHARED_DYNAMIC(float, more);
+    part[threadIdx.x] = more[threadIdx.x] = 0.0f;
+}
+
+START_TEST(what_a_kernel_is_allowed_it_has)
+{
+    NP_LAUNCH(asks, 1, THREADS, 44 << 10, nullptr);
+    ck_assert_int_eq(
+        cudaFuncSetAttribute(asks, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10),
+        cudaSuccess);
+    NP_LAUNCH(asks, 1, THREADS, 64 << 10, nullptr);
+    ck_assert_int_eq(
+        cudaFuncSetAttribute(asks, cudaFuncAttributeMaxDynamicSharedMemorySize, 164 << 10),
+        cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(shared_memory_that_was_not_allowed_is_reported)
+{
+    NP_LAUNCH(asks, 1, THREADS, _i ? 64 << 10 : 46 << 10, nullptr);
+}
+END_TEST
+
+START_TEST(a_grid_that_is_too_large_is_reported)
+{
+    setenv("SHIM_GRID", "2", 1);
+    NP_LAUNCH(nothing, dim3(9, 2, 2), 1, 0, nullptr);
+    NP_LAUNCH(nothing, _i ? dim3(1, 3) : dim3(1, 1, 3), 1, 0, nullptr);
+}
+END_TEST
+
 #ifdef __SANITIZE_ADDRESS__
 static void beyond(float *y, unsigned more)
 {
@@ -382,6 +416,10 @@ int main(void)
     tcase_add_test_raise_signal(tests, lanes_that_part_are_reported, SIGABRT);
     tcase_add_test_raise_signal(tests, a_warp_that_is_not_whole_is_reported, SIGABRT);
     tcase_add_test_raise_signal(tests, too_much_shared_memory_is_reported, SIGABRT);
+    tcase_add_test(tests, what_a_kernel_is_allowed_it_has);
+    tcase_add_loop_test_raise_signal(tests, shared_memory_that_was_not_allowed_is_reported, SIGABRT,
+                                     0, 2);
+    tcase_add_loop_test_raise_signal(tests, a_grid_that_is_too_large_is_reported, SIGABRT, 0, 2);
 #ifdef __SANITIZE_ADDRESS__
     tcase_add_exit_test(tests, an_access_beyond_an_array_is_reported, 1);
 #endif
