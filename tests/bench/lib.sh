@@ -40,13 +40,12 @@ train_run() {
         { cat "$work/err" >&2; return 1; }
 }
 
-# run_ms [PART]: milliseconds that the run in $work/run took a step, without its first PART, a
-# quarter unless it is given, in which layers come into being, and its last steps, when the pipeline
-# runs empty.
+# run_ms: milliseconds that the run in $work/run took a step, without its first quarter, in which
+# layers come into being, and its last steps, when the pipeline runs empty.
 run_ms() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk -v part="${1:-0.25}" '{ t[NR] = $1 } END { n = int(NR * part); m = NR - 4
-                              print 1000 * (t[m] - t[n]) / (m - n) }'
+        awk '{ t[NR] = $1 } END { n = int(NR / 4); m = NR - 4
+                                  print 1000 * (t[m] - t[n]) / (m - n) }'
 }
 
 # step_ms RECIPE OPTION...: run_ms of a run that is not kept.
@@ -69,9 +68,10 @@ keep_steps() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" > "$work/steps.$1.$kept"
 }
 
-# quiet_ms NAME [PART]: milliseconds a step, as run_ms, put together from the runs kept as NAME,
-# which did the same work: of every half second, the run that had it done first. What else a machine
-# does for a while makes a run slower, and nothing makes it faster.
+# quiet_ms NAME [PART]: milliseconds a step, as run_ms, but without the first PART if that is given,
+# put together from the runs kept as NAME, which did the same work: of every half second, the run
+# that had it done first. What else a machine does for a while makes a run slower, and nothing makes
+# it faster.
 quiet_ms() {
     awk -v half=0.5 -v part="${2:-0.25}" '
         FNR == 1 { runs++ }
@@ -92,13 +92,15 @@ quiet_ms() {
         }' "$work/steps.$1".*
 }
 
-# said_ms RECIPE PLAN STEPS [PART]: what is predicted for the steps that run_ms counts.
+# said_ms RECIPE PLAN STEPS [PART [OPTION...]]: what is predicted for the steps that run_ms counts,
+# or quiet_ms with that PART.
 said_ms() {
-    said_first=$(calc "int($3 * ${4:-0.25})")
-    for n in "$3" "$said_first"; do
-        np-predict-trace "$1" --plan "$2" --steps "$n" |
+    said_recipe=$1 said_plan=$2 said_steps=$3 said_first=$(calc "int($3 * ${4:-0.25} + 0.5)")
+    shift $(($# < 4 ? $# : 4))
+    for n in "$said_steps" "$said_first"; do
+        np-predict-trace "$said_recipe" --plan "$said_plan" --steps "$n" "$@" |
             awk -F'\t' '$1 == "makespan" { print $2 / 1e6 }'
-    done | awk -v n=$(($3 - said_first)) '{ t[NR] = $1 } END { print (t[1] - t[2]) / n }'
+    done | awk -v n=$((said_steps - said_first)) '{ t[NR] = $1 } END { print (t[1] - t[2]) / n }'
 }
 
 # A text to train on: Shakespeare where it is, else this project's own.
