@@ -55,6 +55,16 @@ static void forget(const struct ranks *ranks)
         cudaEventDestroy(told);
 }
 
+static void end(const struct ranks *ranks)
+{
+    for (ncclComm_t comm : ranks->comm)
+        ncclCommFinalize(comm);
+    ck_assert_int_eq(settle(ranks), ncclSuccess);
+    for (ncclComm_t comm : ranks->comm)
+        ncclCommDestroy(comm);
+    forget(ranks);
+}
+
 /* A rank sends or receives, in a group of its own. */
 static void tell(const struct ranks *ranks, int rank, bool sends, size_t bytes)
 {
@@ -92,13 +102,8 @@ START_TEST(a_send_meets_its_receive)
     for (int i = 0; i < BYTES; i++)
         ck_assert_int_eq(host[i], 1);
     cudaStreamSynchronize(ranks.stream[0]);
-    for (int r = 0; r < RANKS; r++)
-        ncclCommFinalize(ranks.comm[r]);
-    ck_assert_int_eq(settle(&ranks), ncclSuccess);
-    for (int r = 0; r < RANKS; r++)
-        ncclCommDestroy(ranks.comm[r]);
+    end(&ranks);
     cudaFreeHost(host);
-    forget(&ranks);
 }
 END_TEST
 
@@ -181,6 +186,8 @@ static void receive_in_pool(bool shared)
     tell(&ranks, 0, true, BYTES);
     tell(&ranks, 1, false, BYTES);
     ck_assert_int_eq(cudaStreamSynchronize(ranks.stream[1]), cudaSuccess);
+    ck_assert_int_eq(cudaStreamSynchronize(ranks.stream[0]), cudaSuccess);
+    end(&ranks);
 }
 
 START_TEST(a_pool_that_is_shared_is_received_in)
