@@ -93,11 +93,9 @@ static enum np_status backward(struct run *r, struct np_error *err)
         int member = r->sweep.member, owner = np_step_owner(r->net, r->choices, member, p);
         bool finite = true;
         NP_TRY(np_sweep_backward(&r->sweep, p, &finite, err));
-        NP_TRY(np_crew_finish(r->sweep.crew, err));
-        NP_TRY(check(r, finite, p, "gradient", err));
-        if (!np_step_trains(r->net, p, layer))
-            continue;
-        NP_TRY(np_sweep_weight(&r->sweep, p, sum_of(r, p, owner), owner != member, &finite, err));
+        if (np_step_trains(r->net, p, layer))
+            NP_TRY(
+                np_sweep_weight(&r->sweep, p, sum_of(r, p, owner), owner != member, &finite, err));
         NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "gradient", err));
     }
