@@ -1,60 +1,20 @@
-/* GPUs as devices: memory, and crews that are a stream each. The host waits for a task in await
- * alone, for everything that the task has to say at once; what else is ordered, events order. */
-#include <assert.h>
+/* GPUs as devices: memory, and what they are; their crews are cuda_crew.cu's. */
 #include <cuda_runtime.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 extern "C" {
-#include "base/memory.h"
 #include "base/text.h"
+#include "cuda/cuda_crew.h"
 #include "cuda/cuda_device.h"
-#include "cuda/cuda_lt.h"
 #include "cuda/cuda_team.h"
 }
+
+#include "cuda/failure.cuh"
 
 enum {
     LEAST_CAPABILITY = 8,   /* major number: what the kernels are compiled for */
     SCRATCH_MORE = 4 << 20, /* bytes: room for chunks of long sums, for more grains' products */
-    LINE = 16,              /* bytes: where replies begin */
-    TASKS = NP_CREW_AHEAD + 1
 };
-
-struct reply {
-    void *to;
-    size_t at, bytes;
-};
-
-/* A task: what the host has written to be sent, and what the GPU has found, both pinned. */
-struct task {
-    cudaEvent_t done;
-    cudaError_t error; /* of its launches */
-    char *filled, *heard;
-    struct reply *reply;
-    bool **watch;
-    size_t replies, watches;
-};
-
-/* What is found, on the GPU, is a verdict that nobody watches, one for each watch, and the replies.
- * The current task is number marked + 1. */
-struct crew {
-    struct np_crew base;
-    int number; /* of the GPU */
-    struct np_cuda_team team;
-    struct np_crew_config config;
-    char *found, *pinned;
-    size_t found_bytes, used, filled; /* used, filled: by the current task */
-    struct reply *replies;
-    bool **watches;
-    uint64_t marked, awaited;
-    struct task tasks[TASKS]; /* in turn: one that begins, and those before it */
-};
-
-static enum np_status fail(struct np_error *err, int number, const char *what, cudaError_t error)
-{
-    return np_fail(err, NP_EIO, "CUDA device %d: %s: %s", number, what, cudaGetErrorString(error));
-}
 
 /* What a thread does begins with its choice of the GPU. Without one it would be GPU 0, which may be
  * somebody else's. */
@@ -105,7 +65,7 @@ static enum np_status device_alloc(const struct np_device *device, void **out, u
     if (error == cudaErrorMemoryAllocation)
         status = no_room(err, device->number, bytes);
     else if (error != cudaSuccess)
-        status = fail(err, device->number, "cannot allocate", error);
+        status = cuda_fail(err, device->number, "cannot allocate", error);
     if (error != cudaSuccess)
         cudaGetLastError(); /* it has been told */
     return status;
@@ -148,266 +108,7 @@ static enum np_status device_copy(const struct np_device *device, void *to, cons
     cudaError_t done = cudaStreamSynchronize(cudaStreamPerThread);
     if (error == cudaSuccess)
         error = done;
-    return error == cudaSuccess ? NP_OK : fail(err, device->number, "cannot copy", error);
-}
-
-/* --- crews ---------------------------------------------------------------------------------- */
-
-/* The caller's thread works with the crew's GPU from here on. */
-static struct crew *crew_of(struct np_crew *base)
-{
-    struct crew *crew = reinterpret_cast<struct crew *>(base);
-    cudaSetDevice(crew->number);
-    return crew;
-}
-
-static struct task *task_of(struct crew *crew, uint64_t before)
-{
-    return &crew->tasks[before % TASKS];
-}
-
-static uint32_t *verdicts(struct crew *crew)
-{
-    return reinterpret_cast<uint32_t *>(crew->found);
-}
-
-static size_t lines(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
-static void begin_task(struct crew *crew)
-{
-    struct task *task = task_of(crew, crew->marked);
-    task->replies = task->watches = 0;
-    crew->used = lines((1 + crew->config.watches) * sizeof(uint32_t));
-    crew->filled = 0;
-    crew->team.verdict = verdicts(crew);
-}
-
-static void crew_free(struct np_crew *base)
-{
-    struct crew *crew = crew_of(base);
-    if (crew->team.stream) {
-        if (crew->found)
-            cudaFreeAsync(crew->found, crew->team.stream);
-        cudaStreamSynchronize(crew->team.stream);
-        cudaStreamDestroy(crew->team.stream);
-    }
-    np_cuda_lt_free(crew->team.lt);
-    for (int i = 0; i < TASKS; i++)
-        if (crew->tasks[i].done)
-            cudaEventDestroy(crew->tasks[i].done);
-    cudaFreeHost(crew->pinned);
-    free(crew->replies);
-    free(crew->watches);
-    free(crew);
-}
-
-static cudaError_t crew_init(struct crew *crew)
-{
-    size_t fill_bytes = lines(crew->config.fill_bytes), task_bytes = fill_bytes + crew->found_bytes;
-    cudaError_t error = cudaStreamCreateWithFlags(&crew->team.stream, cudaStreamNonBlocking);
-    if (error == cudaSuccess)
-        error = cudaMallocHost(reinterpret_cast<void **>(&crew->pinned), TASKS * task_bytes);
-    for (int i = 0; i < TASKS && error == cudaSuccess; i++) {
-        struct task *task = &crew->tasks[i];
-        task->filled = crew->pinned + (size_t)i * task_bytes;
-        task->heard = task->filled + fill_bytes;
-        task->reply = crew->replies + (size_t)i * crew->config.replies;
-        task->watch = crew->watches + (size_t)i * crew->config.watches;
-        error = cudaEventCreateWithFlags(&task->done, cudaEventDisableTiming);
-    }
-    if (error == cudaSuccess)
-        error = cudaMallocAsync(reinterpret_cast<void **>(&crew->found), crew->found_bytes,
-                                crew->team.stream);
-    if (error == cudaSuccess)
-        error = cudaMemsetAsync(crew->found, 0, crew->found_bytes, crew->team.stream);
-    return error;
-}
-
-static enum np_status crew_new(struct np_crew **out, const struct np_device *device,
-                               const struct np_crew_config *config, struct np_error *err)
-{
-    struct crew *crew = nullptr;
-    cudaError_t error;
-    enum np_status status;
-    NP_TRY(np_zalloc(&crew, 1, sizeof *crew, err));
-    crew->base.ops = device->ops;
-    crew->base.size = 1;
-    crew->number = device->number;
-    crew->config = *config;
-    crew->found_bytes = lines((1 + config->watches) * sizeof(uint32_t)) + config->reply_bytes +
-                        config->replies * LINE;
-    NP_TRY(np_zalloc(&crew->replies, TASKS * config->replies, sizeof(struct reply), err));
-    NP_TRY(np_zalloc(&crew->watches, TASKS * config->watches, sizeof(bool *), err));
-    cudaSetDevice(crew->number);
-    error = crew_init(crew);
-    if (error != cudaSuccess) {
-        cudaGetLastError(); /* it will be told */
-        NP_TRY(fail(err, device->number, "cannot make a stream and its buffers", error));
-    }
-    if (device->products)
-        NP_TRY(np_cuda_lt_new(&crew->team.lt, device->products, err));
-    crew->team.team.size = 1;
-    crew->team.team.scratch = config->scratch;
-    crew->team.team.scratch_bytes = config->scratch_bytes;
-    begin_task(crew);
-    *out = &crew->base;
-    crew = nullptr;
-out:
-    if (crew)
-        crew_free(&crew->base);
-    return status;
-}
-
-static void run(struct np_crew *base, void (*function)(struct np_team *team, void *argument),
-                void *argument)
-{
-    function(&crew_of(base)->team.team, argument);
-}
-
-static void *fill(struct np_crew *base, void *, size_t bytes)
-{
-    struct crew *crew = crew_of(base);
-    char *at = task_of(crew, crew->marked)->filled + crew->filled;
-    crew->filled += lines(bytes);
-    assert(crew->filled <= lines(crew->config.fill_bytes));
-    return at;
-}
-
-static void send(struct np_crew *base, void *to, const void *from, size_t bytes)
-{
-    struct crew *crew = crew_of(base);
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, crew->team.stream);
-}
-
-static void *reply(struct np_crew *base, void *to, size_t bytes)
-{
-    struct crew *crew = crew_of(base);
-    struct task *task = task_of(crew, crew->marked);
-    size_t at = crew->used;
-    assert(task->replies < crew->config.replies);
-    task->reply[task->replies++] = {to, at, bytes};
-    crew->used += lines(bytes);
-    assert(crew->used <= crew->found_bytes);
-    return crew->found + at;
-}
-
-static void watch(struct np_crew *base, bool *finite)
-{
-    struct crew *crew = crew_of(base);
-    struct task *task = task_of(crew, crew->marked);
-    assert(task->watches < crew->config.watches);
-    task->watch[task->watches++] = finite;
-    crew->team.verdict = verdicts(crew) + task->watches;
-}
-
-/* What was found is brought to the host, and cleared for the next task. */
-static uint64_t mark(struct np_crew *base)
-{
-    struct crew *crew = crew_of(base);
-    struct task *task = task_of(crew, crew->marked);
-    cudaStream_t stream = crew->team.stream;
-    assert(crew->marked - crew->awaited < NP_CREW_AHEAD);
-    cudaMemcpyAsync(task->heard, crew->found, crew->used, cudaMemcpyDeviceToHost, stream);
-    cudaMemsetAsync(crew->found, 0, crew->used, stream);
-    cudaEventRecord(task->done, stream);
-    task->error = cudaGetLastError();
-    crew->marked++;
-    begin_task(crew);
-    return crew->marked;
-}
-
-static void deliver(const struct task *task)
-{
-    for (size_t i = 0; i < task->replies; i++)
-        memcpy(task->reply[i].to, task->heard + task->reply[i].at, task->reply[i].bytes);
-    for (size_t i = 0; i < task->watches; i++) {
-        uint32_t verdict;
-        memcpy(&verdict, task->heard + (1 + i) * sizeof verdict, sizeof verdict);
-        if (verdict)
-            *task->watch[i] = false;
-    }
-}
-
-/* Not ready is no error that the next task has met. */
-static bool reached(struct np_crew *base, uint64_t mark)
-{
-    struct crew *crew = crew_of(base);
-    bool is =
-        mark <= crew->awaited || cudaEventQuery(task_of(crew, mark - 1)->done) != cudaErrorNotReady;
-    if (!is)
-        cudaGetLastError();
-    return is;
-}
-
-static enum np_status await(struct np_crew *base, uint64_t mark, struct np_error *err)
-{
-    struct crew *crew = crew_of(base);
-    for (; crew->awaited < mark; crew->awaited++) {
-        const struct task *task = task_of(crew, crew->awaited);
-        cudaError_t error = cudaEventSynchronize(task->done);
-        if (task->error != cudaSuccess)
-            error = task->error;
-        if (error != cudaSuccess) {
-            crew->awaited = mark;
-            return fail(err, crew->number, "a kernel or copy has failed", error);
-        }
-        if (crew->team.lt && crew->team.lt->failure.code != NP_OK) {
-            crew->awaited = mark;
-            return np_fail(err, crew->team.lt->failure.code, "%s", crew->team.lt->failure.msg);
-        }
-        deliver(task);
-    }
-    return NP_OK;
-}
-
-/* --- stamps: events ------------------------------------------------------------------------- */
-
-static cudaEvent_t event_of(struct np_stamp *stamp)
-{
-    return reinterpret_cast<cudaEvent_t>(stamp);
-}
-
-static enum np_status stamp_new(struct np_stamp **out, struct np_crew *base, struct np_error *err)
-{
-    struct crew *crew = crew_of(base);
-    cudaEvent_t event;
-    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error != cudaSuccess) {
-        cudaGetLastError(); /* it is told */
-        return fail(err, crew->number, "cannot make an event", error);
-    }
-    *out = reinterpret_cast<struct np_stamp *>(event);
-    return NP_OK;
-}
-
-static void stamp_free(struct np_stamp *stamp, struct np_crew *base)
-{
-    crew_of(base);
-    cudaEventDestroy(event_of(stamp));
-}
-
-static void stamp(struct np_crew *base, struct np_stamp *stamp)
-{
-    cudaEventRecord(event_of(stamp), crew_of(base)->team.stream);
-}
-
-static void after(struct np_crew *base, struct np_stamp *stamp)
-{
-    cudaStreamWaitEvent(crew_of(base)->team.stream, event_of(stamp), 0);
-}
-
-static enum np_status stamp_await(struct np_crew *base, struct np_stamp *stamp,
-                                  struct np_error *err)
-{
-    struct crew *crew = crew_of(base);
-    cudaError_t error = cudaStreamWaitEvent(cudaStreamPerThread, event_of(stamp), 0);
-    cudaError_t done = cudaStreamSynchronize(cudaStreamPerThread);
-    if (error == cudaSuccess)
-        error = done;
-    return error == cudaSuccess ? NP_OK : fail(err, crew->number, "work has failed", error);
+    return error == cudaSuccess ? NP_OK : cuda_fail(err, device->number, "cannot copy", error);
 }
 
 static const struct np_kernels *kernels(const struct np_device *device)
@@ -433,21 +134,21 @@ static const struct np_device_ops cuda_ops = {.name = "cuda",
                                               .pin = device_pin,
                                               .unpin = device_unpin,
                                               .copy = device_copy,
-                                              .crew_new = crew_new,
-                                              .crew_free = crew_free,
-                                              .run = run,
-                                              .fill = fill,
-                                              .send = send,
-                                              .reply = reply,
-                                              .watch = watch,
-                                              .mark = mark,
-                                              .reached = reached,
-                                              .await = await,
-                                              .stamp_new = stamp_new,
-                                              .stamp_free = stamp_free,
-                                              .stamp = stamp,
-                                              .after = after,
-                                              .stamp_await = stamp_await};
+                                              .crew_new = np_cuda_crew_new,
+                                              .crew_free = np_cuda_crew_free,
+                                              .run = np_cuda_crew_run,
+                                              .fill = np_cuda_crew_fill,
+                                              .send = np_cuda_crew_send,
+                                              .reply = np_cuda_crew_reply,
+                                              .watch = np_cuda_crew_watch,
+                                              .mark = np_cuda_crew_mark,
+                                              .reached = np_cuda_crew_reached,
+                                              .await = np_cuda_crew_await,
+                                              .stamp_new = np_cuda_stamp_new,
+                                              .stamp_free = np_cuda_stamp_free,
+                                              .stamp = np_cuda_crew_stamp,
+                                              .after = np_cuda_crew_after,
+                                              .stamp_await = np_cuda_stamp_await};
 
 static enum np_status open_one(int number, int there, struct np_error *err)
 {
@@ -466,7 +167,7 @@ static enum np_status open_one(int number, int there, struct np_error *err)
         error = cudaFree(nullptr); /* begins to use it */
     if (error == cudaSuccess)
         error = keep_pool(number);
-    return error == cudaSuccess ? NP_OK : fail(err, number, "cannot be used", error);
+    return error == cudaSuccess ? NP_OK : cuda_fail(err, number, "cannot be used", error);
 }
 
 static bool reaches(int number, int other)
@@ -493,7 +194,7 @@ static enum np_status join(int number, int other, struct np_error *err)
         error = cudaDeviceGetDefaultMemPool(&pool, other);
     if (error == cudaSuccess)
         error = cudaMemPoolSetAccess(pool, &access, 1);
-    return error == cudaSuccess ? NP_OK : fail(err, number, "cannot reach its peer", error);
+    return error == cudaSuccess ? NP_OK : cuda_fail(err, number, "cannot reach its peer", error);
 }
 
 enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int count,
