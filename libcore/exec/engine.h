@@ -32,8 +32,8 @@ struct np_slot {
  * the scheduler knows the task as done when the crew has been told: what the stage does next, the
  * crew does after it. It is settled when the crew has done it: then what it found is taken, and
  * what it hands to another stage is handed over. Until then nothing but what the crew writes itself
- * may depend on it; a flight's slot, which later stages have read, and out of which gradients went,
- * is overwritten after their stamps of the flight that was in it. */
+ * may depend on it; a flight's slot, which later stages have read, is overwritten after their
+ * stamps of the flight that was in it. */
 struct np_started {
     struct np_task task;
     uint64_t mark;
@@ -119,6 +119,11 @@ static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uin
 {
     return &engine->slots[step % engine->slot_count];
 }
+
+/* Whether the task begins a flight in the slot of one whose backward pass has been told, but is not
+ * settled: then its gradients have not yet been told to go out of there. So it is where nothing has
+ * weights, and no other task came in between. */
+bool np_engine_succeeds(const struct np_stage *stage, const struct np_task *task);
 
 /* Tells the stage's crew a task's passes, without the lock. What they find is there when the task
  * has been awaited, and what others need of it on its way: then np_engine_fault says whether all

@@ -10,6 +10,15 @@ struct job {
     struct np_started *started;
 };
 
+/* The number of a task's flight on its replica. */
+static uint64_t flight_of(const struct np_engine *e, const struct np_task *task)
+{
+    const struct np_plan *plan = e->config.plan;
+    uint64_t share = (uint64_t)(plan->micro_batches / np_plan_replicas(plan));
+    uint64_t members = (uint64_t)e->config.net->recipe->members;
+    return (task->step * members + (uint64_t)task->member) * share + (uint64_t)task->micro % share;
+}
+
 static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_task *task)
 {
     const struct np_engine *e = stage->engine;
@@ -18,7 +27,6 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
     struct np_slot *slot = np_engine_slot(e, task->step);
     size_t positions = (size_t)e->config.net->positions, member = (size_t)task->member;
     size_t micros = (size_t)plan->micro_batches;
-    uint64_t share = micros / (uint64_t)np_plan_replicas(plan);
     size_t memories = np_engine_memories(e);
     size_t memory = (size_t)np_flight_memory((int)memories, plan->stages, task->stage);
     size_t row = (member * micros + (size_t)task->micro) * memories + memory;
@@ -29,8 +37,7 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
         .crew = stage->crew,
         .layout = &e->layout,
         .flights = e->flights + task->device - task->stage,
-        .flight = (task->step * (uint64_t)recipe->members + member) * share +
-                  (uint64_t)task->micro % share,
+        .flight = flight_of(e, task),
         .step = e->base + task->step,
         .member = task->member,
         .first = first,
@@ -145,8 +152,22 @@ static int visited(const struct np_task *task, int i)
     return task->first + (task->kind == NP_TASK_B ? task->count - 1 - i : i);
 }
 
-/* A flight comes to a stage whose slot later stages may still read for an earlier one, and whose
- * gradients may still be going out of it. */
+bool np_engine_succeeds(const struct np_stage *stage, const struct np_task *task)
+{
+    const struct np_engine *e = stage->engine;
+    uint64_t slots = e->layout.stage[task->stage].slots;
+    for (uint64_t i = stage->settled; stage->carrier && i < stage->started; i++) {
+        const struct np_task *told = &stage->tasks[i % NP_CREW_AHEAD].task;
+        if (task->kind == NP_TASK_F && told->kind == NP_TASK_B &&
+            flight_of(e, told) % slots == flight_of(e, task) % slots)
+            return true;
+    }
+    return false;
+}
+
+/* A flight comes to a stage whose slot later stages may still read for an earlier one. Gradients
+ * that go out of it were told to the carrier before what now comes in (np_engine_succeeds), and the
+ * crew goes on after that. */
 static void await_slot(const struct job *job)
 {
     const struct np_engine *e = job->engine;
@@ -164,8 +185,6 @@ static void await_slot(const struct job *job)
         if (stage->carrier) /* which does not follow the stage's own crew either */
             np_crew_after(stage->carrier, e->stages[k].stamps[before]);
     }
-    if (stage->carrier)
-        np_crew_after(stage->crew, stage->went[before]);
 }
 
 enum np_status np_engine_perform(struct np_stage *stage, struct np_started *started,

@@ -190,6 +190,8 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
     struct np_started *started = &stage->tasks[stage->started % NP_CREW_AHEAD];
     enum np_status status = NP_OK;
     struct np_error err;
+    while (np_engine_succeeds(stage, task))
+        settle(stage);
     started->task = *task;
     started->skipped = e->faulted && e->base + task->step > e->fault.step;
     started->updates = started->leaves = false;

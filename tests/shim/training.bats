@@ -323,6 +323,32 @@ equal() {
     same move moves
 }
 
+# A stage that ends a flight begins the next one in its slot at once.
+@test "a stage without weights: gradients go out of a slot before it is taken over" {
+    image_recipe
+    { sed '/^  blocks:/,$d' recipe.yaml; cat << 'YAML'; } > pools.yaml
+  stem: {op: patch, kernel: 1}
+  blocks:
+    - choices: [{op: conv2d, norm: none}, {op: identity}]
+    - repeat: 2
+      choices: [{op: avg_pool}, {op: max_pool}]
+  head: {op: classifier, norm: none}
+shared: {policy: frozen}
+train:
+  steps: 12
+  batch: 4
+  grain: 1
+  optimizer: {kind: sgd, lr: 0.05}
+YAML
+    "$cpu" pools.yaml --run cpu -q
+    np-partition pools.yaml -n 2 -M 2 --window 6 --profile-from model -q |
+        sed -E -e 's/, in_flight: [0-9]+//' -e 's/stem, last: [a-z0-9]+/stem, last: block00/' \
+            -e 's/first: [a-z0-9]+, last: head/first: block01, last: head, in_flight: 1/' \
+            > plan.yaml
+    SHIM_DEVICES=2 gpu pools.yaml --run pools --plan plan.yaml --devices 0,1
+    same cpu pools
+}
+
 @test "a training without its waits is noticed" {
     tiny_recipe
     "$cpu" recipe.yaml --run cpu -q
