@@ -1,6 +1,7 @@
 #include "plan/profile_disk.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,12 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "io/stash.h"
+#include "plan/profile_bench.h"
 #include "plan/stage_memory.h"
 
 #define ROUND_S 0.15
+#define PAIRS 5 /* of short rounds, without copies and with: the machine's speed moves meanwhile */
+#define SHORT_S 0.06
 #define MOVERS 2
 #define RECORDS 32 /* of each mover */
 #define MOST_BYTES ((uint64_t)512 << 20)
@@ -38,6 +42,7 @@ struct worker {
 struct bench {
     struct worker movers[MOVERS], computing[MOST_PROCESSORS];
     int processors;
+    double round_s;
     uint64_t moved, computed; /* in the last round */
     double seconds;
 };
@@ -123,9 +128,9 @@ static enum np_status run_round(struct bench *b, int movers, int computing, stru
 {
     double begun = now_s();
     int moving = 0, computes = 0;
-    enum np_status status = start(b->movers, movers, begun + ROUND_S, &moving, err);
+    enum np_status status = start(b->movers, movers, begun + b->round_s, &moving, err);
     if (status == NP_OK)
-        status = start(b->computing, computing, begun + ROUND_S, &computes, err);
+        status = start(b->computing, computing, begun + b->round_s, &computes, err);
     status = finish(b->movers, moving, &b->moved, status, err);
     status = finish(b->computing, computes, &b->computed, status, err);
     b->seconds = now_s() - begun;
@@ -158,21 +163,36 @@ out:
     return status;
 }
 
-/* Bytes over the processor time that computing loses to them; 0: none that can be told. */
-static enum np_status processor(struct bench *b, uint64_t *out, struct np_error *err)
+/* One pair: computing alone, then while layers go and come. */
+static enum np_status lose(struct bench *b, float *ns_per_byte, struct np_error *err)
 {
     static const enum work swaps[] = {SWAP, SWAP};
     enum np_status status;
     uint64_t ignored;
-    double alone, share;
+    double alone;
     NP_TRY(run_round(b, 0, b->processors, err));
-    alone = (double)b->computed;
+    alone = fmax(1, (double)b->computed);
     NP_TRY(bandwidth(b, &ignored, 2, swaps, b->processors, err));
-    share = alone > 0 ? 1 - (double)b->computed / alone : 0;
-    if (share > 0.01)
-        *out = 1 + (uint64_t)((double)b->moved / (share * ROUND_S * b->processors));
+    double lost_s = (1 - (double)b->computed / alone) * b->round_s * b->processors;
+    *ns_per_byte = (float)(1e9 * lost_s / fmax(1, (double)b->moved));
 out:
     return status;
+}
+
+/* Bytes over the processor time that computing loses to them; 0: none that can be told. */
+static enum np_status processor(struct bench *b, uint64_t *out, struct np_error *err)
+{
+    float ns_per_byte[PAIRS];
+    b->round_s = SHORT_S;
+    for (int i = 0; i < PAIRS; i++) {
+        enum np_status status = lose(b, &ns_per_byte[i], err);
+        if (status != NP_OK)
+            return status;
+    }
+    double median = (double)np_profile_median(ns_per_byte, PAIRS);
+    if (median > 0)
+        *out = 1 + (uint64_t)fmin(1e9 / median, 1e15);
+    return NP_OK;
 }
 
 /* Sizes of candidates with weights, evenly from all of them; the count is 0 if there are none. */
@@ -231,6 +251,7 @@ enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_ba
     struct np_arena *memory = NULL;
     *disk = *spare = (struct np_disk_bandwidth){0};
     NP_TRY(np_zalloc(&b, 1, sizeof *b, err));
+    b->round_s = ROUND_S;
     b->processors = processors < MOST_PROCESSORS ? processors : MOST_PROCESSORS;
     if (device->ops->apart)
         b->processors = 0;

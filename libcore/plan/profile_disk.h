@@ -9,7 +9,8 @@
  *            Beside a device apart from the host, which computes whatever the processors do, nobody
  *            else computes, and layers come from its memory and go there.
  * Processor  what a busy processor loses to copies, in which the system has a part that no clock of
- *            a thread shows: a thread on each computes alone, then while layers go and come.
+ *            a thread shows: a thread on each computes alone, then while layers go and come, a few
+ *            times in turn; the median counts.
  * Units      bytes a second.
  * Errors     those of the stash (io/stash.h): NP_EINPUT, the file exists or cannot be made; NP_EIO.
  */
