@@ -248,14 +248,6 @@ out:
     return status;
 }
 
-static bool may_balance(const struct np_plan *plan)
-{
-    struct np_plan balanced = *plan;
-    struct np_error err;
-    balanced.reach = 1;
-    return np_plan_check_replicas(&balanced, &err) == NP_OK;
-}
-
 enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *pipeline,
                                const struct np_supernet *net,
                                const struct np_partition_request *request, struct np_error *err)
@@ -284,12 +276,14 @@ enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
     enum np_status status;
     struct search s = {.net = net, .request = request};
     struct np_plan best = {0};
+    /* As np_plan_check_replicas has it. */
+    bool layers_move = !plan->device_bytes || np_plan_swaps(plan);
     NP_TRY(search_window(&s, &best, plan, err));
     if (best.stages && !request->unit)
         NP_TRY(search_unit(&s, &best, plan, err));
     if (best.stages)
         NP_TRY(search_flights(&s, &best, err));
-    if (plan->stages > 1 && request->cut != NP_CUT_STATIC && may_balance(plan) &&
+    if (plan->stages > 1 && request->cut != NP_CUT_STATIC && layers_move &&
         (best.stages || request->cut == NP_CUT_BALANCED))
         NP_TRY(search_cut(&s, &best, plan, err));
     *least_bytes = best.stages ? 0 : s.least_bytes;

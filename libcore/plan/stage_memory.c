@@ -99,8 +99,11 @@ enum np_status np_memory_check(const struct np_plan *plan, const struct np_super
                                struct np_error *err)
 {
     uint64_t least;
-    enum np_status status = np_memory_least(&least, plan, net, err);
-    if (status != NP_OK || !plan->device_bytes || least <= plan->device_bytes)
+    enum np_status status;
+    if (!plan->device_bytes)
+        return NP_OK;
+    status = np_memory_least(&least, plan, net, err);
+    if (status != NP_OK || least <= plan->device_bytes)
         return status;
     return np_fail(err, NP_EINPUT,
                    "a device memory of %llu bytes is too little for this plan: it needs %llu "
