@@ -120,16 +120,21 @@ $(BUILD)/flags: FORCE
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
+CLI      := $(wildcard tests/cli/*.bats)
+# What takes longest comes first, so that no processor has nothing to do at the end.
+LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
+            %/test_conv %/test_ops %/fast.bats
+run-tests = NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-tests \
+            $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
+
 check-unit: $(TRIED)
-	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit $(if $(SAN),-j) $(TRIED)
+	@$(call run-tests,$(TRIED))
 
 check-cli: $(BIN) completions
-	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
-	    tests/run-cli $(wildcard tests/cli/*.bats)
+	@$(call run-tests,$(CLI))
 
-# One after the other, when all is built: spinning teams want the processors for themselves.
-check: check-programs
-	+@for part in unit cuda cli; do $(MAKE) --no-print-directory check-$$part || exit 1; done
+check: check-programs completions
+	@$(call run-tests,$(TRIED) $(SHIM_TRIED) $(CLI))
 check-programs: $(TRIED) $(BIN)
 
 # The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
@@ -241,14 +246,14 @@ $(BUILD)/cuda/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(CUDA_OBJ) $(LIB)
 endif
 
 ifneq ($(findstring thread,$(SAN)),)
+check: check-cuda
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
 check-programs: $(SHIM_OWN) $(SHIM_BIN) $(SHIM_TOOLS)
 check-cuda: $(SHIM_OWN) $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
-	@NP_TEST_FULL=$(if $(SAN),0,1) tests/run-unit -j $(filter $(BUILD)/shim/test%,$^)
-	@NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
-	    tests/run-cli $(wildcard tests/shim/*.bats)
+	@$(call run-tests,$(SHIM_TRIED))
+SHIM_TRIED = $(SHIM_OWN) $(SHIM_BIN) $(wildcard tests/shim/*.bats)
 endif
 
 # --- benchmarks ----------------------------------------------------------------------------------
