@@ -142,7 +142,7 @@ static void compare(struct np_attention at, float range)
     struct data expected = data_new(at, range, 11);
     run(&list[0], 1, &expected);
     for (size_t i = 0; i < count; i++)
-        for (int size = 1; size <= 4; size++) {
+        for (int size = i == 0 ? 2 : 1; size <= 4; size++) {
             if (!team_is_tried(size, (int)i))
                 continue;
             struct data got = data_new(at, range, 11);

@@ -6,6 +6,7 @@
 #include "num/philox.h"
 #include "sched/context.h"
 #include "suite.h"
+#include "team_run.h"
 
 enum { LAYERS = 24, FIRST = 100, STEPS = 60, PER_STEP = 5, VISITS = 2 * STEPS * PER_STEP };
 enum { REACH = 3, UNDER_WAY = 3, MOST_TASKS = 3 };
@@ -442,7 +443,7 @@ int main(void)
 {
     Suite *suite = suite_create("context");
     TCase *tests = suite_case(suite, "context");
-    tcase_add_loop_test(tests, random_worlds, 0, 400);
+    tcase_add_loop_test(tests, random_worlds, 0, tests_are_full() ? 400 : 100);
     tcase_add_loop_test(tests, foretold_layers_are_there, 0, 8);
     tcase_add_loop_test(tests, eviction_is_optimal, 0, 32);
     tcase_add_test(tests, stored_layers_are_fetched);

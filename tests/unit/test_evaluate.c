@@ -80,7 +80,7 @@ START_TEST(scores_are_the_same_on_stages)
         const struct np_evaluation evaluation = {t.data, choices, SUBNETS, 3};
         struct np_engine *engine;
         struct np_plan plan;
-        shape.isa = tiny_reference_isa();
+        shape.isa = tiny_best_isa();
         if (t.net.whole_batch)
             shape.micro_batches = 1;
         tiny_plan(&t, &plan, &shape);

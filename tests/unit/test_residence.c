@@ -119,7 +119,7 @@ static void carry_over(struct run *to, struct run *from)
 /* The reference: no budget, nothing is moved. */
 static void reference_run(struct tiny *t, struct run *r)
 {
-    const struct tiny_shape shape = {1, 1, 1, 1, 1, tiny_reference_isa(), 0, 0, 0, 0};
+    const struct tiny_shape shape = {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0};
     struct np_train_config config;
     struct way way = {.shape = shape};
     *r = (struct run){.t = t};
@@ -204,7 +204,7 @@ START_TEST(budgets)
                                   (enum np_context_policy)policy,
                                   ahead[count % 3],
                                   count % 4 == 1};
-                if (tests_are_full() || (count + _i) % 4 == 0)
+                if (tests_are_full() || (count + _i) % TINY_KINDS == 0)
                     one_way(&t, &reference, &way);
             }
     run_close(&reference);
@@ -216,7 +216,7 @@ END_TEST
 START_TEST(replicas_within_a_cap)
 {
     const struct way way = {
-        {2, 4, 4, 1, 1, tiny_reference_isa(), 0, 0, 0, 2}, 0, NP_CONTEXT_AHEAD, 4, false};
+        {2, 4, 4, 1, 1, tiny_best_isa(), 0, 0, 0, 2}, 0, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     struct np_stage_memory memory[2];
@@ -266,9 +266,9 @@ END_TEST
 START_TEST(resume_across_budgets)
 {
     const struct way ways[] = {
-        {{1, 1, 1, 1, 1, tiny_reference_isa(), 0, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
-        {{3, 2, 4, 1, 1, tiny_reference_isa(), 0, 0, 2, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
-        {{3, 1, 2, 1, 1, tiny_reference_isa(), 0, 0, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
+        {{1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
+        {{3, 2, 4, 1, 1, tiny_best_isa(), 0, 0, 2, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
+        {{3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
     struct tiny t;
     struct run reference, before, after;
     tiny_open(&t, TINY_TEXT, NULL, 0);
@@ -303,7 +303,7 @@ START_TEST(evaluation)
 {
     const int reach = _i; /* balanced cuts leave layers off home; an evaluation wants them there */
     const struct way way = {
-        {3, 1, 2, 1, 1, tiny_reference_isa(), 0, 0, reach, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
+        {3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, reach, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     uint16_t choices[8 * EVALUATED];
@@ -367,7 +367,7 @@ START_TEST(simulation_counts_what_the_engine_counts)
     tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
     for (int tenths = 0; tenths <= 10; tenths += tests_are_full() ? 1 : 5) {
         struct way way = {
-            {1, 1, 1, 1, 1, tiny_reference_isa(), 0, 0, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
+            {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
         struct np_sim_stage predicted;
         struct np_residence_sums sums;
         struct run r;
@@ -387,11 +387,8 @@ END_TEST
 
 START_TEST(one_byte_less_is_refused)
 {
-    const struct way way = {{2, 2, 2, 1, 1, tiny_reference_isa(), 0, 0, _i % 3, 1 + _i / 3},
-                            0,
-                            NP_CONTEXT_AHEAD,
-                            4,
-                            false};
+    const struct way way = {
+        {2, 2, 2, 1, 1, tiny_best_isa(), 0, 0, _i % 3, 1 + _i / 3}, 0, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run r;
     struct np_engine *engine = NULL;

@@ -18,7 +18,7 @@
 
 enum {
     RECORDS = 12,
-    STEPS = 150,
+    STEPS = 60,
     THREADS = 6 /* more than there are rings */
 };
 

@@ -136,9 +136,9 @@ static void balance(struct tiny *t, struct np_plan *plan, int reach)
         plan->stage_first[k] = t->net.positions * k / plan->stages;
 }
 
-enum np_isa tiny_reference_isa(void)
+enum np_isa tiny_best_isa(void)
 {
-    int isa = tests_are_full() ? NP_ISA_SCALAR : NP_ISA_COUNT - 1;
+    int isa = NP_ISA_COUNT - 1;
     while (!np_kernels_get((enum np_isa)isa))
         isa--;
     return (enum np_isa)isa;

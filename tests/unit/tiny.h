@@ -63,9 +63,8 @@ void tiny_write(const char *path, const void *bytes, size_t count);
 /* Opens a recipe with `count` overrides. */
 void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count);
 void tiny_close(struct tiny *t);
-/* The instruction set of what others are compared with: scalar; in a subset the best there is, for
- * test_engine's matrix compares it with scalar. */
-enum np_isa tiny_reference_isa(void);
+/* The best instruction set there is, which test_engine's matrix compares with scalar code. */
+enum np_isa tiny_best_isa(void);
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape);
 /* The recipe's stream from a step on. */
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first);
