@@ -44,10 +44,16 @@ static bool is_narrow(const struct np_tiles *g)
     return g->groups && g->groups->lanes > 0;
 }
 
-static void find_under(const struct np_tiles *g, struct under *u, size_t i, size_t h)
+/* Whether that is C alone. */
+static bool is_c_alone(const struct np_tiles *g)
 {
     const struct np_finish *f = g->finish;
-    bool alone = !is_narrow(g) && (!f || (f->plain && !f->epilogue->residual));
+    return !is_narrow(g) && (!f || (f->plain && !f->epilogue->residual));
+}
+
+static void find_under(const struct np_tiles *g, struct under *u, size_t i, size_t h)
+{
+    bool alone = is_c_alone(g);
     u->row = alone ? (const float *const *)(g->c + i) : u->rows;
     u->count = alone ? h : rows_under(g, u->rows, i, h);
 }
@@ -79,22 +85,20 @@ static const float *sliver_at(const struct np_tiles *g, size_t j, size_t number,
     return tail ? g->tail : g->sliver > 0 ? g->b + number * g->sliver : g->b + j;
 }
 
-/* The tile's columns j .. j + width - 1, from sliver `number` of B on; a third vector is of the
- * next. */
-static void run_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t number,
-                     size_t width)
+/* Aims at columns j .. j + width - 1, from sliver `number` of B on; a third vector is of the next.
+ * Returns what computes such a tile. */
+static tile_function *aim(const struct np_tiles *g, struct tile *t, size_t h, size_t number,
+                          size_t width)
 {
     size_t vectors = (width + NP_VW - 1) / NP_VW;
     t->b = sliver_at(g, t->j, number, np_min(width, NR), &t->b_step);
     t->last = width - (vectors - 1) * NP_VW;
     if (vectors > 2)
         t->b_last = sliver_at(g, t->j + NR, number + 1, width - NR, &t->last_step);
-    if (is_narrow(g)) {
-        t->seen = width / g->groups->cols * g->groups->depth;
-        narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW](g, t);
-    } else {
-        tile_for(h, vectors, t->strip ? STRIPS : g->a_trans ? LINES : ROWS, t->last)(g, t);
-    }
+    if (!is_narrow(g))
+        return tile_for(h, vectors, t->strip ? STRIPS : g->a_trans ? LINES : ROWS, t->last);
+    t->seen = width / g->groups->cols * g->groups->depth;
+    return narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW];
 }
 
 /* Where the groups are, as a row of tiles goes along the columns. */
@@ -122,9 +126,9 @@ static struct along along_groups(const struct np_tiles *g, struct tile *t, struc
 /* Rows of A to fetch for the next row of tiles; behind the last are none. */
 static const float *const *next_rows_of(const struct np_tiles *g, const float **to, size_t begin)
 {
-    if (begin + AHEAD * LINE / STEPS <= g->m)
+    if (begin + MOST_AHEAD <= g->m)
         return g->a + begin;
-    for (size_t r = 0; r < AHEAD * LINE / STEPS; r++)
+    for (size_t r = 0; r < MOST_AHEAD; r++)
         to[r] = g->a[np_min(begin + r, g->m - 1)];
     return to;
 }
@@ -136,7 +140,7 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
 {
     size_t i = band.row, h = band.height, j = s.cols.begin;
     _Alignas(64) float out[MR * NR], copy[HIGH * (NP_KC + NP_GEMM_PAD)];
-    const float *copied[HIGH], *after[AHEAD * LINE / STEPS], *const *next = NULL;
+    const float *copied[HIGH], *after[MOST_AHEAD], *const *next = NULL;
     const struct np_finish *f = g->finish;
     struct under under;
     bool narrow = is_narrow(g);
@@ -164,7 +168,7 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
             t->a_at = x.at;
             x.at += x.apart;
             x.end = np_min(j + x.group, s.cols.end);
-            t->next = next;
+            t->next = turns <= SHORT_SUM ? NULL : next;
             if (g->a_copied && !strip) {
                 copy_rows(g, g->a + i, t->a_at, h, copy, copied);
                 t->a = copied;
@@ -177,15 +181,53 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
                 __builtin_prefetch(under.row[r] + j + c, 1);
         if (strip)
             fetch_coming(coming);
-        run_tile(g, t, h, number, width);
+        aim(g, t, h, number, width)(g, t);
         if (t->out)
             t->bad = v_or(t->bad, finish_tile(f, out, i, h, j, width));
+    }
+}
+
+/* Whether the columns are those of one tile, which needs nothing but its rows. */
+static bool is_column(const struct np_tiles *g, struct swath s)
+{
+    return s.cols.end - s.cols.begin <= s.vectors * NP_VW && !g->a_trans && !g->a_copied &&
+           !g->groups && is_c_alone(g);
+}
+
+/* All tiles of such columns. They are many, and short: what tile_row() finds for each row of tiles
+ * is found once. */
+static void tile_column(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
+{
+    size_t tiles = (g->m + s.height - 1) / s.height, low = g->m / tiles, higher = g->m % tiles;
+    const float *after[MOST_AHEAD];
+    tile_function *run = NULL;
+    t->strip = NULL;
+    t->a_at = g->a_at;
+    t->row = 0;
+    t->j = s.cols.begin;
+    for (size_t k = 0, h; k < tiles; k++, t->row += h) {
+        size_t from = t->row, end;
+        h = low + (k < higher);
+        if (k == 0 || k == higher)
+            run = aim(g, t, h, t->j / NR, s.cols.end - t->j);
+        t->a = g->a + t->row;
+        t->c = g->c + t->row;
+        from += turns <= SHORT_SUM ? h : 0;
+        end = np_min(from + h, g->m);
+        t->ahead = (const float *const *)g->c + from;
+        t->ahead_end = (const float *const *)g->c + end;
+        t->next = turns <= SHORT_SUM ? NULL : next_rows_of(g, after, t->row + h);
+        run(g, t);
     }
 }
 
 /* All rows of tiles of some columns. */
 static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
 {
+    if (is_column(g, s)) {
+        tile_column(g, t, s, turns);
+        return;
+    }
     _Alignas(64) float strips[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
     struct band band[STRIPS_AT_ONCE];
     size_t tiles = (g->m + s.height - 1) / s.height, row = 0, n = s.cols.end - s.cols.begin;

@@ -44,10 +44,14 @@
 #define PACKED_COLS 64 /* of C: fewer do not pay for packing A */
 #define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
-#define STRIPS_AT_ONCE 8                         /* rows of tiles whose A is packed together */
-#define STEPS 4                                  /* inner indices per prefetched row of C */
-#define LINE 16                                  /* floats of a cache line */
-#define AHEAD ((HIGH * STEPS + LINE - 1) / LINE) /* rows of A to prefetch a line of per STEPS */
+#define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
+#define STEPS 4          /* inner indices per prefetched row of C */
+#define LINE 16          /* floats of a cache line */
+/* Rows of A to prefetch a line of per STEPS, under a tile of h rows, and under any tile. */
+#define AHEAD(h) ((LINE - 1 + STEPS * (h)) / LINE)
+#define MOST_AHEAD (AHEAD(HIGH) * LINE / STEPS)
+/* Sums of so many STEPS read A in the order of memory, and are over before their C would come. */
+#define SHORT_SUM (NP_VW == 8 ? 7 : 0)
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -131,9 +131,9 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
         }
         if (s.left == ROWS && t->next) {
             UNROLL
-            for (size_t u = 0; u < AHEAD; u++)
-                __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD + u] + t->a_at + stretch->at +
-                                   p);
+            for (size_t u = 0; u < AHEAD(s.h); u++)
+                __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD(s.h) + u] + t->a_at +
+                                   stretch->at + p);
         }
         UNROLL
         for (size_t u = 0; u < STEPS; u++)
