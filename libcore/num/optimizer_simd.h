@@ -1,7 +1,7 @@
 /* SIMD kernels of num/kernels.h: optimizer updates with the fingerprint of what they write.
  *
- * What a vector's update wrote is fingerprinted while the next one waits for its root and its
- * division, out of registers.
+ * A block is updated, then fingerprinted, out of the first cache: one loop of both, whose passes
+ * take more instructions than a processor looks ahead, would wait for every root and division.
  */
 #ifndef NP_NUM_OPTIMIZER_SIMD_H
 #define NP_NUM_OPTIMIZER_SIMD_H
@@ -9,16 +9,22 @@
 #include "num/elementary_simd.h"
 #include "num/optimizer_element.h"
 
+#define BLOCK 64 /* floats */
+
 /* Running fingerprints of even and of odd elements, and the addresses of the next even ones. */
 struct mixed {
     vq even, odd, at;
 };
 
-static inline struct mixed mix_begin(uint64_t address)
+static inline struct mixed mix_begin(void)
+{
+    return (struct mixed){q_set1(0), q_set1(0), q_set1(0)};
+}
+
+static inline void mix_seek(struct mixed *m, uint64_t address)
 {
     static const uint64_t even[8] = {0, 2, 4, 6, 8, 10, 12, 14};
-    struct mixed m = {q_set1(0), q_set1(0), q_add(q_set1(address), q_load(even))};
-    return m;
+    m->at = q_add(q_set1(address), q_load(even));
 }
 
 static inline vq mix(vq address, vq bits)
@@ -28,12 +34,21 @@ static inline vq mix(vq address, vq bits)
     return q_xor(x, q_high(x));
 }
 
-/* Adds v, whose addresses begin `skip` after those that are next. */
-static inline void mix_vector(struct mixed *m, uint64_t skip, vf v)
+/* Adds whole vectors of x[0..count-1], the first of which is at address; returns how many floats
+ * these are. */
+static inline size_t mix_floats(struct mixed *mixed, const float *x, size_t count, uint64_t address)
 {
-    vq even = q_add(m->at, q_set1(skip)), odd = q_add(m->at, q_set1(skip + 1));
-    m->even = q_add(m->even, mix(even, q_even(v)));
-    m->odd = q_add(m->odd, mix(odd, q_odd(v)));
+    struct mixed m = *mixed;
+    size_t i = 0;
+    mix_seek(&m, address);
+    for (; i + NP_VW <= count; i += NP_VW) {
+        vf v = v_load(x + i);
+        m.even = q_add(m.even, mix(m.at, q_even(v)));
+        m.odd = q_add(m.odd, mix(q_add(m.at, q_set1(1)), q_odd(v)));
+        m.at = q_add(m.at, q_set1(NP_VW));
+    }
+    *mixed = m;
+    return i;
 }
 
 static inline uint64_t mix_total(const struct mixed *m)
@@ -44,31 +59,13 @@ static inline uint64_t mix_total(const struct mixed *m)
 static uint64_t fingerprint(struct np_team *team, const float *x, size_t count, uint64_t address)
 {
     struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
-    struct mixed m = mix_begin(address + share.begin);
+    struct mixed m = mix_begin();
     uint64_t sum = 0;
     size_t i = share.begin;
-    for (; i + NP_VW <= share.end; i += NP_VW) {
-        mix_vector(&m, 0, v_load(x + i));
-        m.at = q_add(m.at, q_set1(NP_VW));
-    }
+    i += mix_floats(&m, x + i, share.end - i, address + i);
     for (; i < share.end; i++)
         sum += np_fingerprint_mix(address + i, np_float_bits(x[i]));
     return sum + mix_total(&m);
-}
-
-/* What the update of a vector wrote, as far as there is such a slab. */
-struct written {
-    vf w, m, v;
-};
-
-static inline void mix_written(struct mixed *mixed, size_t count, struct written x, int slabs)
-{
-    mix_vector(mixed, 0, x.w);
-    if (slabs > 1)
-        mix_vector(mixed, count, x.m);
-    if (slabs > 2)
-        mix_vector(mixed, 2 * count, x.v);
-    mixed->at = q_add(mixed->at, q_set1(NP_VW));
 }
 
 /* Sets bits of *bad where x is not finite. */
@@ -87,58 +84,54 @@ static inline vf clip(const struct np_update *u, float scale, size_t i, vf *bad)
 }
 
 /* m that is not finite makes a w that is not. */
-NP_INLINE struct written adamw_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void adamw_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    struct written x;
     vf g = clip(u, scale, i, bad), w = v_load(u->w + i), root;
     vf m = v_fma(v_set1(u->beta1), v_load(u->m + i), v_mul(v_set1(1.0f - u->beta1), g));
     vf v = v_fma(v_set1(u->beta2), v_load(u->v + i), v_mul(v_set1(1.0f - u->beta2), v_mul(g, g)));
-    x.m = v_flushf(m);
-    x.v = v_flushf(v);
-    root = v_add(v_sqrt(v_mul(x.v, v_set1(u->c2))), v_set1(u->eps));
+    m = v_flushf(m);
+    v = v_flushf(v);
+    root = v_add(v_sqrt(v_mul(v, v_set1(u->c2))), v_set1(u->eps));
     w = v_fma(v_set1(-(u->lr * u->decay)), w, w);
-    x.w = v_flushf(v_fma(v_set1(-u->lr), v_div(v_mul(x.m, v_set1(u->c1)), root), w));
-    note(bad, x.v);
-    note(bad, x.w);
-    v_store(u->w + i, x.w);
-    v_store(u->m + i, x.m);
-    v_store(u->v + i, x.v);
-    return x;
+    w = v_flushf(v_fma(v_set1(-u->lr), v_div(v_mul(m, v_set1(u->c1)), root), w));
+    note(bad, v);
+    note(bad, w);
+    v_store(u->w + i, w);
+    v_store(u->m + i, m);
+    v_store(u->v + i, v);
 }
 
 /* So it does here. The choices are constants wherever this is inlined. */
-NP_INLINE struct written sgd_vector(const struct np_update *u, float scale, size_t i, vf *bad,
-                                    bool momentum, bool nesterov)
+NP_INLINE void sgd_vector(const struct np_update *u, float scale, size_t i, vf *bad, bool momentum,
+                          bool nesterov)
 {
-    struct written x = {v_zero(), v_zero(), v_zero()};
     vf w = v_load(u->w + i), g = v_fma(v_set1(u->decay), w, clip(u, scale, i, bad));
     if (momentum) {
-        x.m = v_flushf(v_fma(v_set1(u->momentum), v_load(u->m + i), g));
-        g = nesterov ? v_fma(v_set1(u->momentum), x.m, g) : x.m;
-        v_store(u->m + i, x.m);
+        vf m = v_flushf(v_fma(v_set1(u->momentum), v_load(u->m + i), g));
+        g = nesterov ? v_fma(v_set1(u->momentum), m, g) : m;
+        v_store(u->m + i, m);
     }
-    x.w = v_flushf(v_fma(v_set1(-u->lr), g, w));
-    note(bad, x.w);
-    v_store(u->w + i, x.w);
-    return x;
+    w = v_flushf(v_fma(v_set1(-u->lr), g, w));
+    note(bad, w);
+    v_store(u->w + i, w);
 }
 
-NP_INLINE struct written plain_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void plain_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, scale, i, bad, false, false);
+    sgd_vector(u, scale, i, bad, false, false);
 }
 
-NP_INLINE struct written momentum_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void momentum_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, scale, i, bad, true, false);
+    sgd_vector(u, scale, i, bad, true, false);
 }
 
-NP_INLINE struct written nesterov_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void nesterov_vector(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    return sgd_vector(u, scale, i, bad, true, true);
+    sgd_vector(u, scale, i, bad, true, true);
 }
 
-typedef struct written update_vector(const struct np_update *, float, size_t, vf *);
+typedef void update_vector(const struct np_update *, float, size_t, vf *);
 typedef void update_element(const struct np_update *, float, size_t, struct tally *);
 
 /* Whole vectors of the share, then what is left of it. The update is copied: what the loop writes
@@ -147,20 +140,19 @@ NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint6
                       update_vector *vector, update_element *element)
 {
     const struct np_update u = *given;
+    const float *const slab[3] = {u.w, u.m, u.v};
     struct np_share share = np_team_share(team, u.count, NP_SHARE_UNIT);
-    struct mixed mixed = mix_begin(u.address + share.begin);
+    struct mixed mixed = mix_begin();
     const float scale = clip_scale(&u);
     struct tally tally = {*sum, scale > 0};
     vf bad = v_zero();
     size_t i = share.begin;
-    if (i + NP_VW <= share.end) {
-        struct written last = vector(&u, scale, i, &bad);
-        for (i += NP_VW; i + NP_VW <= share.end; i += NP_VW) {
-            struct written next = vector(&u, scale, i, &bad);
-            mix_written(&mixed, u.count, last, slabs);
-            last = next;
-        }
-        mix_written(&mixed, u.count, last, slabs);
+    while (i + NP_VW <= share.end) {
+        size_t begin = i, stop = share.end - begin < BLOCK ? share.end : begin + BLOCK;
+        for (; i + NP_VW <= stop; i += NP_VW)
+            vector(&u, scale, i, &bad);
+        for (size_t k = 0; k < (size_t)slabs; k++)
+            mix_floats(&mixed, slab[k] + begin, i - begin, u.address + k * u.count + begin);
     }
     for (; i < share.end; i++)
         element(&u, scale, i, &tally);
