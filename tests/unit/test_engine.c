@@ -112,9 +112,9 @@ static void reference_run(struct tiny *f, struct tiny_outcome *o)
     ck_assert(o->losses[0][0] > 1 && o->losses[0][0] < 9);
 }
 
-/* Members of the matrix that are left out: two in three of each kind, others of every kind, so that
- * every pair of values stays covered; in a short run eight in nine, and those of scalar code, which
- * is slow. */
+/* Members of the matrix that are left out: of kinds but text two in three, so that every pair of
+ * values stays covered; in a short run eight in nine of each kind, others of every kind, and those
+ * of scalar code, which is slow. */
 static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, int w, int t, int isa)
 {
     int sum = s + 2 * m + w + t + isa;
@@ -122,7 +122,7 @@ static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, in
         return true;
     if (!tests_are_full())
         return isa == NP_ISA_SCALAR || sum % 9 != (int)kind;
-    return sum % 3 != (int)kind % 3;
+    return kind != TINY_TEXT && sum % 3 != 0;
 }
 
 /* SHA-256 over the weights and moments of all layers that were trained, by layer number. */
