@@ -40,11 +40,11 @@ train_run() {
         { cat "$work/err" >&2; return 1; }
 }
 
-# run_ms: milliseconds that the run in $work/run took a step, without its first quarter, in which
-# layers come into being, and its last steps, when the pipeline runs empty.
+# run_ms [PART]: milliseconds that the run in $work/run took a step, without its first PART (a
+# quarter), in which layers come into being, and its last steps, when the pipeline runs empty.
 run_ms() {
     sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk '{ t[NR] = $1 } END { n = int(NR / 4); m = NR - 4
+        awk -v part="${1:-0.25}" '{ t[NR] = $1 } END { n = int(NR * part); m = NR - 4
                                   print 1000 * (t[m] - t[n]) / (m - n) }'
 }
 
