@@ -221,11 +221,17 @@ static enum np_status await(struct np_link *link, struct np_crew *crew, uint64_t
     }
 }
 
+/* What was told before a failure may still write where it receives until its stream is awaited; of
+ * an aborted communicator that ends. */
 static void settle(struct np_link *link)
 {
     struct nccl *n = reinterpret_cast<struct nccl *>(link);
     while (look_locked(n, nullptr) == NP_OK && n->over < n->told)
         pause_a_little();
+    for (int r = 0; r < n->count && n->failed; r++) {
+        cudaSetDevice(n->ranks[r].number);
+        cudaStreamSynchronize(n->ranks[r].stream);
+    }
 }
 
 /* --- transfers ------------------------------------------------------------------------------ */
