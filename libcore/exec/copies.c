@@ -130,9 +130,8 @@ bool np_copies_in_vain(struct np_residence_stage *place)
     return true;
 }
 
-/* Only who is given a copy is woken: most of what happens to a
- * stage's layers lets no copy begin, and waking a thread for nothing costs as much as a small layer
- * takes. */
+/* Only who is given a copy is woken: most of what happens to a stage's layers lets no copy begin,
+ * and waking a thread for nothing costs as much as a small layer takes. */
 void np_copies_give(struct np_residence_stage *place)
 {
     while (place->idle > 0 && next_copy(place, &place->given[place->given_count])) {
