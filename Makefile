@@ -268,6 +268,11 @@ BENCH    := $(patsubst tests/bench/bench_%.c,%,$(wildcard tests/bench/bench_*.c)
 $(BUILD)/tests/bench/bench_matmul: NP_BENCH_LIBS = -lopenblas
 $(BUILD)/tests/bench/bench_conv: NP_BENCH_LIBS = -lopenblas -ldnnl -lgomp
 
+# What else they are made of; plain loops must not be slower than memory for want of wide vectors.
+$(BUILD)/tests/bench/roofs.o: NP_ISA = $(if $(filter x86_64%,$(TARGET)),-mavx2)
+BENCH_OBJ := $(patsubst %,$(BUILD)/tests/bench/%.o,kernel_runs roofs timing)
+$(BUILD)/tests/bench/bench_kernels: $(BUILD)/tests/bench/kernel_runs.o $(BUILD)/tests/bench/roofs.o
+
 $(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(BUILD)/tests/bench/timing.o $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_BENCH_LIBS)
@@ -355,6 +360,6 @@ FORCE:
         compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
-         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BUILD)/tests/bench/timing.d \
+         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d)
