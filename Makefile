@@ -158,6 +158,26 @@ $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
 	@$(RUNNER) $<
 emulated-engine: export CK_RUN_CASE = recorded
 
+# AVX-512's code on any x86-64 machine: its intrinsics from SIMDe (tests/simde/avx512.h).
+SIMDE_OBJ   := $(patsubst %.c,$(BUILD)/simde/%.o,$(wildcard libcore/num/*_avx512.c) \
+               tests/simde/backends.c)
+SIMDE_TESTS := conv matmul attention dwconv kernels kernels_vision
+SIMDE_BIN   := $(SIMDE_TESTS:%=$(BUILD)/simde/test_%)
+
+$(BUILD)/simde/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(Q)$(CC) -include tests/simde/avx512.h $(NP_CPPFLAGS) -Itests/unit $(CPPFLAGS) \
+	    $(NP_CFLAGS) -O1 -g1 -mavx2 -mfma -Wno-psabi -c -o $@ $<
+
+$(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(UNIT_AUX) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
+	    $(filter-out $(BUILD)/tests/unit/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
+
+check-avx512: $(SIMDE_BIN)
+	@$(call run-tests,$(SIMDE_BIN))
+
 # Formatting, scripts, manual pages, headers that compile alone, and a library that is silent.
 lint: $(LIB)
 	@.ci/lint $(LIB)
@@ -344,8 +364,8 @@ clean:
 	rm -rf build build-* dist
 
 help:
-	@echo 'all check check-unit check-cuda check-cli check-aarch64 check-cuda-build lint bench demo'
-	@echo 'deps completions install uninstall dist clean'
+	@echo 'all check check-unit check-cuda check-cli check-avx512 check-aarch64 check-cuda-build'
+	@echo 'lint bench demo deps completions install uninstall dist clean'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
 	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; V=1; WERROR='
 
@@ -355,11 +375,12 @@ $(BUILD)/flags: | deps
 endif
 
 FORCE:
-.PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-emulated \
-        check-programs lint bench demo completions install uninstall deps dist clean help FORCE \
-        compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
+.PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-avx512 \
+        check-emulated check-programs lint bench demo completions install uninstall deps \
+        dist clean help FORCE compare-machines bench-programs gpu-bench \
+        $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
-         $(CUDA_OBJ:.o=.d)
+         $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)

@@ -119,7 +119,9 @@ typedef __m256 vh;
 #define v_load_n(p, n) _mm512_maskz_loadu_ps(np_mask16(n), p)
 #define v_store_n(p, n, v) _mm512_mask_storeu_ps(p, np_mask16(n), v)
 #define v_first(n, a, b) _mm512_mask_blend_ps(np_mask16(n), b, a)
+#if !defined(v_keep) /* an emulator's vectors need more than a register */
 #define v_keep(v) __asm__("" : "+v"(v))
+#endif
 typedef __m512i vi;
 #define vi_load(p) _mm512_loadu_si512(p)
 #define v_choose(v, i) _mm512_permutexvar_ps(i, v)
