@@ -9,10 +9,11 @@
 /* dst[p * ld + i] = row[i][p] for i < 8. */
 static void pack_eight(float *dst, size_t ld, const float *const row[8], size_t kc)
 {
-    size_t p = 0;
-    for (; p + 8 <= kc; p += 8)
-        v_transpose8(dst + p * ld, ld, row, p);
-    for (; p < kc; p++)
+    for (size_t p = 0, at; kc >= 8 && p < kc; p += 8) {
+        at = np_min(p, kc - 8); /* the last eight may hold some of those before */
+        v_transpose8(dst + at * ld, ld, row, at);
+    }
+    for (size_t p = 0; kc < 8 && p < kc; p++)
         for (size_t u = 0; u < 8; u++)
             dst[p * ld + u] = row[u][p];
 }
@@ -104,13 +105,6 @@ static void pack_a(const struct np_tiles *g, float *dst, const struct band *band
         pack_strip(g, dst + t * STRIP_SIZE, band[t]);
 }
 
-/* Rows of A, or lines, that are packed next, to fetch while `tiles` tiles are worked on. */
-struct coming {
-    const float *const *row;
-    size_t count, at, width; /* each from `at` on, `width` floats */
-    size_t tiles, due;
-};
-
 static struct coming coming_a(const struct np_tiles *g, const struct band *band, size_t count,
                               size_t n)
 {
@@ -129,13 +123,6 @@ static struct coming coming_a(const struct np_tiles *g, const struct band *band,
         c.width = np_min(last->at + last->count - first->at, NP_KC);
     }
     return c;
-}
-
-static void fetch_coming(struct coming *c)
-{
-    for (c->due += c->count; c->due >= c->tiles; c->due -= c->tiles, c->row++)
-        for (size_t k = 0; k < c->width + LINE - 1; k += LINE)
-            __builtin_prefetch(*c->row + c->at + k, 0, 2);
 }
 
 #endif

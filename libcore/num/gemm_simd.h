@@ -1,7 +1,8 @@
 /* Body of gemm_<isa>.c. Contracts stand in num/gemm.h.
  *
  * A tile goes along all slivers of B before the next one begins: its rows of A stay in the first
- * cache, a panel of B in the second.
+ * cache, a panel of B in the second. Where A is packed and an epilogue reads nothing, tiles go down
+ * a sliver of B, which stays in the first, before the next one begins.
  */
 #ifndef NP_NUM_GEMM_SIMD_H
 #define NP_NUM_GEMM_SIMD_H
@@ -133,10 +134,9 @@ static const float *const *next_rows_of(const struct np_tiles *g, const float **
     return to;
 }
 
-/* One row of tiles; strip: its A, if that is packed, and so is what is coming; `turns` of STEPS
- * inner indices. */
+/* One row of tiles; strip: its A, if that is packed; `turns` of STEPS inner indices. */
 static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, struct band band,
-                     const float *strip, struct coming *coming, size_t turns)
+                     const float *strip, size_t turns)
 {
     size_t i = band.row, h = band.height, j = s.cols.begin;
     _Alignas(64) float out[MR * NR], copy[HIGH * (NP_KC + NP_GEMM_PAD)];
@@ -155,12 +155,13 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
     find_under(g, &under, i, h);
     for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
         under.rows[under.count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
+    t->tiles = 1;
     if (f) {
         t->out = f->plain ? NULL : out;
         t->residual = f->plain && f->epilogue->residual ? under.row + h : NULL;
     }
     t->ahead = under.row;
-    t->ahead_end = under.row + under.count;
+    t->ahead_end = t->rows_end = under.row + under.count;
     for (size_t width; j < s.cols.end; j += width, number++) {
         t->j = j;
         t->next = NULL;
@@ -179,8 +180,6 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
         for (size_t r = turns; g->n > s.vectors * NP_VW && r < under.count; r++)
             for (size_t c = 0; c < width; c += LINE)
                 __builtin_prefetch(under.row[r] + j + c, 1);
-        if (strip)
-            fetch_coming(coming);
         aim(g, t, h, number, width)(g, t);
         if (t->out)
             t->bad = v_or(t->bad, finish_tile(f, out, i, h, j, width));
@@ -221,6 +220,75 @@ static void tile_column(const struct np_tiles *g, struct tile *t, struct swath s
     }
 }
 
+/* Tiles with packed A under each other, `width` columns from t->j on; under them is C alone. */
+static void tile_strips(const struct np_tiles *g, struct tile *t, const float *strips,
+                        const struct band *band, size_t count, size_t width, size_t turns)
+{
+    const float *const *rows = (const float *const *)g->c;
+    t->a_at = g->a_at;
+    t->rows_end = rows + g->m;
+    for (size_t k = 0; k < count; k += t->tiles) {
+        size_t i = band[k].row, h = band[k].height, from = turns <= SHORT_SUM ? i + h : i;
+        t->row = i;
+        t->c = g->c + i;
+        t->strip = strips + k * STRIP_SIZE;
+        t->ahead = rows + np_min(from, g->m);
+        t->ahead_end = rows + np_min(from + h, g->m);
+        for (t->tiles = 1; k + t->tiles < count && band[k + t->tiles].height == h;)
+            t->tiles++;
+        aim(g, t, h, t->j / NR, width)(g, t);
+    }
+}
+
+/* Stretches that follow each other are one where A is packed. */
+static size_t join_stretches(const struct np_tiles *g, struct np_stretch *to)
+{
+    size_t count = 0;
+    for (const struct np_stretch *s = g->stretch; s < g->stretch + g->stretches; s++) {
+        struct np_stretch *last = to + count - 1;
+        if (count > 0 && !last->ends && last->from + last->count == s->from &&
+            last->low == s->low && last->high == s->high) {
+            last->count += s->count;
+            last->ends = s->ends;
+        } else {
+            to[count++] = *s;
+        }
+    }
+    return count;
+}
+
+/* All rows of tiles of some columns, with packed A. */
+static void tile_packed(const struct np_tiles *g, struct tile *t, struct swath s,
+                        const struct band *band, size_t tiles, size_t turns)
+{
+    _Alignas(64) float strips[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
+    struct np_stretch stretch[NP_KC];
+    struct np_tiles x = *g;
+    size_t wide = s.vectors * NP_VW;
+    bool alone = is_c_alone(g);
+    x.stretch = stretch;
+    x.stretches = join_stretches(g, stretch);
+    for (size_t count; tiles > 0; tiles -= count, band += count) {
+        count = np_min(STRIPS_AT_ONCE, tiles);
+        pack_a(g, strips, band, count);
+        struct coming coming = coming_a(g, band, count, s.cols.end - s.cols.begin);
+        t->coming = &coming;
+        for (t->j = s.cols.begin; alone && t->j < s.cols.end; t->j += wide)
+            tile_strips(&x, t, strips, band, count, np_min(wide, s.cols.end - t->j), turns);
+        for (size_t k = 0; !alone && k < count; k++)
+            tile_row(&x, t, s, band[k], strips + k * STRIP_SIZE, turns);
+    }
+}
+
+/* Cuts all rows in bands of about the same height. Returns how many there are. */
+static size_t cut_rows(const struct np_tiles *g, struct band *band, size_t height)
+{
+    size_t count = (g->m + height - 1) / height, low = g->m / count, higher = g->m % count, row = 0;
+    for (size_t k = 0; k < count; row += band[k++].height)
+        band[k] = (struct band){row, low + (k < higher)};
+    return count;
+}
+
 /* All rows of tiles of some columns. */
 static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
 {
@@ -228,22 +296,13 @@ static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, 
         tile_column(g, t, s, turns);
         return;
     }
-    _Alignas(64) float strips[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
-    struct band band[STRIPS_AT_ONCE];
-    size_t tiles = (g->m + s.height - 1) / s.height, row = 0, n = s.cols.end - s.cols.begin;
-    bool packed = NP_GEMM_PACKS_A && !g->groups && n >= PACKED_COLS;
-    struct coming coming = {0};
-    for (size_t number = 0, count; number < tiles; number += count) {
-        count = np_min(STRIPS_AT_ONCE, tiles - number);
-        for (size_t k = 0; k < count; row += band[k++].height)
-            band[k] = (struct band){row, g->m / tiles + (number + k < g->m % tiles)};
-        if (packed) {
-            pack_a(g, strips, band, count);
-            coming = coming_a(g, band, count, n);
-        }
-        for (size_t k = 0; k < count; k++)
-            tile_row(g, t, s, band[k], packed ? strips + k * STRIP_SIZE : NULL, &coming, turns);
-    }
+    struct band band[NP_GEMM_ROWS / LOW];
+    size_t tiles = cut_rows(g, band, s.height), n = s.cols.end - s.cols.begin;
+    if (NP_GEMM_PACKS_A && !g->groups && n >= PACKED_COLS)
+        tile_packed(g, t, s, band, tiles, turns);
+    else
+        for (size_t k = 0; k < tiles; k++)
+            tile_row(g, t, s, band[k], NULL, turns);
 }
 
 /* The columns that are left over where tiles are two vectors wide: they go with the last two. */

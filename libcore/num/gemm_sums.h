@@ -41,7 +41,7 @@
 #define LOW_HEIGHTS(X)
 #endif
 #define NR (2 * NP_VW)
-#define PACKED_COLS 64 /* of C: fewer do not pay for packing A */
+#define PACKED_COLS 48 /* of C: fewer do not pay for packing A */
 #define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
 #define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
@@ -66,7 +66,14 @@ struct band {
     size_t row, height;
 };
 
-/* One tile of C: where its operands begin. */
+/* Rows of A, or lines, that are packed next, to fetch while tiles are worked on. */
+struct coming {
+    const float *const *row;
+    size_t count, at, width; /* each from `at` on, `width` floats */
+    size_t tiles, due;
+};
+
+/* One tile of C: where its operands begin. Where A is packed, some of one height may follow. */
 struct tile {
     const float *const *a;
     size_t a_at;
@@ -84,6 +91,9 @@ struct tile {
     const float *const *residual; /* rows; NULL: none is added here */
     vf bad;                       /* 0, NaN where a finished sum was not finite */
     const float *strip;           /* packed A; NULL: it is read in place */
+    struct coming *coming;        /* and what is packed next */
+    size_t tiles;                 /* this, and those under it */
+    const float *const *rows_end; /* of those to fetch under all of them */
 };
 
 enum last { LAST_WHOLE, LAST_PART, LAST_HALF };

@@ -177,12 +177,40 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
         store_chunk(&acc, s, t);
 }
 
+NP_INLINE void fetch_coming(struct coming *c)
+{
+    for (c->due += c->count; c->due >= c->tiles; c->due -= c->tiles, c->row++)
+        for (size_t k = 0; k < c->width + LINE - 1; k += LINE)
+            __builtin_prefetch(*c->row + c->at + k, 0, 2);
+}
+
+/* Tiles with packed A under each other, made of a copy, which nothing points to: stores of vectors
+ * may change whatever else is in memory. */
+NP_INLINE void tile_down(struct shape s, const struct np_tiles *g, struct tile *t)
+{
+    struct tile x = *t;
+    for (size_t k = 0; k < t->tiles; k++) {
+        fetch_coming(x.coming);
+        tile_sum(s, g, &x);
+        x.row += s.h;
+        x.c += s.h;
+        x.strip += STRIP_SIZE;
+        x.ahead = x.ahead_end;
+        x.ahead_end += np_min(s.h, (size_t)(x.rows_end - x.ahead));
+    }
+    t->bad = x.bad;
+}
+
 typedef void tile_function(const struct np_tiles *, struct tile *);
 #define NAME(h, vectors, left, last) tile_##h##_##vectors##_##left##_##last
 #define TILE(h, vectors, left, last)                                                               \
     static void NAME(h, vectors, left, last)(const struct np_tiles *g, struct tile *t)             \
     {                                                                                              \
-        tile_sum((struct shape){h, vectors, left, false, last}, g, t);                             \
+        struct shape s = {h, vectors, left, false, last};                                          \
+        if (left == STRIPS)                                                                        \
+            tile_down(s, g, t);                                                                    \
+        else                                                                                       \
+            tile_sum(s, g, t);                                                                     \
     }
 #if NP_VW == 16 /* where masks cost nothing */
 #define TILES(h, v, left) TILE(h, v, left, LAST_PART) TILE(h, v, left, LAST_HALF)
