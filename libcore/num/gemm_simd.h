@@ -14,6 +14,7 @@
 #include "num/gemm_finish.h"
 #include "num/gemm_pack.h"
 #include "num/gemm_tile.h"
+#include "num/grid.h"
 #include "num/simd.h"
 
 /* Rows of C, and behind them, where sums are finished, those of the epilogue's matrices, the
@@ -134,17 +135,37 @@ static const float *const *next_rows_of(const struct np_tiles *g, const float **
     return to;
 }
 
+/* Where the sums of a row of tiles wait to be finished. */
+struct waiting {
+    struct np_share cols;
+    float out[MR * FINISHED];
+};
+
+/* The tile at column j, `width` wide, is next; those of groups are finished one by one, as they
+ * need not begin where a vector ends. */
+static void wait_for(struct waiting *w, struct tile *t, struct swath s, size_t width, bool groups)
+{
+    if (t->j == w->cols.end) {
+        size_t end = t->j + (groups ? width : FINISHED);
+        w->cols = (struct np_share){t->j, np_min(end, s.cols.end)};
+        t->pitch = (np_share_count(w->cols) + NP_VW - 1) / NP_VW * NP_VW;
+    }
+    t->out = w->out + (t->j - w->cols.begin);
+}
+
 /* One row of tiles; strip: its A, if that is packed; `turns` of STEPS inner indices. */
 static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, struct band band,
                      const float *strip, size_t turns)
 {
     size_t i = band.row, h = band.height, j = s.cols.begin;
-    _Alignas(64) float out[MR * NR], copy[HIGH * (NP_KC + NP_GEMM_PAD)];
+    _Alignas(64) float copy[HIGH * (NP_KC + NP_GEMM_PAD)];
+    struct waiting waiting;
     const float *copied[HIGH], *after[MOST_AHEAD], *const *next = NULL;
     const struct np_finish *f = g->finish;
     struct under under;
-    bool narrow = is_narrow(g);
+    bool narrow = is_narrow(g), waits = f && !f->plain;
     size_t sliver = narrow ? g->groups->lanes : s.vectors * NP_VW, number = s.cols.begin / NR;
+    waiting.cols.end = j;
     t->row = i;
     t->a = g->a_trans ? g->a : g->a + i;
     t->strip = strip;
@@ -156,10 +177,8 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
     for (size_t r = 0; narrow && !g->a_trans && r < h; r++)
         under.rows[under.count++] = next[r] + g->a_at + g->stretch[g->stretches - 1].at;
     t->tiles = 1;
-    if (f) {
-        t->out = f->plain ? NULL : out;
+    if (f)
         t->residual = f->plain && f->epilogue->residual ? under.row + h : NULL;
-    }
     t->ahead = under.row;
     t->ahead_end = t->rows_end = under.row + under.count;
     for (size_t width; j < s.cols.end; j += width, number++) {
@@ -180,9 +199,12 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
         for (size_t r = turns; g->n > s.vectors * NP_VW && r < under.count; r++)
             for (size_t c = 0; c < width; c += LINE)
                 __builtin_prefetch(under.row[r] + j + c, 1);
+        if (waits)
+            wait_for(&waiting, t, s, width, g->groups);
         aim(g, t, h, number, width)(g, t);
-        if (t->out)
-            t->bad = v_or(t->bad, finish_tile(f, out, i, h, j, width));
+        if (waits && j + width == waiting.cols.end)
+            t->bad = v_or(t->bad, finish_tiles(f, waiting.out, i, h, waiting.cols.begin,
+                                               np_share_count(waiting.cols)));
     }
 }
 

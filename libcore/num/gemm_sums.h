@@ -45,6 +45,7 @@
 #define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
 #define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
+#define FINISHED 128     /* columns whose sums are finished together: a whole number of slivers */
 #define STEPS 4          /* inner indices per prefetched row of C */
 #define LINE 16          /* floats of a cache line */
 /* Rows of A to prefetch a line of per STEPS, under a tile of h rows, and under any tile. */
@@ -59,7 +60,7 @@
 #endif
 
 _Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
-_Static_assert(HIGH <= MR * 2 && LOW * WIDE <= MR * 2, "a buffer of MR x NR holds any tile");
+_Static_assert(FINISHED % NR == 0 && HIGH <= 2 * MR, "a buffer of MR x FINISHED holds any tile");
 
 /* Rows of C under a row of tiles. */
 struct band {
@@ -86,7 +87,8 @@ struct tile {
     float *const *c;          /* rows; the tile begins at column j of them */
     const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
     size_t j, last;                               /* columns of the last vector */
-    float *out; /* finished sums go here, rows after each other; NULL: to c */
+    float *out; /* finished sums go here, rows `pitch` floats apart; NULL: to c */
+    size_t pitch;
     const float *bias;
     const float *const *residual; /* rows; NULL: none is added here */
     vf bad;                       /* 0, NaN where a finished sum was not finite */
@@ -191,7 +193,7 @@ NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
         UNROLL
         for (size_t i = 0; i < s.h; i++)
             for (size_t v = 0; v < s.vectors; v++)
-                v_store(t->out + (i * s.vectors + v) * NP_VW, acc->v[i][v]);
+                v_store(t->out + i * t->pitch + v * NP_VW, acc->v[i][v]);
         return;
     }
     UNROLL
