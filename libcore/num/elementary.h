@@ -201,22 +201,33 @@ NP_FN float np_tail_exp(float a)
     return np_exp_core(h, np_fmaf(a, b, -h));
 }
 
-/* scale * mills(a), mills(a) = T(u) / (a + 3.375). With scale = a, both quotients are one and the
- * result hardly feels its rounding, as a * mills(a) tends to a constant. */
+/* scale * mills(a), mills(a) = T(u) / (a + NP_MILLS_POLE). With scale = a, both quotients are one
+ * and the result hardly feels its rounding, as a * mills(a) tends to a constant. */
+#define NP_MILLS_POLE 3.375f
+#define NP_MILLS9 0x1.2b2d36p-13f
+#define NP_MILLS8 0x1.519d5ep-12f
+#define NP_MILLS7 -0x1.be887ap-11f
+#define NP_MILLS6 -0x1.285d4cp-9f
+#define NP_MILLS5 0x1.006168p-7f
+#define NP_MILLS4 0x1.1dcbfcp-7f
+#define NP_MILLS3 -0x1.92fb46p-4f
+#define NP_MILLS2 0x1.2e76f6p-2f
+#define NP_MILLS1 -0x1.1b21ccp-1f
+#define NP_MILLS0 0x1.7b6eep-1f
+
 NP_FN float np_tail_mills(float a, float scale)
 {
-    float d = a + 3.375f;
+    float d = a + NP_MILLS_POLE;
     float u = np_fmaf(a / d, 2.0f, -1.0f);
-    float p = 0x1.2b2d36p-13f;
-    p = np_fmaf(p, u, 0x1.519d5ep-12f);
-    p = np_fmaf(p, u, -0x1.be887ap-11f);
-    p = np_fmaf(p, u, -0x1.285d4cp-9f);
-    p = np_fmaf(p, u, 0x1.006168p-7f);
-    p = np_fmaf(p, u, 0x1.1dcbfcp-7f);
-    p = np_fmaf(p, u, -0x1.92fb46p-4f);
-    p = np_fmaf(p, u, 0x1.2e76f6p-2f);
-    p = np_fmaf(p, u, -0x1.1b21ccp-1f);
-    p = np_fmaf(p, u, 0x1.7b6eep-1f);
+    float p = np_fmaf(NP_MILLS9, u, NP_MILLS8);
+    p = np_fmaf(p, u, NP_MILLS7);
+    p = np_fmaf(p, u, NP_MILLS6);
+    p = np_fmaf(p, u, NP_MILLS5);
+    p = np_fmaf(p, u, NP_MILLS4);
+    p = np_fmaf(p, u, NP_MILLS3);
+    p = np_fmaf(p, u, NP_MILLS2);
+    p = np_fmaf(p, u, NP_MILLS1);
+    p = np_fmaf(p, u, NP_MILLS0);
     return scale / d * p;
 }
 

@@ -4,7 +4,7 @@
 #ifndef NP_NUM_KERNELS_SIMD_H
 #define NP_NUM_KERNELS_SIMD_H
 
-#include "num/activation_loops.h"
+#include "num/activation_simd.h"
 #include "num/backend.h"
 #include "num/colnorm_simd.h"
 #include "num/columns_simd.h"

@@ -12,6 +12,7 @@
  *   v_add v_sub v_mul v_div          (a, b), rounded
  *   v_fma(a, b, c)                   a * b + c, rounded once; the compiler may not fuse anything
  *                                    else (-ffp-contract=off)
+ *   v_fms(a, b, c) v_fnma(a, b, c)   a * b - c, c - a * b, rounded once
  *   v_fma1(x, b, c)                  v_fma(v_set1(x), b, c)
  *   v_fma1_to(c, x, b)               c = v_fma1(x, b, c), in the register of c: where there are
  *                                    just enough of them, gcc moves and spills sums otherwise
@@ -109,6 +110,8 @@ typedef __m512 vf;
 #define v_or(a, b) _mm512_or_ps(a, b)
 #define v_any(a) (_mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(a)) != 0)
 #define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define v_fms(a, b, c) _mm512_fmsub_ps(a, b, c)
+#define v_fnma(a, b, c) _mm512_fnmadd_ps(a, b, c)
 #define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
 typedef __m256 vh;
 #define vh_zero() _mm256_setzero_ps()
@@ -188,6 +191,8 @@ typedef __m256 vf;
 #define v_or(a, b) _mm256_or_ps(a, b)
 #define v_any(a) (!_mm256_testz_si256(_mm256_castps_si256(a), _mm256_castps_si256(a)))
 #define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define v_fms(a, b, c) _mm256_fmsub_ps(a, b, c)
+#define v_fnma(a, b, c) _mm256_fnmadd_ps(a, b, c)
 #define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
 #define v_fma1_to(c, x, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(v_set1(x)), "x"(b))
 static inline __m256i np_mask8(size_t n)
@@ -274,6 +279,8 @@ typedef float32x4_t vf;
 #define v_mul(a, b) vmulq_f32(a, b)
 #define v_div(a, b) vdivq_f32(a, b)
 #define v_fma(a, b, c) vfmaq_f32(c, a, b)
+#define v_fms(a, b, c) vfmaq_f32(vnegq_f32(c), a, b)
+#define v_fnma(a, b, c) vfmsq_f32(c, a, b)
 #define v_fma1(x, b, c) vfmaq_n_f32(c, b, x)
 #define v_keep(v) __asm__("" : "+w"(v))
 typedef uint8x16_t vi; /* bytes of a vector */
