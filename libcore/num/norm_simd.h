@@ -8,11 +8,10 @@
 
 #include <math.h>
 
-#include "num/elementary_simd.h"
-#include "num/lanes.h"
+#include "num/elementary_lanes.h"
 #include "num/loops.h"
 
-/* Lane sum of the squares of x - mean. */
+/* Lane sum of the squares of x - mean; another row may follow. */
 static float square_sum(const float *x, float mean, size_t count)
 {
     struct lanes s = lanes_zero();
@@ -20,6 +19,7 @@ static float square_sum(const float *x, float mean, size_t count)
 #define STEP(at, k, n)                                                                             \
     do {                                                                                           \
         vf d = v_sub(lane_load(x + (at), n), center);                                              \
+        __builtin_prefetch(x + count + (at));                                                      \
         s.v[k] = lane_keep(n, v_fma(d, d, s.v[k]), s.v[k]);                                        \
     } while (0)
     LANES_EACH(count, STEP);
@@ -133,18 +133,18 @@ static void sumsq(struct np_team *team, float *sum, const float *x, size_t count
         *sum = accumulate ? *sum + lane_dot(x, x, count) : lane_dot(x, x, count);
 }
 
-/* Lane sum of y = np_expf(x - m). */
+/* Lane sum of y = np_expf(x - m), m the largest x; another row may follow. */
 static float exp_sum(float *y, const float *x, float m, size_t count)
 {
     struct lanes s = lanes_zero();
-    const vf max = v_set1(m);
-#define STEP(at, k, n)                                                                             \
+#define STEP(at, n)                                                                                \
     do {                                                                                           \
-        vf e = v_expf(v_sub(lane_load(x + (at), n), max));                                         \
-        s.v[k] = lane_keep(n, v_add(s.v[k], e), s.v[k]);                                           \
-        lane_store(y + (at), n, e);                                                                \
+        struct lanes e = l_exp_below(l_sub(lanes_load(x + (at), n), l_set1(m)));                   \
+        lanes_fetch(x + count + (at));                                                             \
+        s = lanes_plus(s, e, n);                                                                   \
+        lanes_store(y + (at), n, e);                                                               \
     } while (0)
-    LANES_EACH(count, STEP);
+    LANES_BLOCKS(0, count, STEP);
 #undef STEP
     return lanes_total(s);
 }
@@ -154,10 +154,10 @@ static void softmax(struct np_team *team, float *y, const float *x, size_t rows,
     struct np_share share = np_team_share(team, rows, 1);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *in = x + r * cols;
-        float *out = y + r * cols;
-        const vf z = v_set1(exp_sum(out, in, lane_max(in, cols), cols));
-#define STEP(at, k, n) lane_store(out + (at), n, v_flushf(v_div(lane_load(out + (at), n), z)))
-        LANES_EACH(cols, STEP);
+        float *out = y + r * cols, z = exp_sum(out, in, lane_max(in, cols), cols);
+#define STEP(at, n)                                                                                \
+    lanes_store(out + (at), n, l_flush_small(l_div(lanes_load(out + (at), n), l_set1(z))))
+        LANES_BLOCKS(0, cols, STEP);
 #undef STEP
     }
 }
@@ -179,15 +179,15 @@ static void softmax_grad(struct np_team *team, float *dx, const float *y, const 
 NP_INLINE void xent_sums(float *z, float *far, const float *x, float m, size_t count, bool smooth)
 {
     struct lanes e = lanes_zero(), d = lanes_zero();
-    const vf max = v_set1(m);
-#define STEP(at, k, n)                                                                             \
+#define STEP(at, n)                                                                                \
     do {                                                                                           \
-        vf below = v_sub(lane_load(x + (at), n), max);                                             \
-        e.v[k] = lane_keep(n, v_add(e.v[k], v_expf(below)), e.v[k]);                               \
+        struct lanes below = l_sub(lanes_load(x + (at), n), l_set1(m));                            \
+        lanes_fetch(x + count + (at));                                                             \
         if (smooth)                                                                                \
-            d.v[k] = lane_keep(n, v_add(d.v[k], below), d.v[k]);                                   \
+            d = lanes_plus(d, below, n);                                                           \
+        e = lanes_plus(e, l_exp_below(below), n);                                                  \
     } while (0)
-    LANES_EACH(count, STEP);
+    LANES_BLOCKS(0, count, STEP);
 #undef STEP
     *z = lanes_total(e);
     *far = smooth ? lanes_total(d) : 0.0f;
@@ -217,18 +217,16 @@ static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
 {
     struct np_share share = np_team_share(team, rows, 1);
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
-    const vf each = v_set1(off), factor = v_set1(scale);
     for (size_t r = share.begin; r < share.end; r++) {
         const float *x = logits + r * classes;
         float *d = dlogits + r * classes, z = exp_sum(d, x, lane_max(x, classes), classes);
         float target = (np_flushf(d[targets[r]] / z) - (off + on)) * scale;
-        const vf sum = v_set1(z);
-#define STEP(at, k, n)                                                                             \
+#define STEP(at, n)                                                                                \
     do {                                                                                           \
-        vf p = v_flushf(v_div(lane_load(d + (at), n), sum));                                       \
-        lane_store(d + (at), n, v_mul(v_sub(p, each), factor));                                    \
+        struct lanes p = l_flush_small(l_div(lanes_load(d + (at), n), l_set1(z)));                 \
+        lanes_store(d + (at), n, l_mul(l_sub(p, l_set1(off)), l_set1(scale)));                     \
     } while (0)
-        LANES_EACH(classes, STEP);
+        LANES_BLOCKS(0, classes, STEP);
 #undef STEP
         d[targets[r]] = target;
     }
