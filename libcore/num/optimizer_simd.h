@@ -6,7 +6,7 @@
 #ifndef NP_NUM_OPTIMIZER_SIMD_H
 #define NP_NUM_OPTIMIZER_SIMD_H
 
-#include "num/elementary_simd.h"
+#include "num/elementary_lanes.h"
 #include "num/optimizer_element.h"
 
 #define BLOCK 64 /* floats */
@@ -27,9 +27,10 @@ static inline void mix_seek(struct mixed *m, uint64_t address)
     m->at = q_add(q_set1(address), q_load(even));
 }
 
-static inline vq mix(vq address, vq bits)
+/* np_fingerprint_mix of addresses and what their bits are multiplied to */
+static inline vq mix(vq address, vq product)
 {
-    vq x = q_xor(address, q_mul32(bits, q_set1(NP_FINGERPRINT_MUL0)));
+    vq x = q_xor(address, product);
     x = q_mul64(q_xor(x, q_high(x)), q_set1(NP_FINGERPRINT_MUL1));
     return q_xor(x, q_high(x));
 }
@@ -42,9 +43,10 @@ static inline size_t mix_floats(struct mixed *mixed, const float *x, size_t coun
     size_t i = 0;
     mix_seek(&m, address);
     for (; i + NP_VW <= count; i += NP_VW) {
-        vf v = v_load(x + i);
-        m.even = q_add(m.even, mix(m.at, q_even(v)));
-        m.odd = q_add(m.odd, mix(q_add(m.at, q_set1(1)), q_odd(v)));
+        vq even, odd;
+        q_mul_bits(&even, &odd, v_load(x + i), NP_FINGERPRINT_MUL0);
+        m.even = q_add(m.even, mix(m.at, even));
+        m.odd = q_add(m.odd, mix(q_add(m.at, q_set1(1)), odd));
         m.at = q_add(m.at, q_set1(NP_VW));
     }
     *mixed = m;
@@ -68,76 +70,74 @@ static uint64_t fingerprint(struct np_team *team, const float *x, size_t count, 
     return sum + mix_total(&m);
 }
 
-/* Sets bits of *bad where x is not finite. */
-static inline void note(vf *bad, vf x)
+/* The gradient of 32 elements from i on, as the update sees it. */
+NP_INLINE struct lanes clip(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    *bad = v_or(*bad, v_sub(x, x));
-}
-
-/* The gradient as the update sees it. */
-static inline vf clip(const struct np_update *u, float scale, size_t i, vf *bad)
-{
-    vf raw = v_load(u->g + i), g = v_mul(raw, v_set1(scale));
-    note(bad, raw);
-    g = v_max(v_set1(-u->limit), g);
-    return v_flushf(v_min(v_set1(u->limit), g));
+    struct lanes raw = lanes_load(u->g + i, 32), g = l_mul(raw, l_set1(scale));
+    *bad = lanes_bad(*bad, raw);
+    g = l_max(l_set1(-u->limit), g);
+    return l_flush(l_min(l_set1(u->limit), g));
 }
 
 /* m that is not finite makes a w that is not. */
-NP_INLINE void adamw_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void adamw_lanes(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    vf g = clip(u, scale, i, bad), w = v_load(u->w + i), root;
-    vf m = v_fma(v_set1(u->beta1), v_load(u->m + i), v_mul(v_set1(1.0f - u->beta1), g));
-    vf v = v_fma(v_set1(u->beta2), v_load(u->v + i), v_mul(v_set1(1.0f - u->beta2), v_mul(g, g)));
-    m = v_flushf(m);
-    v = v_flushf(v);
-    root = v_add(v_sqrt(v_mul(v, v_set1(u->c2))), v_set1(u->eps));
-    w = v_fma(v_set1(-(u->lr * u->decay)), w, w);
-    w = v_flushf(v_fma(v_set1(-u->lr), v_div(v_mul(m, v_set1(u->c1)), root), w));
-    note(bad, v);
-    note(bad, w);
-    v_store(u->w + i, w);
-    v_store(u->m + i, m);
-    v_store(u->v + i, v);
+    struct lanes g = clip(u, scale, i, bad), m, v, w, root;
+    m = l_mul(l_set1(1.0f - u->beta1), g);
+    m = l_flush(l_fma(l_set1(u->beta1), lanes_load(u->m + i, 32), m));
+    v = l_mul(l_set1(1.0f - u->beta2), l_mul(g, g));
+    v = l_flush(l_fma(l_set1(u->beta2), lanes_load(u->v + i, 32), v));
+    lanes_store(u->m + i, 32, m);
+    lanes_store(u->v + i, 32, v);
+    *bad = lanes_bad(*bad, v);
+    root = l_add(l_sqrt(l_mul(v, l_set1(u->c2))), l_set1(u->eps));
+    m = l_div(l_mul(m, l_set1(u->c1)), root);
+    w = lanes_load(u->w + i, 32);
+    w = l_fma(l_set1(-(u->lr * u->decay)), w, w);
+    w = l_flush(l_fma(l_set1(-u->lr), m, w));
+    *bad = lanes_bad(*bad, w);
+    lanes_store(u->w + i, 32, w);
 }
 
 /* So it does here. The choices are constants wherever this is inlined. */
-NP_INLINE void sgd_vector(const struct np_update *u, float scale, size_t i, vf *bad, bool momentum,
-                          bool nesterov)
+NP_INLINE void sgd_lanes(const struct np_update *u, float scale, size_t i, vf *bad, bool momentum,
+                         bool nesterov)
 {
-    vf w = v_load(u->w + i), g = v_fma(v_set1(u->decay), w, clip(u, scale, i, bad));
+    struct lanes w = lanes_load(u->w + i, 32), g = clip(u, scale, i, bad);
+    g = l_fma(l_set1(u->decay), w, g);
     if (momentum) {
-        vf m = v_flushf(v_fma(v_set1(u->momentum), v_load(u->m + i), g));
-        g = nesterov ? v_fma(v_set1(u->momentum), m, g) : m;
-        v_store(u->m + i, m);
+        struct lanes m = l_fma(l_set1(u->momentum), lanes_load(u->m + i, 32), g);
+        m = l_flush(m);
+        g = nesterov ? l_fma(l_set1(u->momentum), m, g) : m;
+        lanes_store(u->m + i, 32, m);
     }
-    w = v_flushf(v_fma(v_set1(-u->lr), g, w));
-    note(bad, w);
-    v_store(u->w + i, w);
+    w = l_flush(l_fma(l_set1(-u->lr), g, w));
+    *bad = lanes_bad(*bad, w);
+    lanes_store(u->w + i, 32, w);
 }
 
-NP_INLINE void plain_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void plain_lanes(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    sgd_vector(u, scale, i, bad, false, false);
+    sgd_lanes(u, scale, i, bad, false, false);
 }
 
-NP_INLINE void momentum_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void momentum_lanes(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    sgd_vector(u, scale, i, bad, true, false);
+    sgd_lanes(u, scale, i, bad, true, false);
 }
 
-NP_INLINE void nesterov_vector(const struct np_update *u, float scale, size_t i, vf *bad)
+NP_INLINE void nesterov_lanes(const struct np_update *u, float scale, size_t i, vf *bad)
 {
-    sgd_vector(u, scale, i, bad, true, true);
+    sgd_lanes(u, scale, i, bad, true, true);
 }
 
-typedef void update_vector(const struct np_update *, float, size_t, vf *);
+typedef void update_lanes(const struct np_update *, float, size_t, vf *);
 typedef void update_element(const struct np_update *, float, size_t, struct tally *);
 
-/* Whole vectors of the share, then what is left of it. The update is copied: what the loop writes
- * cannot change it then, and its numbers stay in registers. */
+/* 32 elements of the share at a time, then what is left of it. The update is copied: what the loop
+ * writes cannot change it then. */
 NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint64_t *sum, int slabs,
-                      update_vector *vector, update_element *element)
+                      update_lanes *lanes, update_element *element)
 {
     const struct np_update u = *given;
     const float *const slab[3] = {u.w, u.m, u.v};
@@ -147,10 +147,10 @@ NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint6
     struct tally tally = {*sum, scale > 0};
     vf bad = v_zero();
     size_t i = share.begin;
-    while (i + NP_VW <= share.end) {
+    while (i + 32 <= share.end) {
         size_t begin = i, stop = share.end - begin < BLOCK ? share.end : begin + BLOCK;
-        for (; i + NP_VW <= stop; i += NP_VW)
-            vector(&u, scale, i, &bad);
+        for (; i + 32 <= stop; i += 32)
+            lanes(&u, scale, i, &bad);
         for (size_t k = 0; k < (size_t)slabs; k++)
             mix_floats(&mixed, slab[k] + begin, i - begin, u.address + k * u.count + begin);
     }
@@ -162,16 +162,16 @@ NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint6
 
 static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
-    return update(team, u, sum, 3, adamw_vector, adamw_element);
+    return update(team, u, sum, 3, adamw_lanes, adamw_element);
 }
 
 static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     if (!u->m)
-        return update(team, u, sum, 1, plain_vector, sgd_element);
+        return update(team, u, sum, 1, plain_lanes, sgd_element);
     if (u->nesterov)
-        return update(team, u, sum, 2, nesterov_vector, sgd_element);
-    return update(team, u, sum, 2, momentum_vector, sgd_element);
+        return update(team, u, sum, 2, nesterov_lanes, sgd_element);
+    return update(team, u, sum, 2, momentum_lanes, sgd_element);
 }
 
 #endif

@@ -39,8 +39,9 @@
  *   q_add q_xor q_xor3               (a, b), (a, b, c)
  *   q_high(a)                        a >> 32
  *   q_mul(a, b)                      the product of the lower halves
- *   q_mul64(a, b) q_mul32(a, b)      the lower half of the product; the same where a < 2^32
- *   q_even(v) q_odd(v)               the bits of the elements 0, 2, ... and 1, 3, ... of floats
+ *   q_mul64(a, b)                    the lower half of the product
+ *   q_mul_bits(even, odd, v, x)      *even, *odd: the bits of the elements 0, 2, ... and 1, 3, ...
+ *                                    of floats, as integers, times the integer x
  *   q_total(a)                       sum of all lanes
  *   q_store4(p, a, b, c, d)          p[4i], p[4i + 1], ...: the lower halves of a, b, c, d, lane i
  */
@@ -142,9 +143,12 @@ typedef __m512i vq;
 #define q_high(a) _mm512_srli_epi64(a, 32)
 #define q_mul(a, b) _mm512_mul_epu32(a, b)
 #define q_mul64(a, b) _mm512_mullo_epi64(a, b)
-#define q_mul32(a, b) q_mul64(a, b)
-#define q_even(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi64(0xffffffff))
-#define q_odd(v) q_high(_mm512_castps_si512(v))
+static inline void q_mul_bits(vq *even, vq *odd, vf v, uint64_t x)
+{
+    vq bits = _mm512_castps_si512(v), by = q_set1(x);
+    *even = q_mul64(_mm512_and_si512(bits, q_set1(0xffffffff)), by);
+    *odd = q_mul64(q_high(bits), by);
+}
 static inline uint64_t q_total(vq a) /* the compiler's own reduction adds signed numbers */
 {
     uint64_t lane[8], sum = 0;
@@ -237,17 +241,20 @@ typedef __m256i vq;
 #define q_xor3(a, b, c) q_xor(q_xor(a, b), c)
 #define q_high(a) _mm256_srli_epi64(a, 32)
 #define q_mul(a, b) _mm256_mul_epu32(a, b)
+/* From products of 32-bit numbers, whose lower halves are all that the upper one takes of them. */
+#define q_upper(a) _mm256_and_si256(a, q_set1(0xffffffffull << 32))
 static inline vq q_mul64(vq a, vq b)
 {
-    vq cross = q_add(q_mul(q_high(a), b), q_mul(a, q_high(b)));
-    return q_add(q_mul(a, b), _mm256_slli_epi64(cross, 32));
+    vq cross = _mm256_mullo_epi32(a, _mm256_shuffle_epi32(b, 0xb1));
+    return q_add(q_add(q_mul(a, b), _mm256_slli_epi64(cross, 32)), q_upper(cross));
 }
-static inline vq q_mul32(vq a, vq b)
+static inline void q_mul_bits(vq *even, vq *odd, vf v, uint64_t x)
 {
-    return q_add(q_mul(a, b), _mm256_slli_epi64(q_mul(a, q_high(b)), 32));
+    vq bits = _mm256_castps_si256(v), by = q_set1(x);
+    vq upper = _mm256_mullo_epi32(bits, _mm256_set1_epi32((int)(uint32_t)(x >> 32)));
+    *even = q_add(q_mul(bits, by), _mm256_slli_epi64(upper, 32));
+    *odd = q_add(q_mul(q_high(bits), by), q_upper(upper));
 }
-#define q_even(v) _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi64x(0xffffffff))
-#define q_odd(v) q_high(_mm256_castps_si256(v))
 static inline uint64_t q_total(vq a)
 {
     uint64_t lane[4];
@@ -386,12 +393,15 @@ static inline vq q_mul64(vq a, vq b)
     vq cross = vmlal_u32(q_mul(q_high(a), b), vmovn_u64(a), vshrn_n_u64(b, 32));
     return q_add(q_mul(a, b), vshlq_n_u64(cross, 32));
 }
-static inline vq q_mul32(vq a, vq b)
+static inline void q_mul_bits(vq *even, vq *odd, vf v, uint64_t x)
 {
-    return q_add(q_mul(a, b), vshlq_n_u64(vmull_u32(vmovn_u64(a), vshrn_n_u64(b, 32)), 32));
+    uint32x4_t bits = vreinterpretq_u32_f32(v), upper = vmulq_n_u32(bits, (uint32_t)(x >> 32));
+    uint32x2_t by = vdup_n_u32((uint32_t)x);
+    vq wide = vreinterpretq_u64_u32(bits), cross = vreinterpretq_u64_u32(upper);
+    *even = q_add(vmull_u32(vmovn_u64(wide), by), vshlq_n_u64(cross, 32));
+    *odd =
+        q_add(vmull_u32(vshrn_n_u64(wide, 32), by), vandq_u64(cross, q_set1(0xffffffffull << 32)));
 }
-#define q_even(v) vandq_u64(vreinterpretq_u64_f32(v), vdupq_n_u64(0xffffffff))
-#define q_odd(v) q_high(vreinterpretq_u64_f32(v))
 #define q_total(a) vaddvq_u64(a)
 static inline void q_store4(uint32_t *p, vq a, vq b, vq c, vq d)
 {
