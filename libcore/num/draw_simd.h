@@ -9,9 +9,9 @@
 #include "num/philox.h"
 #include "num/simd.h"
 
-#define DRAW_BLOCKS 64 /* Philox blocks drawn at a time */
+#define DRAW_BLOCKS 96 /* Philox blocks drawn at a time */
 #define DRAW_LANES (NP_VW / 2)
-#define GROUPS 2 /* of lanes at a time: a round waits for its multiplication */
+#define GROUPS 3 /* of lanes at a time: a round waits for its multiplication */
 
 /* The words of blocks block .. block + DRAW_BLOCKS - 1. */
 static void draw_words(uint32_t words[4 * DRAW_BLOCKS], struct np_draw_key key, uint64_t step,
