@@ -5,6 +5,7 @@
 #define NP_NUM_KERNELS_SIMD_H
 
 #include "num/activation_simd.h"
+#include "num/avg_pool_simd.h"
 #include "num/backend.h"
 #include "num/colnorm_simd.h"
 #include "num/columns_simd.h"
@@ -14,10 +15,10 @@
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"
+#include "num/max_pool_simd.h"
 #include "num/merge_loops.h"
 #include "num/norm_simd.h"
 #include "num/optimizer_simd.h"
-#include "num/pool_simd.h"
 #include "num/random_loops.h"
 
 #endif
