@@ -87,6 +87,13 @@ static const float *sliver_at(const struct np_tiles *g, size_t j, size_t number,
     return tail ? g->tail : g->sliver > 0 ? g->b + number * g->sliver : g->b + j;
 }
 
+static enum left left_of(const struct np_tiles *g, const struct tile *t)
+{
+    if (t->strip)
+        return STRIPS;
+    return g->a_trans ? LINES : g->sliver > 0 ? ROWS : ROWS_DIRECT;
+}
+
 /* Aims at columns j .. j + width - 1, from sliver `number` of B on; a third vector is of the next.
  * Returns what computes such a tile. */
 static tile_function *aim(const struct np_tiles *g, struct tile *t, size_t h, size_t number,
@@ -98,7 +105,7 @@ static tile_function *aim(const struct np_tiles *g, struct tile *t, size_t h, si
     if (vectors > 2)
         t->b_last = sliver_at(g, t->j + NR, number + 1, width - NR, &t->last_step);
     if (!is_narrow(g))
-        return tile_for(h, vectors, t->strip ? STRIPS : g->a_trans ? LINES : ROWS, t->last);
+        return tile_for(h, vectors, left_of(g, t), t->last);
     t->seen = width / g->groups->cols * g->groups->depth;
     return narrow_functions[h - 1][g->a_trans][width < NP_VW || t->seen < NP_VW];
 }

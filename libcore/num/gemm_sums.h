@@ -100,8 +100,9 @@ struct tile {
 
 enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
 
-/* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed. */
-enum left { ROWS, LINES, STRIPS };
+/* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed. For
+ * rows it is known whether B is packed: its address is a constant from one step to the next. */
+enum left { ROWS, ROWS_DIRECT, LINES, STRIPS, LEFTS };
 
 /* What a tile function is made for; all constants where this is inlined. */
 struct shape {

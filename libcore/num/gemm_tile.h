@@ -22,11 +22,12 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     vf b2 = whole > 2 ? v_load(at->b_last) : b0;
     vh b_half = s.last == LAST_HALF ? vh_load(at->b + whole * NP_VW) : vh_zero();
     const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip;
+    bool rows = s.left == ROWS || s.left == ROWS_DIRECT;
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
         if (some && i - at->from >= at->rows)
             continue;
-        float x = s.left == ROWS ? *at->row[i]++ : line[i];
+        float x = rows ? *at->row[i]++ : line[i];
         if (whole > 0)
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
@@ -36,9 +37,9 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
-    at->b += t->b_step;
+    at->b += s.left == ROWS ? NR : t->b_step;
     if (s.vectors > 2)
-        at->b_last += t->last_step;
+        at->b_last += s.left == ROWS ? NR : t->last_step;
     if (s.left == STRIPS)
         at->strip += STRIP;
 }
@@ -105,6 +106,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
                                           const struct np_stretch *stretch,
                                           const float *const *ahead)
 {
+    bool rows = s.left == ROWS || s.left == ROWS_DIRECT;
     struct cursor at;
     size_t p = 0;
     at.line = t->a + stretch->from;
@@ -113,9 +115,8 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
     at.b_last = s.vectors > 2 ? t->b_last + stretch->from * t->last_step : NULL;
     UNROLL
     for (size_t i = 0; i < s.h; i++)
-        at.row[i] =
-            s.left == ROWS ? t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at) : NULL;
-    if (s.left != ROWS && !is_for_all(t, s.h, stretch)) {
+        at.row[i] = rows ? t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at) : NULL;
+    if (!rows && !is_for_all(t, s.h, stretch)) {
         sum_some(acc, s, t, &at, stretch);
         p = stretch->count;
     }
@@ -129,7 +130,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
                 __builtin_prefetch(*ahead + t->j + s.vectors * NP_VW - 1, 1);
             ahead++;
         }
-        if (s.left == ROWS && t->next) {
+        if (rows && t->next) {
             UNROLL
             for (size_t u = 0; u < AHEAD(s.h); u++)
                 __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD(s.h) + u] + t->a_at +
@@ -220,13 +221,14 @@ typedef void tile_function(const struct np_tiles *, struct tile *);
 #define TILES(h, v, left) TILE(h, v, left, LAST_WHOLE) TILE(h, v, left, LAST_PART)
 #define LASTS(h, v, left) NAME(h, v, left, LAST_WHOLE), NAME(h, v, left, LAST_PART), NULL
 #endif
-#define TILES_OF_1(h) TILES(h, 1, ROWS) TILES(h, 1, LINES)
-#define TILES_OF_3(h) TILES(h, 3, ROWS) TILES(h, 3, LINES)
+#define TILES_IN_PLACE(h, v) TILES(h, v, ROWS) TILES(h, v, ROWS_DIRECT) TILES(h, v, LINES)
+#define TILES_OF_1(h) TILES_IN_PLACE(h, 1)
+#define TILES_OF_3(h) TILES_IN_PLACE(h, 3)
 #if NP_GEMM_PACKS_A
-#define TILES_OF_2(h) TILES(h, 2, ROWS) TILES(h, 2, LINES) TILES(h, 2, STRIPS)
+#define TILES_OF_2(h) TILES_IN_PLACE(h, 2) TILES(h, 2, STRIPS)
 #define PACKED_LASTS(h) LASTS(h, 2, STRIPS)
 #else
-#define TILES_OF_2(h) TILES(h, 2, ROWS) TILES(h, 2, LINES)
+#define TILES_OF_2(h) TILES_IN_PLACE(h, 2)
 #define PACKED_LASTS(h) NULL
 #endif
 HEIGHTS(TILES_OF_1)
@@ -234,11 +236,16 @@ MORE_HEIGHTS(TILES_OF_1)
 HEIGHTS(TILES_OF_2)
 LOW_HEIGHTS(TILES_OF_3)
 
-#define ENTRIES_1(h) [h - 1][0] = {{LASTS(h, 1, ROWS)}, {LASTS(h, 1, LINES)}},
-#define ENTRIES_2(h) [h - 1][1] = {{LASTS(h, 2, ROWS)}, {LASTS(h, 2, LINES)}, {PACKED_LASTS(h)}},
-#define ENTRIES_3(h) [h - 1][2] = {{LASTS(h, 3, ROWS)}, {LASTS(h, 3, LINES)}},
+#define IN_PLACE(h, v)                                                                             \
+    {LASTS(h, v, ROWS)}, {LASTS(h, v, ROWS_DIRECT)},                                               \
+    {                                                                                              \
+        LASTS(h, v, LINES)                                                                         \
+    }
+#define ENTRIES_1(h) [h - 1][0] = {IN_PLACE(h, 1)},
+#define ENTRIES_2(h) [h - 1][1] = {IN_PLACE(h, 2), {PACKED_LASTS(h)}},
+#define ENTRIES_3(h) [h - 1][2] = {IN_PLACE(h, 3)},
 /* [height - 1][vectors - 1][left][last] */
-static tile_function *const tile_functions[HIGH][WIDE][3][3] = {
+static tile_function *const tile_functions[HIGH][WIDE][LEFTS][3] = {
     HEIGHTS(ENTRIES_1) MORE_HEIGHTS(ENTRIES_1) HEIGHTS(ENTRIES_2) LOW_HEIGHTS(ENTRIES_3)};
 
 #define NARROW_NAME(h, left, last) narrow_##h##_##left##_##last
