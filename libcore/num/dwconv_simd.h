@@ -177,6 +177,8 @@ NP_INLINE vf dw_block_run(const struct dw_block *block, size_t c, size_t n, size
             weight[j] = v_part(w, n);
         NP_UNROLL
         for (size_t q = 0; q < (outputs - 1) * stride + taps; q++, in += b.in_step) {
+            if (!__builtin_constant_p(which))
+                NP_OPAQUE(which); /* or its bits take registers */
             if ((which >> q & 1) == 0)
                 continue;
             vf x = v_part(in, n);
