@@ -10,31 +10,34 @@
 #include "num/chunk_sums.h"
 #include "num/dwconv_simd.h"
 
-#define DW_BAND 16         /* strips of a band, and outputs, at least: their inputs stay close by */
-#define DW_OUTPUTS 64      /* if columns are few, up to so many outputs */
+#define DW_BAND 16         /* strips of a band, at most ... */
+#define DW_OUTPUTS 64      /* ... and outputs, whose inputs stay close by */
 #define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
 #define DW_VECTORS 3       /* of columns, at most */
+#define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
 
-/* Vectors of columns whose sums, outputs and inputs have registers. */
+/* Vectors of columns and neighbours whose sums, outputs and inputs have registers. */
 #define DW_VECTORS_OF(taps) ((taps) <= 3 ? 3 : (taps) <= 5 ? 2 : 1)
+#define DW_NEIGHBOURS_OF(taps) ((taps) <= 5 ? 2 : 4)
 
 /* Part of a row of y. */
 struct dw_strip {
-    const float *in;   /* the row that the row of the kernel meets; NULL: it is outside */
+    const float *in;   /* what tap 0 of the kernel's row 0 meets at the first output ... */
+    ptrdiff_t h;       /* ... in row h of the image, which may be outside, as may the position */
     const float *dy;   /* the first output */
     size_t row, ow;    /* of y, of all samples: where it begins */
-    ptrdiff_t at;      /* tap j of output i meets position at + i * stride + j * dilation */
     size_t count;      /* outputs ... */
-    size_t begin, end; /* ... of which these have all taps inside */
-    uint8_t *some;     /* [count]: of others, bit j: whether tap j is inside */
+    size_t begin, end; /* ... of which these begin a block of neighbours that are all inside */
+    uint16_t *some;    /* [count]: of the others, bit q: whether input q from there is inside */
 };
 
 struct dw_band {
     struct dw_strip strip[DW_BAND];
-    size_t strips, outputs, most;
-    size_t stride, ldx, ldy;
-    ptrdiff_t step; /* floats from tap to tap */
-    uint8_t some[DW_OUTPUTS];
+    size_t strips, outputs;
+    ptrdiff_t tap, next, ldy; /* floats from tap to tap, from output to output */
+    ptrdiff_t row, h, high;   /* the kernel's row meets what is `row` floats and h rows further on,
+                                 inside if that is below high */
+    uint16_t some[DW_OUTPUTS];
 };
 
 /* What a function is made for: constants. n, columns of the last vector, is one if it is NP_VW. */
@@ -50,67 +53,67 @@ NP_INLINE void dw_load(vf *to, const float *from, struct dw_shape s)
     to[s.vectors - 1] = v_part(from + (s.vectors - 1) * NP_VW, s.n);
 }
 
-/* sums += the products of one output with what its taps meet from `in` on; which: bit j, whether
- * tap j is inside. */
-NP_INLINE void dw_weight_one(vf sums[DW_TAPS][DW_VECTORS], const float *in, ptrdiff_t step,
-                             const float *dy, uint32_t which, struct dw_shape s)
-{
-    vf y[DW_VECTORS], x[DW_VECTORS];
-    dw_load(y, dy, s);
-    NP_UNROLL
-    for (size_t j = 0; j < s.taps; j++) {
-        if ((which >> j & 1) == 0)
-            continue;
-        dw_load(x, in + (ptrdiff_t)j * step, s);
-        NP_UNROLL
-        for (size_t v = 0; v < s.vectors; v++)
-            sums[j][v] = v_fma(x[v], y[v], sums[j][v]);
-    }
-}
+/* How to get from one output to the next: floats of x and of dy. */
+struct dw_steps {
+    ptrdiff_t tap, next, ldy;
+};
 
-/* The same with two neighbours, which share inputs where the stride is that from tap to tap. */
-NP_INLINE void dw_weight_two(vf sums[DW_TAPS][DW_VECTORS], const float *in, ptrdiff_t step,
-                             const float *dy, size_t ldy, struct dw_shape s)
+/* sums += the products of some neighbours with what their taps meet from `in` on, one input after
+ * the other: where there are several, the stride is that from tap to tap. which: bit q, whether
+ * input q is inside. */
+NP_INLINE void dw_weight_block(vf sums[DW_TAPS][DW_VECTORS], const float *in, const float *dy,
+                               const struct dw_steps *step, size_t outputs, uint32_t which,
+                               struct dw_shape s)
 {
-    vf y[2][DW_VECTORS], x[DW_VECTORS];
-    dw_load(y[0], dy, s);
-    dw_load(y[1], dy + ldy, s);
+    vf y[DW_NEIGHBOURS][DW_VECTORS], x[DW_VECTORS];
     NP_UNROLL
-    for (size_t q = 0; q <= s.taps; q++) {
-        dw_load(x, in + (ptrdiff_t)q * step, s);
+    for (size_t o = 0; o < outputs; o++)
+        dw_load(y[o], dy + (ptrdiff_t)o * step->ldy, s);
+    NP_UNROLL
+    for (size_t q = 0; q < s.taps + outputs - 1; q++, in += step->tap) {
+        if (!__builtin_constant_p(which))
+            NP_OPAQUE(which);
+        if ((which >> q & 1) == 0)
+            continue;
+        dw_load(x, in, s);
         NP_UNROLL
         for (size_t v = 0; v < s.vectors; v++) {
-            v_keep(x[v]);
-            if (q < s.taps)
-                sums[q][v] = v_fma(x[v], y[0][v], sums[q][v]);
-            if (q > 0)
-                sums[q - 1][v] = v_fma(x[v], y[1][v], sums[q - 1][v]);
+            if (q > 0 && q + 2 < s.taps + outputs)
+                v_keep(x[v]);
+            NP_UNROLL
+            for (size_t o = 0; o < outputs; o++)
+                if (q >= o && q - o < s.taps)
+                    sums[q - o][v] = v_fma(x[v], y[o][v], sums[q - o][v]);
         }
     }
 }
 
-NP_INLINE void dw_weight_strip(vf sums[DW_TAPS][DW_VECTORS], const struct dw_band *b,
-                               const struct dw_strip *strip, size_t c, bool shared,
-                               struct dw_shape s)
+NP_INLINE void dw_weight_strip(vf sums[DW_TAPS][DW_VECTORS], const float *in, const float *dy,
+                               const struct dw_strip *strip, const struct dw_steps *step,
+                               size_t outputs, struct dw_shape s)
 {
-    const ptrdiff_t next = (ptrdiff_t)(b->stride * b->ldx);
-    const float *in = strip->in + strip->at * (ptrdiff_t)b->ldx + c, *dy = strip->dy + c;
+    const ptrdiff_t next = (ptrdiff_t)outputs * step->next, ldy = (ptrdiff_t)outputs * step->ldy;
     size_t i = 0;
-    for (; i < strip->begin; i++, in += next, dy += b->ldy)
-        dw_weight_one(sums, in, b->step, dy, strip->some[i], s);
-    for (; shared && i + 2 <= strip->end; i += 2, in += 2 * next, dy += 2 * b->ldy)
-        dw_weight_two(sums, in, b->step, dy, b->ldy, s);
-    for (; i < strip->end; i++, in += next, dy += b->ldy)
-        dw_weight_one(sums, in, b->step, dy, ~UINT32_C(0), s);
-    for (; i < strip->count; i++, in += next, dy += b->ldy)
-        dw_weight_one(sums, in, b->step, dy, strip->some[i], s);
+    for (; i + outputs <= strip->count; i += outputs, in += next, dy += ldy) {
+        for (; i >= strip->begin && i < strip->end; i += outputs, in += next, dy += ldy)
+            dw_weight_block(sums, in, dy, step, outputs, ~UINT32_C(0), s);
+        if (i + outputs > strip->count)
+            break;
+        dw_weight_block(sums, in, dy, step, outputs, strip->some[i], s);
+    }
+    for (; outputs > 1 && i < strip->count; i++, in += step->next, dy += step->ldy)
+        dw_weight_block(sums, in, dy, step, 1, strip->some[i], s);
 }
 
 /* acc [taps][ld] += the products of a band, columns from c on. */
-NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size_t c, bool shared,
-                            struct dw_shape s)
+NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size_t c,
+                            size_t outputs, struct dw_shape s)
 {
+    struct dw_steps step = {b->tap, b->next, b->ldy};
     vf sums[DW_TAPS][DW_VECTORS];
+    NP_OPAQUE(step.tap);
+    NP_OPAQUE(step.next);
+    NP_OPAQUE(step.ldy);
     NP_UNROLL
     for (size_t j = 0; j < s.taps; j++) {
         NP_UNROLL
@@ -118,8 +121,9 @@ NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size
             sums[j][v] = v_load(acc + j * ld + v * NP_VW);
     }
     for (const struct dw_strip *strip = b->strip; strip < b->strip + b->strips; strip++)
-        if (strip->in)
-            dw_weight_strip(sums, b, strip, c, shared, s);
+        if (strip->h + b->h >= 0 && strip->h + b->h < b->high)
+            dw_weight_strip(sums, strip->in + (b->row + (ptrdiff_t)c), strip->dy + c, strip, &step,
+                            outputs, s);
     NP_UNROLL
     for (size_t j = 0; j < s.taps; j++) {
         NP_UNROLL
@@ -130,19 +134,20 @@ NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size
 
 /* The first columns of `cols`, as many as there are registers for; returns how many. */
 NP_INLINE size_t dw_weight_some(float *acc, size_t ld, const struct dw_band *b,
-                                struct np_share cols, size_t taps, bool shared)
+                                struct np_share cols, size_t taps, size_t outputs)
 {
     const size_t most = DW_VECTORS_OF(taps), count = cols.end - cols.begin, c = cols.begin;
-    const size_t vectors = np_min(most, (count + NP_VW - 1) / NP_VW);
+    const size_t all = (count + NP_VW - 1) / NP_VW;
+    const size_t vectors = all == most + 1 ? (most + 2) / 2 : np_min(most, all); /* none alone */
     const size_t n = np_min(count - (vectors - 1) * NP_VW, NP_VW);
     NP_UNROLL
     for (size_t v = 1; v <= most; v++) {
         if (v != vectors)
             continue;
         if (n == NP_VW)
-            dw_weight_of(acc, ld, b, c, shared, (struct dw_shape){taps, v, NP_VW});
+            dw_weight_of(acc, ld, b, c, outputs, (struct dw_shape){taps, v, NP_VW});
         else
-            dw_weight_of(acc, ld, b, c, shared, (struct dw_shape){taps, v, n});
+            dw_weight_of(acc, ld, b, c, outputs, (struct dw_shape){taps, v, n});
     }
     return vectors * NP_VW;
 }
@@ -153,12 +158,12 @@ typedef size_t dw_weight_run(float *acc, size_t ld, const struct dw_band *, stru
     static size_t dw_weight_##taps(float *acc, size_t ld, const struct dw_band *b,                 \
                                    struct np_share cols)                                           \
     {                                                                                              \
-        return dw_weight_some(acc, ld, b, cols, taps, false);                                      \
+        return dw_weight_some(acc, ld, b, cols, taps, 1);                                          \
     }                                                                                              \
     static size_t dw_weight_shared_##taps(float *acc, size_t ld, const struct dw_band *b,          \
                                           struct np_share cols)                                    \
     {                                                                                              \
-        return dw_weight_some(acc, ld, b, cols, taps, true);                                       \
+        return dw_weight_some(acc, ld, b, cols, taps, DW_NEIGHBOURS_OF(taps));                     \
     }
 #define DW_EACH_TAPS(CALL) CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7)
 DW_EACH_TAPS(DW_WEIGHT)
@@ -178,11 +183,11 @@ struct dw_sums {
 static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, size_t end)
 {
     b->strips = b->outputs = 0;
-    while (r < end && b->strips < DW_BAND && b->outputs < b->most) {
+    while (r < end && b->strips < DW_BAND && b->outputs < DW_OUTPUTS) {
         struct dw_strip *strip = &b->strip[b->strips++];
         strip->row = r / v->out_width;
         strip->ow = r % v->out_width;
-        strip->count = np_min(np_min(v->out_width - strip->ow, end - r), b->most - b->outputs);
+        strip->count = np_min(np_min(v->out_width - strip->ow, end - r), DW_OUTPUTS - b->outputs);
         strip->dy = v->dy + r * v->ldy;
         strip->some = b->some + b->outputs;
         b->outputs += strip->count;
@@ -190,50 +195,48 @@ static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, si
     }
 }
 
-/* Which of the taps kw .. kw + taps - 1 of a row of the kernel are inside. */
-static void dw_band_taps(const struct np_conv *v, struct dw_band *b, size_t kw, size_t taps)
+/* What the taps of a row of the kernel, or some of them, meet. */
+static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struct axis *wide,
+                         size_t outputs)
 {
-    const struct np_window *win = &v->window;
-    const ptrdiff_t dilation = win->dilation;
-    uint32_t all = (UINT32_C(1) << taps) - 1;
+    const struct np_share full = full_positions(wide);
+    const ptrdiff_t apart = (ptrdiff_t)wide->spacing;
     for (size_t k = 0; k < b->strips; k++) {
         struct dw_strip *strip = &b->strip[k];
-        strip->at = (ptrdiff_t)(strip->ow * b->stride + kw * (size_t)dilation) - win->pad_left;
-        strip->begin = strip->end = strip->count;
+        const size_t ow = strip->ow, sample = strip->row / v->out_height;
+        const ptrdiff_t at = (ptrdiff_t)(ow * wide->stride) + wide->first;
+        strip->h = (ptrdiff_t)(strip->row % v->out_height) * v->window.stride_height;
+        strip->h -= v->window.pad_top;
+        strip->in =
+            v->x + (((ptrdiff_t)(sample * v->in_height) + strip->h) * (ptrdiff_t)v->in_width + at) *
+                       (ptrdiff_t)v->ldx;
+        strip->begin = np_min(full.begin > ow ? full.begin - ow : 0, strip->count);
+        strip->end = np_min(full.end > ow ? full.end - ow : 0, strip->count);
+        strip->end = strip->end < strip->begin + outputs ? strip->begin : strip->end - outputs + 1;
         for (size_t i = 0; i < strip->count; i++) {
-            ptrdiff_t at = strip->at + (ptrdiff_t)(i * b->stride);
-            uint32_t some = all & dw_bits(dw_ceil_div(-at, dilation),
-                                          dw_ceil_div((ptrdiff_t)v->in_width - at, dilation));
-            strip->some[i] = (uint8_t)some;
-            if (some == all && strip->begin == strip->count)
-                strip->begin = i;
-            else if (some != all && strip->begin < i && strip->end == strip->count)
-                strip->end = i;
+            if (i == strip->begin && (i = strip->end) == strip->count)
+                break;
+            ptrdiff_t left = at + (ptrdiff_t)(i * wide->stride), right = (ptrdiff_t)wide->in - left;
+            strip->some[i] =
+                (uint16_t)dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart));
         }
     }
 }
 
-/* acc += the products of a band with all rows of the kernel, of the taps from kw on. */
+/* acc += the products of a band with all rows of the kernel, of `taps` taps from kw on. */
 static void dw_band_run(const struct dw_sums *sums, float *acc, struct dw_band *b, size_t kw,
                         size_t taps, struct np_share cols)
 {
     const struct np_conv *v = sums->v;
-    size_t wide = (size_t)v->window.kernel_width;
-    dw_weight_run *run = dw_weight_runs[taps - 1][b->stride * b->ldx == (size_t)b->step];
-    for (int kh = 0; kh < v->window.kernel_height; kh++) {
-        for (size_t k = 0; k < b->strips; k++) {
-            struct dw_strip *strip = &b->strip[k];
-            size_t sample = strip->row / v->out_height;
-            size_t h = np_input_row(v, strip->row % v->out_height, kh);
-            strip->in = NULL;
-            if (h != NP_OUTSIDE)
-                strip->in = v->x + (sample * v->in_height + h) * v->in_width * v->ldx;
-        }
-        float *to = acc + ((size_t)kh * wide + kw) * sums->width;
-        for (struct np_share left = cols; left.begin < left.end;) {
-            size_t done = run(to, sums->width, b, left);
-            left.begin += done;
-            to += done;
+    const struct np_window *win = &v->window;
+    dw_weight_run *run = dw_weight_runs[taps - 1][b->next == b->tap];
+    for (size_t done = 0; cols.begin < cols.end; cols.begin += done, acc += done) {
+        b->h = b->row = 0;
+        for (size_t kh = 0; kh < (size_t)win->kernel_height; kh++) {
+            float *to = acc + (kh * (size_t)win->kernel_width + kw) * sums->width;
+            done = run(to, sums->width, b, cols);
+            b->h += win->dilation;
+            b->row += win->dilation * (ptrdiff_t)(v->in_width * v->ldx);
         }
     }
 }
@@ -243,16 +246,18 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
 {
     const struct dw_sums *sums = context;
     const struct np_conv *v = sums->v;
-    struct dw_band b = {.stride = (size_t)v->window.stride_width, .ldx = v->ldx, .ldy = v->ldy};
-    size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
+    const size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
+    struct dw_band b = {.ldy = (ptrdiff_t)v->ldy, .high = (ptrdiff_t)v->in_height};
     memset(acc, 0, high * wide * sums->width * sizeof *acc);
-    b.most = np_min(DW_BAND * 64 / np_min(cols.end - cols.begin, 64), DW_OUTPUTS);
-    b.step = (ptrdiff_t)((size_t)v->window.dilation * v->ldx);
+    b.tap = (ptrdiff_t)((size_t)v->window.dilation * v->ldx);
+    b.next = (ptrdiff_t)((size_t)v->window.stride_width * v->ldx);
     for (size_t r = chunk.begin; r < chunk.end; r += b.outputs) {
         dw_band_cut(v, &b, r, chunk.end);
         for (size_t kw = 0, taps; kw < wide; kw += taps) {
-            taps = np_min(wide - kw, DW_TAPS);
-            dw_band_taps(v, &b, kw, taps);
+            struct axis axis = forward_width(v);
+            taps = axis.taps = np_min(wide - kw, DW_TAPS);
+            axis.first += (ptrdiff_t)(kw * axis.spacing);
+            dw_band_taps(v, &b, &axis, b.next == b.tap ? DW_NEIGHBOURS_OF(taps) : 1);
             dw_band_run(sums, acc, &b, kw, taps, cols);
         }
     }
@@ -262,12 +267,11 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
  * item for everybody. */
 static size_t dw_block(const struct np_team *team, size_t taps, size_t cols, size_t chunks)
 {
-    size_t most = DW_SUMS / sizeof(float) / taps / NP_SHARE_UNIT * NP_SHARE_UNIT;
-    size_t width =
-        np_min(np_min(most, 128), (cols + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT * NP_SHARE_UNIT);
-    while (width > NP_SHARE_UNIT && (cols + width - 1) / width * chunks < 4 * (size_t)team->size)
-        width -= NP_SHARE_UNIT;
-    return width;
+    size_t most = np_min(DW_SUMS / sizeof(float) / taps / NP_SHARE_UNIT * NP_SHARE_UNIT, 128);
+    size_t units = (cols + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT, blocks = (cols + most - 1) / most;
+    while (blocks < units && blocks * chunks < 4 * (size_t)team->size)
+        blocks++;
+    return (units + blocks - 1) / blocks * NP_SHARE_UNIT;
 }
 
 static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
