@@ -3,8 +3,9 @@
  *
  * GB/s count each array once for each time it must be read or written. `cache`: about 32768 floats
  * an array; `memory`: about 4 million. After each stands its part of the limit, the smaller of the
- * bandwidth of a triad of the same sizes and of the fused multiply-adds that it takes at the peak
- * of the instruction set, both measured in this run. Best of several runs.
+ * bandwidth of a triad of the same sizes and of the fused multiply-adds that it takes (taps outside
+ * the image take none) at the peak of the instruction set, both measured in this run. Best of
+ * several runs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/memory.h"
 #include "num/kernels.h"
 #include "row.h"
+#include "timing.h"
 
 #define ARRAYS 5
 #define FLOATS (6u << 20)
@@ -179,7 +181,7 @@ static const struct {
     bench_run *run;
     enum set set;
     int in, out;
-    bool fma; /* kernel^2 of them for each element of y, or for a sequence kernel */
+    bool fma; /* takes one for each tap of an element of y that is inside the image */
 } benches[] = {
     {"dwconv", run_dwconv, CONVS, 1, 1, true},
     {"dwconv_grad", run_dwconv_grad, CONVS, 1, 1, true},
@@ -255,7 +257,17 @@ static void set(struct bench *b, struct shape s, enum set kind, size_t floats)
     b->norm.act = (enum np_act)s.kernel;
 }
 
-/* Prints a row: GB/s and the part of the limit; peak: fused multiply-adds a second. */
+/* Taps of all outputs that are inside the image, along one dimension. */
+static double taps_inside(size_t out, size_t in, int stride, int taps, int pad)
+{
+    size_t count = 0;
+    for (int o = 0; o < (int)out; o++)
+        for (int k = 0; k < taps; k++)
+            count += o * stride + k >= pad && o * stride + k - pad < (int)in;
+    return (double)count;
+}
+
+/* Prints a row: GB/s and the part of the limit; peak: multiply-adds a second, 0: not known. */
 static void measure(size_t which_bench, struct bench *b, size_t floats, double peak)
 {
     double bytes, took, limit;
@@ -269,30 +281,20 @@ static void measure(size_t which_bench, struct bench *b, size_t floats, double p
     bytes = 4.0 * ((double)x * benches[which_bench].in + (double)y * benches[which_bench].out);
     took = best_seconds(benches[which_bench].run, b);
     limit = 12.0 * (double)x / best_seconds(run_triad, b);
-    if (benches[which_bench].fma) {
-        double taps = (double)b->conv.window.kernel_height * b->s.kernel;
-        double slow = bytes * peak / (taps * (double)y);
+    if (benches[which_bench].fma && peak > 0) {
+        const struct np_conv *v = &b->conv;
+        const struct np_window *w = &v->window;
+        double high =
+            taps_inside(v->out_height, v->in_height, b->s.stride, w->kernel_height, w->pad_top);
+        double wide =
+            taps_inside(v->out_width, v->in_width, b->s.stride, w->kernel_width, w->pad_left);
+        double slow = bytes * peak / (high * wide * (double)(b->samples * v->in_channels));
         limit = slow < limit ? slow : limit;
     }
     snprintf(name, sizeof name, "%s %dx%d %d/%d, %s, in %s", benches[which_bench].name,
              abs(b->s.size), b->s.channels, b->s.kernel, b->s.stride, b->k->name,
              floats == CACHE_FLOATS ? "the cache" : "memory");
     bench_row(name, bytes / took * 1e-9, "GB/s", bytes / took / limit, "the limit");
-}
-
-/* Products of small matrices come close enough to the peak. */
-static double peak_of(const struct np_kernels *k)
-{
-    struct np_matmul p = {.m = 84, .n = 256, .k = 256, .a = a[0], .b = a[1], .c = a[2]};
-    double best = INFINITY;
-    p.lda = p.ldb = p.ldc = 256;
-    for (int i = 0; i < 100; i++) {
-        double begin = seconds(), took;
-        k->matmul(&team, &p);
-        took = seconds() - begin;
-        best = took > 0 && took < best ? took : best; /* clocks of guests may stand still */
-    }
-    return 84.0 * 256 * 256 / best;
 }
 
 int main(int argc, char **argv)
@@ -313,7 +315,7 @@ int main(int argc, char **argv)
         columns[i / COUNT(columns[0])][i % COUNT(columns[0])] = 0.5f + (float)(i % 7) / 7.0f;
     for (int isa = NP_ISA_AVX2; isa < NP_ISA_COUNT; isa++)
         if (np_kernels_get((enum np_isa)isa))
-            peak[isa] = peak_of(np_kernels_get((enum np_isa)isa));
+            peak[isa] = bench_peak((enum np_isa)isa) * 0.5e9;
     for (size_t i = 0; i < COUNT(benches); i++) {
         for (size_t j = 0; j < sets[benches[i].set].count; j++) {
             struct bench b = {.s = sets[benches[i].set].list[j]};
