@@ -3,7 +3,8 @@
  * A member of the team computes a rectangle of C and packs what it needs itself, so members do not
  * wait for each other, unless they share chunks. The gradient of weights (A transposed, many inner
  * indices, few rows of C) reads A in place, and B unless its rows meet in the cache, where A is not
- * packed: packing them takes longer than it saves.
+ * packed: packing them takes longer than it saves. Where wide products pack A, it reads B in place
+ * only if that is narrower than packed slivers.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -12,6 +13,8 @@
 #include "num/grid.h"
 #include "num/product_chunks.h"
 #include "num/product_simd.h"
+
+#define DENSE (3 * NP_VW) /* columns of B that fill more of the first cache when packed */
 
 struct matmul_left {
     struct left base;
@@ -67,6 +70,16 @@ static void pack_b(const struct right *right, float *dst, size_t sliver, struct 
      np_share_count(cols));
 }
 
+/* Whether packing B would take longer than it saves, for so many rows of C. */
+static bool is_b_in_place(const struct np_matmul *mm, size_t rows)
+{
+    if (mm->b_trans || rows <= NP_GEMM_DIRECT)
+        return !mm->b_trans;
+    if (!NP_GEMM_PACKS_A)
+        return mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0;
+    return mm->a_trans && mm->ldb == mm->n && mm->n <= DENSE;
+}
+
 bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
 {
     bool chunks = mm->a_trans && is_bare(&mm->epilogue) &&
@@ -94,8 +107,7 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
     if (mm->k == 0 && mm->accumulate)
         return np_matmul_scalar(team, mm);
     p.a_copied = !mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0;
-    if (!mm->b_trans && ((!NP_GEMM_PACKS_A && mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0) ||
-                         np_share_count(p.rows) <= NP_GEMM_DIRECT)) {
+    if (is_b_in_place(mm, np_share_count(p.rows))) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }
