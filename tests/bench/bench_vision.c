@@ -3,9 +3,8 @@
  *
  * GB/s count each array once for each time it must be read or written. `cache`: about 32768 floats
  * an array; `memory`: about 4 million. After each stands its part of the limit, the smaller of the
- * bandwidth of a triad of the same sizes and of the fused multiply-adds that it takes (taps outside
- * the image take none) at the peak of the instruction set, both measured in this run. Best of
- * several runs.
+ * bandwidth of a triad of the same sizes and of the arithmetic (timing.h) of convolutions and pools,
+ * to which taps outside the image add none, both measured in this run. Best of several runs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -175,32 +174,34 @@ static const struct {
 } sets[] = {
     {convs, COUNT(convs)}, {pools, COUNT(pools)}, {norms, COUNT(norms)}, {merges, COUNT(merges)}};
 
-/* in, out: arrays of the size of x and of y that pass, in quarters of an array. */
+/* in, out: arrays of the size of x and of y that pass. For each vector of y: tap, for each tap of
+ * it that is inside the image, and each, besides. The first tap of a max pool needs no comparison,
+ * choice of a tap, and maximum; its gradient needs a comparison, a selection and a sum. */
 static const struct {
     const char *name;
     bench_run *run;
     enum set set;
     int in, out;
-    bool fma; /* takes one for each tap of an element of y that is inside the image */
+    struct bench_work tap, each;
 } benches[] = {
-    {"dwconv", run_dwconv, CONVS, 1, 1, true},
-    {"dwconv_grad", run_dwconv_grad, CONVS, 1, 1, true},
-    {"dwconv_grad_weight", run_dwconv_grad_weight, CONVS, 1, 1, true},
-    {"max_pool", run_max_pool, POOLS, 1, 2, false},
-    {"max_pool_grad", run_max_pool_grad, POOLS, 1, 2, false},
-    {"avg_pool", run_avg_pool, POOLS, 1, 1, false},
-    {"avg_pool_grad", run_avg_pool_grad, POOLS, 1, 1, false},
-    {"col_sum", run_col_sum, NORMS, 1, 0, false},
-    {"col_square", run_col_square, NORMS, 1, 0, false},
-    {"col_dot", run_col_dot, NORMS, 2, 0, false},
-    {"colnorm", run_colnorm, NORMS, 2, 0, false},
-    {"colnorm_grad_sums", run_colnorm_grad_sums, NORMS, 2, 0, false},
-    {"colnorm_grad", run_colnorm_grad, NORMS, 3, 0, false},
-    {"col_scale", run_col_scale, NORMS, 2, 0, false},
-    {"col_spread", run_col_spread, NORMS, 2, 0, false},
-    {"drop_path", run_drop_path, NORMS, 2, 0, false},
-    {"merge", run_merge, MERGES, 2, 0, false},
-    {"split", run_split, MERGES, 2, 0, false},
+    {"dwconv", run_dwconv, CONVS, 1, 1, {1, 0, 0, 0}, {0, 0, 0, 0}},
+    {"dwconv_grad", run_dwconv_grad, CONVS, 1, 1, {1, 0, 0, 0}, {0, 0, 0, 0}},
+    {"dwconv_grad_weight", run_dwconv_grad_weight, CONVS, 1, 1, {1, 0, 0, 0}, {0, 0, 0, 0}},
+    {"max_pool", run_max_pool, POOLS, 1, 2, {0, 3, 0, 0}, {0, -3, 0, 0}},
+    {"max_pool_grad", run_max_pool_grad, POOLS, 1, 2, {0, 3, 0, 0}, {0, 0, 0, 0}},
+    {"avg_pool", run_avg_pool, POOLS, 1, 1, {0, 1, 0, 0}, {0, 0, 1, 0}},
+    {"avg_pool_grad", run_avg_pool_grad, POOLS, 1, 1, {0, 1, 0, 0}, {0, 0, 1, 0}},
+    {"col_sum", run_col_sum, NORMS, 1, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"col_square", run_col_square, NORMS, 1, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"col_dot", run_col_dot, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"colnorm", run_colnorm, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"colnorm_grad_sums", run_colnorm_grad_sums, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"colnorm_grad", run_colnorm_grad, NORMS, 3, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"col_scale", run_col_scale, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"col_spread", run_col_spread, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"drop_path", run_drop_path, NORMS, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"merge", run_merge, MERGES, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
+    {"split", run_split, MERGES, 2, 0, {0, 0, 0, 0}, {0, 0, 0, 0}},
 };
 
 /* Of this thread: others may be at work. */
@@ -267,10 +268,33 @@ static double taps_inside(size_t out, size_t in, int stride, int taps, int pad)
     return (double)count;
 }
 
-/* Prints a row: GB/s and the part of the limit; peak: multiply-adds a second, 0: not known. */
-static void measure(size_t which_bench, struct bench *b, size_t floats, double peak)
+/* Taps inside the image for an output position. */
+static double taps_of(const struct np_conv *v)
 {
-    double bytes, took, limit;
+    const struct np_window *w = &v->window;
+    double high =
+        taps_inside(v->out_height, v->in_height, w->stride_height, w->kernel_height, w->pad_top);
+    double wide =
+        taps_inside(v->out_width, v->in_width, w->stride_width, w->kernel_width, w->pad_left);
+    return high * wide / (double)(v->out_height * v->out_width);
+}
+
+static double arithmetic_seconds(size_t which_bench, const struct bench *b,
+                                 const struct bench_units *units, size_t y)
+{
+    struct bench_work work = benches[which_bench].each;
+    const struct bench_work *tap = &benches[which_bench].tap;
+    double taps = taps_of(&b->conv);
+    work.mul += taps * tap->mul;
+    work.other += taps * tap->other;
+    return bench_work_seconds(units, &work, y);
+}
+
+/* Prints a row: GB/s and the part of the limit. */
+static void measure(size_t which_bench, struct bench *b, size_t floats,
+                    const struct bench_units *units)
+{
+    double bytes, took, least;
     char name[80];
     set(b, b->s, benches[which_bench].set, floats);
     size_t x = b->rows * (size_t)b->s.channels, y = x;
@@ -280,27 +304,19 @@ static void measure(size_t which_bench, struct bench *b, size_t floats, double p
         b->k->max_pool(&team, &b->conv, which);
     bytes = 4.0 * ((double)x * benches[which_bench].in + (double)y * benches[which_bench].out);
     took = best_seconds(benches[which_bench].run, b);
-    limit = 12.0 * (double)x / best_seconds(run_triad, b);
-    if (benches[which_bench].fma && peak > 0) {
-        const struct np_conv *v = &b->conv;
-        const struct np_window *w = &v->window;
-        double high =
-            taps_inside(v->out_height, v->in_height, b->s.stride, w->kernel_height, w->pad_top);
-        double wide =
-            taps_inside(v->out_width, v->in_width, b->s.stride, w->kernel_width, w->pad_left);
-        double slow = bytes * peak / (high * wide * (double)(b->samples * v->in_channels));
-        limit = slow < limit ? slow : limit;
-    }
+    least = bytes * best_seconds(run_triad, b) / (12.0 * (double)x);
+    if (benches[which_bench].set < NORMS)
+        least = fmax(least, arithmetic_seconds(which_bench, b, units, y));
     snprintf(name, sizeof name, "%s %dx%d %d/%d, %s, in %s", benches[which_bench].name,
              abs(b->s.size), b->s.channels, b->s.kernel, b->s.stride, b->k->name,
              floats == CACHE_FLOATS ? "the cache" : "memory");
-    bench_row(name, bytes / took * 1e-9, "GB/s", bytes / took / limit, "the limit");
+    bench_row(name, bytes / took * 1e-9, "GB/s", least / took, "the limit");
 }
 
 int main(int argc, char **argv)
 {
     const char *prefix = argc > 1 ? argv[1] : "";
-    double peak[NP_ISA_COUNT];
+    struct bench_units units[NP_ISA_COUNT];
     for (size_t k = 0; k < ARRAYS; k++) {
         if (np_alloc(&a[k], FLOATS, sizeof(float), NULL) != NP_OK)
             return 2;
@@ -315,7 +331,7 @@ int main(int argc, char **argv)
         columns[i / COUNT(columns[0])][i % COUNT(columns[0])] = 0.5f + (float)(i % 7) / 7.0f;
     for (int isa = NP_ISA_AVX2; isa < NP_ISA_COUNT; isa++)
         if (np_kernels_get((enum np_isa)isa))
-            peak[isa] = bench_peak((enum np_isa)isa) * 0.5e9;
+            units[isa] = bench_units((enum np_isa)isa);
     for (size_t i = 0; i < COUNT(benches); i++) {
         for (size_t j = 0; j < sets[benches[i].set].count; j++) {
             struct bench b = {.s = sets[benches[i].set].list[j]};
@@ -324,8 +340,8 @@ int main(int argc, char **argv)
             for (int isa = NP_ISA_AVX2; isa < NP_ISA_COUNT; isa++) {
                 b.k = np_kernels_get((enum np_isa)isa);
                 if (b.k) {
-                    measure(i, &b, CACHE_FLOATS, peak[isa]);
-                    measure(i, &b, MEMORY_FLOATS, peak[isa]);
+                    measure(i, &b, CACHE_FLOATS, &units[isa]);
+                    measure(i, &b, MEMORY_FLOATS, &units[isa]);
                 }
             }
         }
