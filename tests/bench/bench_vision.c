@@ -3,8 +3,8 @@
  *
  * GB/s count each array once for each time it must be read or written. `cache`: about 32768 floats
  * an array; `memory`: about 4 million. After each stands its part of the limit, the smaller of the
- * bandwidth of a triad of the same sizes and of the arithmetic (timing.h) of convolutions and pools,
- * to which taps outside the image add none, both measured in this run. Best of several runs.
+ * bandwidth of a triad of the same sizes and of the arithmetic (timing.h) of convolutions and
+ * pools, to which taps outside the image add none, both measured in this run. Best of several runs.
  */
 #include <math.h>
 #include <stdio.h>
