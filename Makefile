@@ -224,9 +224,9 @@ $(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
 
-# For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes.
-NP_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-            -gencode arch=compute_90,code=compute_90
+# For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes. Nothing
+# in the sources depends on the architecture, so that all have one PTX.
+NP_ARCH  := -gencode arch=compute_80,code=[sm_80,sm_90,compute_80]
 NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
             $(if $(WERROR),-Werror all-warnings) $(NVCCFLAGS) \
             --fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Xcompiler=-ffp-contract=off
