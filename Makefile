@@ -127,7 +127,9 @@ CLI      := $(wildcard tests/cli/*.bats)
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
             %/test_conv %/test_ops %/fast.bats
-run-tests = NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C tests/run-tests \
+# A program looks for leaks once, not after every test: a look takes longer than most of them.
+run-tests = NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
+            $(if $(findstring address,$(SAN)),CK_FORK=no) tests/run-tests \
             $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
 
 check-unit: $(TRIED)

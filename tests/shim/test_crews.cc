@@ -212,5 +212,5 @@ int main(void)
     tcase_add_loop_test_raise_signal(tests, a_wait_that_is_missing_is_reported, SIGABRT, 0,
                                      RACES_SEEN * 4);
     tcase_add_loop_test(tests, a_link_carries_in_the_crews_order, 0, 8);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

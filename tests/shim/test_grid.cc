@@ -37,5 +37,5 @@ int main(void)
     Suite *suite = suite_create("grid");
     TCase *tests = suite_case(suite, "grid");
     tcase_add_test(tests, a_row_of_many_tiles);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

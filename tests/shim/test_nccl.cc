@@ -225,5 +225,5 @@ int main(void)
     tcase_add_test(nccl, a_pool_that_is_shared_is_received_in);
     tcase_add_test_raise_signal(nccl, a_pool_that_is_not_shared_is_reported, SIGABRT);
     tcase_add_test_raise_signal(nccl, a_communicator_in_progress_is_not_used, SIGABRT);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

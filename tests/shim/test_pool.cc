@@ -135,5 +135,5 @@ int main(void)
     tcase_add_loop_test_raise_signal(tests, a_block_is_used_before_it_is_taken, SIGABRT, 0, SEEDS);
     tcase_add_loop_test_raise_signal(tests, a_block_is_given_back_too_soon, SIGABRT, 0, SEEDS);
     tcase_add_loop_test(tests, a_device_waits_for_no_work, 0, SEEDS);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

@@ -339,5 +339,5 @@ int main(void)
     tcase_add_test(tests, failures_are_kept);
     tcase_add_test(tests, an_algorithm_stays);
     tcase_add_test(tests, an_algorithm_of_another_product_fails);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

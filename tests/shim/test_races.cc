@@ -312,5 +312,5 @@ int main(void)
     tcase_add_loop_test(tests, readers_and_neighbours_do_not_race, 0, SEEDS);
     tcase_add_loop_test(tests, the_host_looks_and_writes_in_time, 0, SEEDS);
     tcase_add_loop_test(tests, memory_that_is_taken_again_is_nobodys, 0, SEEDS);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

@@ -433,5 +433,5 @@ int main(void)
 #else
     tcase_add_test_raise_signal(runtime, the_host_has_no_access, SIGSEGV);
 #endif
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

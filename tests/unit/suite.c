@@ -22,13 +22,24 @@ TCase *suite_case(Suite *suite, const char *name)
     return tests;
 }
 
-int suite_run(Suite *suite)
+static int run(Suite *suite, enum fork_status apart)
 {
     SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, apart);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int suite_run(Suite *suite)
+{
+    return run(suite, CK_FORK_GETENV);
+}
+
+int suite_run_apart(Suite *suite)
+{
+    return run(suite, CK_FORK);
 }
 
 int suite_run_in(Suite *suite, char *directory)

@@ -10,7 +10,11 @@ TCase *suite_case(Suite *suite, const char *name);
 /* Runs the suite and frees it. Returns what main returns: 0 if every test passed. */
 int suite_run(Suite *suite);
 
-/* The same in a new directory, named after a template of mkdtemp, which is removed afterwards with
+/* The same with every test in a process of its own, also where CK_FORK is no: for tests that end
+ * their process, or leave it with another environment or directory. */
+int suite_run_apart(Suite *suite);
+
+/* suite_run in a new directory, named after a template of mkdtemp, which is removed afterwards with
  * everything in it. */
 int suite_run_in(Suite *suite, char *directory);
 

@@ -126,6 +126,8 @@ START_TEST(test_cuts)
     struct np_data *data;
     size_t used = np_batch_lay(&all, &subject.recipe, SAMPLES, true, true, whole);
     size_t differ = 0;
+    memset(whole, 0, sizeof whole); /* between tensors, too */
+    memset(cut, 0, sizeof cut);
     write_files(&subject);
     data = data_files_open(&subject.recipe, &subject.spec);
     np_data_batch(data, &all, 3, 4, 1, 0, SAMPLES);

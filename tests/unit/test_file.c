@@ -294,5 +294,5 @@ int main(void)
     tcase_add_test(tests, test_lines);
     tcase_add_test(tests, test_list_sorted);
     tcase_add_test(tests, test_join);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }

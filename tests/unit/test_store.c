@@ -373,5 +373,5 @@ int main(void)
     tcase_add_test(tests, test_not_a_file);
     tcase_add_test(tests, test_each);
     tcase_add_test(tests, test_no_directory);
-    return suite_run(suite);
+    return suite_run_apart(suite);
 }
