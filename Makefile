@@ -119,11 +119,13 @@ $(BUILD)/flags: FORCE
 # Everything, in full. Under the sanitizers, which are ten times slower, the same code in a covering
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
 # engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
-# sanitizer only tests that start threads; test_ops runs every kernel in teams.
+# sanitizer only tests that start threads; test_ops runs every kernel in teams. Of the tools, what
+# they do with options, recipes and damaged files: unit tests run the rest of their code.
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
-CLI      := $(wildcard tests/cli/*.bats)
+UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory install manual)
+CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats))
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
             %/test_conv %/test_ops %/fast.bats
