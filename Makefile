@@ -172,7 +172,7 @@ $(BUILD)/simde/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(Q)$(CC) -include tests/simde/avx512.h $(NP_CPPFLAGS) -Itests/unit $(CPPFLAGS) \
-	    $(NP_CFLAGS) -O1 -g1 -mavx2 -mfma -Wno-psabi -c -o $@ $<
+	    $(NP_CFLAGS) -Og -g1 -mavx2 -mfma -Wno-psabi -c -o $@ $<
 
 $(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)

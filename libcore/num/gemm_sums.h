@@ -100,9 +100,11 @@ struct tile {
 
 enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
 
-/* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed. For
- * rows it is known whether B is packed: its address is a constant from one step to the next. */
+/* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed.
+ * Where that was measured to pay, rows know whether B is packed: from one step to the next its
+ * address then moves by a constant. */
 enum left { ROWS, ROWS_DIRECT, LINES, STRIPS, LEFTS };
+#define ROWS_KNOW_B (NP_VW == 8)
 
 /* What a tile function is made for; all constants where this is inlined. */
 struct shape {

@@ -37,9 +37,9 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
-    at->b += s.left == ROWS ? NR : t->b_step;
+    at->b += ROWS_KNOW_B && s.left == ROWS ? NR : t->b_step;
     if (s.vectors > 2)
-        at->b_last += s.left == ROWS ? NR : t->last_step;
+        at->b_last += ROWS_KNOW_B && s.left == ROWS ? NR : t->last_step;
     if (s.left == STRIPS)
         at->strip += STRIP;
 }
@@ -221,7 +221,13 @@ typedef void tile_function(const struct np_tiles *, struct tile *);
 #define TILES(h, v, left) TILE(h, v, left, LAST_WHOLE) TILE(h, v, left, LAST_PART)
 #define LASTS(h, v, left) NAME(h, v, left, LAST_WHOLE), NAME(h, v, left, LAST_PART), NULL
 #endif
+#if ROWS_KNOW_B
 #define TILES_IN_PLACE(h, v) TILES(h, v, ROWS) TILES(h, v, ROWS_DIRECT) TILES(h, v, LINES)
+#define LASTS_DIRECT(h, v) LASTS(h, v, ROWS_DIRECT)
+#else
+#define TILES_IN_PLACE(h, v) TILES(h, v, ROWS) TILES(h, v, LINES)
+#define LASTS_DIRECT(h, v) LASTS(h, v, ROWS)
+#endif
 #define TILES_OF_1(h) TILES_IN_PLACE(h, 1)
 #define TILES_OF_3(h) TILES_IN_PLACE(h, 3)
 #if NP_GEMM_PACKS_A
@@ -237,7 +243,7 @@ HEIGHTS(TILES_OF_2)
 LOW_HEIGHTS(TILES_OF_3)
 
 #define IN_PLACE(h, v)                                                                             \
-    {LASTS(h, v, ROWS)}, {LASTS(h, v, ROWS_DIRECT)},                                               \
+    {LASTS(h, v, ROWS)}, {LASTS_DIRECT(h, v)},                                                     \
     {                                                                                              \
         LASTS(h, v, LINES)                                                                         \
     }
