@@ -1,6 +1,6 @@
 /* The reference backend: what every other one is compared with, and what runs where there is none.
  */
-#include "num/activation_loops.h"
+#include "num/activation_scalar.h"
 #include "num/backend.h"
 #include "num/colnorm_scalar.h"
 #include "num/columns_scalar.h"

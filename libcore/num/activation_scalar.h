@@ -1,6 +1,6 @@
-/* Kernels of num/kernels.h: activations and their gradients, gated units. */
-#ifndef NP_NUM_ACTIVATION_LOOPS_H
-#define NP_NUM_ACTIVATION_LOOPS_H
+/* Scalar kernels of num/kernels.h: activations and their gradients, gated units. */
+#ifndef NP_NUM_ACTIVATION_SCALAR_H
+#define NP_NUM_ACTIVATION_SCALAR_H
 
 #include "num/activation.h"
 #include "num/loops.h"
