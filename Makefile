@@ -120,7 +120,7 @@ $(BUILD)/flags: FORCE
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
 # engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
 # sanitizer only tests that start threads; test_ops runs every kernel in teams. Of the tools, what
-# they do with options, recipes and damaged files: unit tests run the rest of their code.
+# they do with options, recipes and damaged files, and one run or more of most of the rest.
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
@@ -162,7 +162,7 @@ $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
 	@$(RUNNER) $<
 emulated-engine: export CK_RUN_CASE = recorded
 
-# AVX-512's code on any x86-64 machine: its intrinsics from SIMDe (tests/simde/avx512.h).
+# AVX-512's code on machines that have AVX2 only: its intrinsics from SIMDe (tests/simde/avx512.h).
 SIMDE_OBJ   := $(patsubst %.c,$(BUILD)/simde/%.o,$(wildcard libcore/num/*_avx512.c) \
                tests/simde/backends.c)
 SIMDE_TESTS := conv matmul attention dwconv kernels kernels_vision

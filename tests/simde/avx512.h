@@ -1,4 +1,4 @@
-/* AVX-512 for machines without it: SIMDe's intrinsics in place of the compiler's, and those that it
+/* AVX-512 for machines with AVX2 only: SIMDe's intrinsics in place of the compiler's, and those that it
  * has not. Compiled ahead of the *_avx512.c of libcore/num (`make check-avx512`), whose code, bits
  * and memory accesses are then tested as they stand; not its speed.
  */
