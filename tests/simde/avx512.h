@@ -1,6 +1,6 @@
-/* AVX-512 for machines with AVX2 only: SIMDe's intrinsics in place of the compiler's, and those that it
- * has not. Compiled ahead of the *_avx512.c of libcore/num (`make check-avx512`), whose code, bits
- * and memory accesses are then tested as they stand; not its speed.
+/* AVX-512 for machines with AVX2 only: SIMDe's intrinsics in place of the compiler's, and those
+ * that it has not. Compiled ahead of the *_avx512.c of libcore/num (`make check-avx512`), whose
+ * code, bits and memory accesses are then tested as they stand; not its speed.
  */
 #ifndef NP_TESTS_SIMDE_AVX512_H
 #define NP_TESTS_SIMDE_AVX512_H
