@@ -59,19 +59,21 @@ void NP_SIMD(np_gemm_pack_b)(float *dst, size_t sliver, const float *b, size_t l
 #define LINES_AHEAD 4 /* fetched before they are packed: more of a matrix's rows meet in one set */
 
 /* Rows of A, packed. Strip number t: floats r < height of dst[t * STRIP_SIZE + p * STRIP + ..] are
- * inner index p of the rows under one row of tiles; where a stretch is not for a row, anything. */
+ * inner index p of the rows under one row of tiles; where a stretch is not for a row, anything.
+ * Whole vectors are stored in ascending order of p: what is behind a strip's rows comes later. */
 static void pack_strip(const struct np_tiles *g, float *dst, struct band band)
 {
     for (size_t k = 0; k < g->stretches; k++) {
         const struct np_stretch *s = &g->stretch[k];
-        const float *row[STRIP];
-        for (size_t r = 0; r < STRIP; r++)
+        const float *row[8];
+        for (size_t r = 0; r < 8; r++)
             row[r] = g->a[band.row + np_min(r, band.height - 1)] + g->a_at + s->at;
         pack_eight(dst + s->from * STRIP, STRIP, row, s->count);
     }
 }
 
-/* All strips together, as they have lines of the cache in common. */
+/* All strips together, as they have lines of the cache in common. Behind a strip that is whole are
+ * other rows, so that no load of a whole vector leaves the matrix. */
 static void pack_lines(const struct np_tiles *g, float *dst, const struct band *band, size_t count)
 {
     size_t low[STRIPS_AT_ONCE], rows[STRIPS_AT_ONCE];
@@ -79,18 +81,23 @@ static void pack_lines(const struct np_tiles *g, float *dst, const struct band *
         const struct np_stretch *s = &g->stretch[k];
         const float *const *line = g->a + s->from, *const *end = line + s->count;
         float *to = dst + s->from * STRIP;
+        size_t rows_end = np_min(s->high, g->m), whole = 0;
         for (size_t t = 0; t < count; t++) {
             size_t i = band[t].row, h = band[t].height;
             low[t] = s->low > i ? np_min(s->low - i, h) : 0;
             rows[t] = (s->high > i ? np_min(s->high - i, h) : 0) - low[t];
             low[t] += i;
+            if (whole == t && low[t] == i && i + NP_VW <= rows_end)
+                whole++;
         }
         for (; line < end; line++, to += STRIP) {
             const float *from = *line + g->a_at;
             if (line + LINES_AHEAD < end)
                 for (size_t c = 0; c < STRIPS_AT_ONCE * MR; c += LINE)
                     __builtin_prefetch(line[LINES_AHEAD] + g->a_at + band[0].row + c);
-            for (size_t t = 0; t < count; t++)
+            for (size_t t = 0; t < whole; t++)
+                v_store(to + t * STRIP_SIZE, v_load(from + low[t]));
+            for (size_t t = whole; t < count; t++)
                 v_store(to + t * STRIP_SIZE + low[t] - band[t].row,
                         v_load_n(from + low[t], rows[t]));
         }

@@ -42,7 +42,7 @@
 #endif
 #define NR (2 * NP_VW)
 #define PACKED_COLS 48 /* of C: fewer do not pay for packing A */
-#define STRIP 8        /* floats of packed A for an inner index, of which MR are used */
+#define STRIP MR       /* floats of packed A for an inner index */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
 #define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
 #define FINISHED 128     /* columns whose sums are finished together: a whole number of slivers */

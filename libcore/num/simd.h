@@ -31,7 +31,8 @@
  *   vi vi_load(p)                    NP_VW int32_t: numbers of elements
  *   v_choose(v, i)                   element i[l] of v for every l
  *   v_total(v)                       sum of all: halves are added to each other until one is left
- *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8
+ *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8; x86: i ascends,
+ *                                    so that with ld < 8 what is behind ld floats comes later
  *
  * Vectors of NP_VW / 2 unsigned 64-bit integers:
  *
@@ -77,10 +78,10 @@ static inline void v_transpose8(float *to, size_t ld, const float *const from[8]
         a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
         a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         _mm256_storeu_ps(to + i * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+    for (size_t i = 0; i < 4; i++)
         _mm256_storeu_ps(to + (i + 4) * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
-    }
 }
 #endif
 
