@@ -72,7 +72,7 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     p.c = c->c;
     p.ldc = c->ldc;
     p.epilogue = c->epilogue;
-    if (np_share_count(p.rows) > NP_GEMM_DIRECT || !can_be_in_place(p.groups))
+    if (!is_in_place(np_share_count(p.rows), n, b->ld, false) || !can_be_in_place(p.groups))
         b->direct = NULL;
     return run_product(&p);
 }
@@ -250,7 +250,7 @@ static bool grad_weight_groups(struct np_team *team, const struct np_conv *v,
     b.b = b.base.direct;
     if (g->groups.lanes > 0)
         b.base.pack = pack_plain_narrow;
-    if (np_share_count(p.rows) > NP_GEMM_DIRECT || !can_be_in_place(p.groups))
+    if (!is_in_place(np_share_count(p.rows), n, v->ldy, true) || !can_be_in_place(p.groups))
         b.base.direct = NULL;
     return chunks ? run_by_chunks(team, &p) : run_product(&p);
 }

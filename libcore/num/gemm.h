@@ -22,7 +22,8 @@
 #include "num/kernels.h"
 
 enum {
-    NP_GEMM_DIRECT = 64,    /* for fewer rows packing B costs more than it saves */
+    NP_GEMM_DIRECT = 64,    /* for fewer rows packing B costs more than it saves ... */
+    NP_GEMM_FEW = 16,       /* ... for fewer than these however it lies there */
     NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
     NP_GEMM_ROWS = 336,     /* most rows of C in one call of np_gemm_tiles */
     NP_GEMM_NC = 512,       /* most columns of B packed at once by a matrix product */

@@ -14,8 +14,6 @@
 #include "num/product_chunks.h"
 #include "num/product_simd.h"
 
-#define DENSE (3 * NP_VW) /* columns of B that fill more of the first cache when packed */
-
 struct matmul_left {
     struct left base;
     const float *a;
@@ -73,7 +71,7 @@ static void pack_b(const struct right *right, float *dst, size_t sliver, struct 
 /* Whether packing B would take longer than it saves, for so many rows of C. */
 static bool is_b_in_place(const struct np_matmul *mm, size_t rows)
 {
-    if (mm->b_trans || rows <= NP_GEMM_DIRECT)
+    if (mm->b_trans || is_in_place(rows, mm->n, mm->ldb, mm->a_trans))
         return !mm->b_trans;
     if (!NP_GEMM_PACKS_A)
         return mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0;

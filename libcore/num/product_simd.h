@@ -16,8 +16,10 @@
 #include "num/simd.h"
 
 #define NR (2 * NP_VW)
+#define CACHE_LINE 16                   /* floats */
 #define WHOLE (NP_VW == 16 ? 8 : NP_VW) /* floats of a register: a vector, or half of one */
-#define NARROW 128 /* columns for which it does not pay to pack A or B again and again */
+#define DENSE (3 * NP_VW) /* columns of B that fill more of the first cache when packed */
+#define NARROW 128        /* columns for which it does not pay to pack A or B again and again */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
 
@@ -44,6 +46,16 @@ struct right {
     const float *direct; /* if not NULL, read in place: [k][n], rows ld floats apart */
     size_t ld;
 };
+
+/* Whether n columns of B, rows `ld` floats apart, are read in place for so many rows of C. If its
+ * rows meet in the cache, or cut its lines so that a sliver of a long chunk fills the first cache,
+ * packing pays for fewer rows. */
+static bool is_in_place(size_t rows, size_t n, size_t ld, bool a_trans)
+{
+    bool cut = NP_GEMM_PACKS_A && a_trans && n > DENSE && ld % CACHE_LINE != 0;
+    bool scattered = cut || ld % NP_GEMM_ALIASES == 0;
+    return rows <= (scattered ? NP_GEMM_FEW : NP_GEMM_DIRECT);
+}
 
 struct product {
     struct np_share rows, cols; /* of C */
