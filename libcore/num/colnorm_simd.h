@@ -1,47 +1,50 @@
 /* SIMD kernels of num/kernels.h: what belongs to the columns of segments.
  *
  * Rows are short and no whole vectors. So what belongs to the columns is repeated, until it is long
- * enough, and rows are worked on as one run of elements beside it.
+ * enough, and all rows of a segment are worked on as one run of elements beside it.
  */
 #ifndef NP_NUM_COLNORM_SIMD_H
 #define NP_NUM_COLNORM_SIMD_H
 
-#include <math.h>
-
-#include "num/activation.h"
+#include "num/activation_lanes.h"
 #include "num/columns_simd.h"
 
 #define NORM_TILE 512 /* floats of a repeated pattern, at most */
 
-/* What belongs to n columns, `times` times; or once, where it lies, if n is large. */
+/* What belongs to n columns, `times` times and then again as far as a block that begins in there
+ * reaches; or once, where it lies, if n is large. */
 struct col_pattern {
     const float *at;
-    float copy[NORM_TILE];
+    _Alignas(64) float copy[NORM_TILE + 32];
 };
 
-/* How many times n columns are repeated for rows of them: whole vectors if possible. */
+/* How many times n columns are repeated for rows of them: so that a block wraps around once, and to
+ * whole cache lines if possible. 0: they are read where they lie. */
 static size_t col_times(size_t n, size_t rows)
 {
-    size_t times = np_min(NORM_TILE / n, rows), unit = 16;
+    size_t least = (n + 31) / n, times = np_min(NORM_TILE / n, rows > least ? rows : least);
+    size_t unit = 16;
     while (unit > 1 && n * unit / 2 % 16 == 0)
         unit /= 2;
-    return times > unit ? times - times % unit : times > 0 ? times : 1;
+    return times > unit ? times - times % unit : times;
 }
 
 static void col_repeat(struct col_pattern *p, const float *from, size_t n, size_t times)
 {
+    const size_t count = times * n + 32;
     p->at = from;
-    if (times == 1)
+    if (times == 0)
         return;
     p->at = p->copy;
-    for (size_t i = 0; i < times; i++)
-        memcpy(p->copy + i * n, from, n * sizeof *from);
+    for (size_t i = 0; i < count; i += n)
+        memcpy(p->copy + i, from, np_min(n, count - i) * sizeof *from);
 }
 
 /* The rows of one segment that a member works on. */
 struct col_rows {
     size_t segment, begin, end; /* elements begin .. end - 1 of all */
-    size_t times, period;       /* elements of the patterns */
+    size_t times, period;       /* of the patterns; elements of these */
+    size_t run;                 /* elements that are worked on at a time */
 };
 
 /* Those from row `begin` on, of a share of all rows. */
@@ -51,24 +54,61 @@ static struct col_rows col_rows_of(size_t begin, size_t end, size_t rows, size_t
     end = np_min(end, (begin / rows + 1) * rows);
     r.end = end * cols;
     r.times = col_times(cols, end - begin);
-    r.period = r.times * cols;
+    r.period = r.times > 0 ? r.times * cols : cols;
+    r.run = r.times > 0 ? r.end - r.begin : cols;
     return r;
 }
 
-NP_INLINE uint32_t colnorm_run(enum np_act act, float *y, float *kept, const float *residual,
-                               const float *x, const float *mean, const float *rstd,
-                               const float *gamma, const float *beta, size_t n)
+/* STEP(at, col, m) for every block of n elements: m from `at`, beside those from `col` on of
+ * patterns of `period`. */
+#define COL_BLOCKS(n, period, STEP)                                                                \
+    do {                                                                                           \
+        size_t block_at = 0, block_col = 0;                                                        \
+        for (; block_at + 32 <= (n); block_at += 32) {                                             \
+            STEP(block_at, block_col, 32);                                                         \
+            block_col += 32;                                                                       \
+            block_col -= block_col >= (period) ? (period) : 0;                                     \
+        }                                                                                          \
+        if (block_at < (n))                                                                        \
+            STEP(block_at, block_col, (n)-block_at);                                               \
+    } while (0)
+
+/* What a norm reads of the columns. */
+struct colnorm_cols {
+    const float *mean, *rstd, *gamma, *beta, *a, *b; /* a, b: colnorm_grad */
+    size_t period;
+};
+
+/* h of m elements. */
+NP_INLINE struct lanes l_colnorm_h(const struct colnorm_cols *q, const float *x, size_t col,
+                                   size_t m)
 {
-    uint32_t bad = 0;
-    NP_INDEPENDENT
-    for (size_t i = 0; i < n; i++) {
-        float u = fmaf((x[i] - mean[i]) * rstd[i], gamma[i], beta[i]);
-        u = residual ? residual[i] + u : u;
-        bad |= np_not_finite(u);
-        if (kept)
-            kept[i] = u;
-        y[i] = np_act(act, u);
-    }
+    struct lanes h = l_sub(lanes_load(x, m), lanes_load(q->mean + col, m));
+    return l_mul(h, lanes_load(q->rstd + col, m));
+}
+
+/* fma(h, gamma, beta) */
+NP_INLINE struct lanes l_colnorm_u(const struct colnorm_cols *q, struct lanes h, size_t col,
+                                   size_t m)
+{
+    return l_fma(h, lanes_load(q->gamma + col, m), lanes_load(q->beta + col, m));
+}
+
+/* n elements; act, and which of kept and residual are NULL, are constants. */
+NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *residual,
+                         const float *x, const struct colnorm_cols *q, size_t n, vf bad)
+{
+#define STEP(at, col, m)                                                                           \
+    do {                                                                                           \
+        struct lanes u = l_colnorm_u(q, l_colnorm_h(q, x + (at), col, m), col, m);                 \
+        u = residual ? l_add(lanes_load(residual + (at), m), u) : u;                               \
+        bad = lanes_bad(bad, u);                                                                   \
+        if (kept)                                                                                  \
+            lanes_store(kept + (at), m, u);                                                        \
+        lanes_store(y + (at), m, l_act(act, u));                                                   \
+    } while (0)
+    COL_BLOCKS(n, q->period, STEP);
+#undef STEP
     return bad;
 }
 
@@ -77,35 +117,46 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
     struct np_share share = np_team_share(team, p->segments * p->rows, 1);
     struct col_pattern mean, rstd, gamma, beta;
     struct col_rows rows;
-    uint32_t bad = 0;
+    vf bad = v_zero();
     for (size_t r = share.begin; r < share.end; r = rows.end / p->cols) {
         rows = col_rows_of(r, share.end, p->rows, p->cols);
         col_repeat(&mean, p->mean + rows.segment * p->cols, p->cols, rows.times);
         col_repeat(&rstd, p->rstd + rows.segment * p->cols, p->cols, rows.times);
         col_repeat(&gamma, p->gamma, p->cols, rows.times);
         col_repeat(&beta, p->beta, p->cols, rows.times);
-        for (size_t i = rows.begin; i < rows.end; i += rows.period) {
-            size_t n = np_min(rows.period, rows.end - i);
-#define RUN(act, kept, residual)                                                                   \
-    colnorm_run(act, y + i, kept, residual, p->x + i, mean.at, rstd.at, gamma.at, beta.at, n)
+        const struct colnorm_cols q = {mean.at, rstd.at, gamma.at,   beta.at,
+                                       NULL,    NULL,    rows.period};
+        for (size_t i = rows.begin; i < rows.end; i += rows.run) {
+            const float *x = p->x + i, *residual = p->residual + (p->residual ? i : 0);
+            float *kept = p->kept + (p->kept ? i : 0);
 #define COLNORM(act)                                                                               \
-    bad |= !p->residual ? RUN(act, NULL, NULL)                                                     \
-           : !p->kept   ? RUN(act, NULL, p->residual + i)                                          \
-                        : RUN(act, p->kept + i, p->residual + i)
+    bad = !residual ? colnorm_run(act, y + i, NULL, NULL, x, &q, rows.run, bad)                    \
+          : !kept   ? colnorm_run(act, y + i, NULL, residual, x, &q, rows.run, bad)                \
+                    : colnorm_run(act, y + i, kept, residual, x, &q, rows.run, bad)
             NP_ACT_EACH(p->act, COLNORM);
-          }
+#undef COLNORM
+        }
     }
-    return !bad;
+    return !v_any(bad);
+}
+
+/* dy * act'(u) */
+NP_INLINE struct lanes l_act_back(enum np_act act, struct lanes dy, struct lanes u)
+{
+    return act == NP_ACT_NONE ? dy : l_mul(dy, l_act_grad(act, u));
 }
 
 /* du of n elements. */
 NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const float *dy,
-                              const float *mean, const float *rstd, const float *gamma,
-                              const float *beta, size_t n)
+                              const struct colnorm_cols *q, size_t n)
 {
-    NP_INDEPENDENT
-    for (size_t i = 0; i < n; i++)
-        du[i] = dy[i] * np_act_grad(act, fmaf((x[i] - mean[i]) * rstd[i], gamma[i], beta[i]));
+#define STEP(at, col, m)                                                                           \
+    do {                                                                                           \
+        struct lanes u = l_colnorm_u(q, l_colnorm_h(q, x + (at), col, m), col, m);                 \
+        lanes_store(du + (at), m, l_act_back(act, lanes_load(dy + (at), m), u));                   \
+    } while (0)
+    COL_BLOCKS(n, q->period, STEP);
+#undef STEP
 }
 
 /* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many
@@ -113,14 +164,17 @@ NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const 
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
                             struct np_share rows, size_t s, size_t c, size_t n)
 {
-    float du[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
-    size_t at = s * p->cols + c, times = n == p->cols ? col_times(n, rows.end - rows.begin) : 1;
+    _Alignas(64) float du[NORM_TILE];
+    float part[NORM_TILE], part_dot[NORM_TILE];
+    size_t at = s * p->cols + c, times = n == p->cols ? col_times(n, rows.end - rows.begin) : 0;
+    const size_t most = times > 0 ? times : 1;
     struct col_terms t = {.a = du, .mean = p->mean + at, .rstd = p->rstd + at, .ld = n};
     struct col_pattern mean, rstd, gamma, beta;
     col_repeat(&mean, t.mean, n, times);
     col_repeat(&rstd, t.rstd, n, times);
     col_repeat(&gamma, p->gamma + c, n, times);
     col_repeat(&beta, p->beta + c, n, times);
+    const struct colnorm_cols q = {mean.at, rstd.at, gamma.at, beta.at, NULL, NULL, most * n};
     for (size_t begin = rows.begin, end, count; begin < rows.end; begin = end) {
         end = np_min(begin + NP_KC, rows.end);
         memset(part, 0, sizeof part);
@@ -128,9 +182,13 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
         for (size_t r = begin; r < end; r += count) {
             const float *up = dy + r * p->cols + c;
             t.b = p->x + r * p->cols + c;
-            count = np_min(times, end - r);
-#define SLOPES(act) colnorm_slopes(act, du, t.b, up, mean.at, rstd.at, gamma.at, beta.at, count *n)
+            count = np_min(most, end - r);
+            /* whole blocks, as far as there are elements: parts of them take longer */
+            size_t whole =
+                n == p->cols ? np_min((count * n + 31) / 32 * 32, (rows.end - r) * n) : n;
+#define SLOPES(act) colnorm_slopes(act, du, t.b, up, &q, whole)
             NP_ACT_EACH(p->act, SLOPES);
+#undef SLOPES
             col_block(COL_PLAIN, part, part_dot, &t, count, 0, n);
         }
         np_add_chunk(sum, part, n, begin - rows.begin, false);
@@ -157,26 +215,22 @@ static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
                                 col_unit(&u, i), i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
 }
 
-/* What colnorm_grad reads of n columns. */
-struct colnorm_back {
-    const float *mean, *rstd, *gamma, *beta, *a, *b;
-};
-
-NP_INLINE uint32_t colnorm_grad_run(enum np_act act, float *dx, const float *base, const float *x,
-                                    const float *dy, const struct colnorm_back *q, size_t n)
+NP_INLINE vf colnorm_grad_run(enum np_act act, float *dx, const float *base, const float *x,
+                              const float *dy, const struct colnorm_cols *q, size_t n, vf bad)
 {
-    const float *mean = q->mean, *rstd = q->rstd, *gamma = q->gamma, *beta = q->beta;
-    const float *a = q->a, *b = q->b;
-    uint32_t bad = 0;
-    NP_INDEPENDENT
-    for (size_t i = 0; i < n; i++) {
-        float h = (x[i] - mean[i]) * rstd[i];
-        float du = dy[i] * np_act_grad(act, fmaf(h, gamma[i], beta[i]));
-        float d = rstd[i] * ((du * gamma[i] - a[i]) - h * b[i]);
-        d = base ? base[i] + d : d;
-        bad |= np_not_finite(d);
-        dx[i] = d;
-    }
+#define STEP(at, col, m)                                                                           \
+    do {                                                                                           \
+        struct lanes h = l_colnorm_h(q, x + (at), col, m), d = lanes_load(dy + (at), m);           \
+        d = l_act_back(act, d, l_colnorm_u(q, h, col, m));                                         \
+        d = l_sub(l_mul(d, lanes_load(q->gamma + (col), m)), lanes_load(q->a + (col), m));         \
+        d = l_sub(d, l_mul(h, lanes_load(q->b + (col), m)));                                       \
+        d = l_mul(lanes_load(q->rstd + (col), m), d);                                              \
+        d = base ? l_add(lanes_load(base + (at), m), d) : d;                                       \
+        bad = lanes_bad(bad, d);                                                                   \
+        lanes_store(dx + (at), m, d);                                                              \
+    } while (0)
+    COL_BLOCKS(n, q->period, STEP);
+#undef STEP
     return bad;
 }
 
@@ -187,7 +241,7 @@ static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
     struct np_share share = np_team_share(team, p->segments * p->rows, 1);
     struct col_pattern copies[6];
     struct col_rows rows;
-    uint32_t bad = 0;
+    vf bad = v_zero();
     for (size_t r = share.begin; r < share.end; r = rows.end / p->cols) {
         rows = col_rows_of(r, share.end, p->rows, p->cols);
         const size_t first = rows.segment * p->cols;
@@ -195,70 +249,67 @@ static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
                                 p->beta,         a + first,       b + first};
         for (size_t i = 0; i < 6; i++)
             col_repeat(&copies[i], from[i], p->cols, rows.times);
-        struct colnorm_back q = {copies[0].at, copies[1].at, copies[2].at,
-                                 copies[3].at, copies[4].at, copies[5].at};
-        for (size_t i = rows.begin; i < rows.end; i += rows.period) {
-            const float *other = base ? base + i : NULL;
-            size_t n = np_min(rows.period, rows.end - i);
+        const struct colnorm_cols q = {copies[0].at, copies[1].at, copies[2].at, copies[3].at,
+                                       copies[4].at, copies[5].at, rows.period};
+        for (size_t i = rows.begin; i < rows.end; i += rows.run) {
+            const float *other = base ? base + i : NULL, *x = p->x + i;
 #define GRAD(act)                                                                                  \
-    bad |= other ? colnorm_grad_run(act, dx + i, other, p->x + i, dy + i, &q, n)                   \
-                 : colnorm_grad_run(act, dx + i, NULL, p->x + i, dy + i, &q, n)
+    bad = other ? colnorm_grad_run(act, dx + i, other, x, dy + i, &q, rows.run, bad)               \
+                : colnorm_grad_run(act, dx + i, NULL, x, dy + i, &q, rows.run, bad)
             NP_ACT_EACH(p->act, GRAD);
+#undef GRAD
         }
     }
-    return !bad;
+    return !v_any(bad);
 }
 
-/* y = x * s, or s where x is NULL; then base + y if there is a base. */
-NP_INLINE uint32_t col_apply(float *y, const float *base, const float *x, const float *s, size_t n)
+/* n elements of y = x * s, or s where x is NULL; then base + y if there is a base. */
+NP_INLINE vf col_apply(float *y, const float *base, const float *x, const float *s, size_t period,
+                       size_t n, vf bad)
 {
-    uint32_t bad = 0;
-    NP_INDEPENDENT
-    for (size_t i = 0; i < n; i++) {
-        float v = x ? x[i] * s[i] : s[i];
-        v = base ? base[i] + v : v;
-        bad |= np_not_finite(v);
-        y[i] = v;
-    }
+#define STEP(at, col, m)                                                                           \
+    do {                                                                                           \
+        struct lanes v = lanes_load(s + (col), m);                                                 \
+        v = x ? l_mul(lanes_load(x + (at), m), v) : v;                                             \
+        v = base ? l_add(lanes_load(base + (at), m), v) : v;                                       \
+        bad = lanes_bad(bad, v);                                                                   \
+        lanes_store(y + (at), m, v);                                                               \
+    } while (0)
+    COL_BLOCKS(n, period, STEP);
+#undef STEP
     return bad;
+}
+
+/* col_apply to all rows. */
+NP_INLINE bool col_apply_rows(struct np_team *team, float *y, const float *base, const float *x,
+                              const float *s, size_t segments, size_t rows, size_t cols)
+{
+    struct np_share share = np_team_share(team, segments * rows, 1);
+    struct col_pattern scale;
+    struct col_rows part;
+    vf bad = v_zero();
+    for (size_t r = share.begin; r < share.end; r = part.end / cols) {
+        part = col_rows_of(r, share.end, rows, cols);
+        col_repeat(&scale, s + part.segment * cols, cols, part.times);
+        for (size_t i = part.begin; i < part.end; i += part.run) {
+            const float *in = x ? x + i : NULL;
+            bad = base ? col_apply(y + i, base + i, in, scale.at, part.period, part.run, bad)
+                       : col_apply(y + i, NULL, in, scale.at, part.period, part.run, bad);
+        }
+    }
+    return !v_any(bad);
 }
 
 static bool col_scale(struct np_team *team, float *y, const float *base, const float *x,
                       const float *s, size_t segments, size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, segments * rows, 1);
-    struct col_pattern scale;
-    struct col_rows part;
-    uint32_t bad = 0;
-    for (size_t r = share.begin; r < share.end; r = part.end / cols) {
-        part = col_rows_of(r, share.end, rows, cols);
-        col_repeat(&scale, s + part.segment * cols, cols, part.times);
-        for (size_t i = part.begin; i < part.end; i += part.period) {
-            size_t n = np_min(part.period, part.end - i);
-            bad |= base ? col_apply(y + i, base + i, x + i, scale.at, n)
-                        : col_apply(y + i, NULL, x + i, scale.at, n);
-        }
-    }
-    return !bad;
+    return col_apply_rows(team, y, base, x, s, segments, rows, cols);
 }
 
 static bool col_spread(struct np_team *team, float *y, const float *base, const float *s,
                        size_t segments, size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, segments * rows, 1);
-    struct col_pattern spread;
-    struct col_rows part;
-    uint32_t bad = 0;
-    for (size_t r = share.begin; r < share.end; r = part.end / cols) {
-        part = col_rows_of(r, share.end, rows, cols);
-        col_repeat(&spread, s + part.segment * cols, cols, part.times);
-        for (size_t i = part.begin; i < part.end; i += part.period) {
-            size_t n = np_min(part.period, part.end - i);
-            bad |= base ? col_apply(y + i, base + i, NULL, spread.at, n)
-                        : col_apply(y + i, NULL, NULL, spread.at, n);
-        }
-    }
-    return !bad;
+    return col_apply_rows(team, y, base, NULL, s, segments, rows, cols);
 }
 
 #endif
