@@ -199,17 +199,39 @@ static inline uint32_t dw_bits(ptrdiff_t low, ptrdiff_t high)
     return low >= 32 ? 0 : low > 0 ? below >> low << low : below;
 }
 
-/* All columns of n outputs, at most `outputs`; which: as in dw_block_run. */
-NP_INLINE vf dw_columns(const struct dw_block *b, size_t cols, size_t taps, size_t stride,
+/* Columns 0 .. end - 1 of n outputs, at most `outputs`, the last vector of them once more if it is
+ * no whole one; which: as in dw_block_run. */
+NP_INLINE vf dw_columns(const struct dw_block *b, size_t end, size_t taps, size_t stride,
                         size_t outputs, size_t n, uint32_t which, vf bad)
 {
-    size_t c = 0;
-    for (; c + NP_VW <= cols; c += NP_VW)
-        bad = dw_block_run(b, c, NP_VW, taps, stride, outputs, n, which, bad);
-    if (c == cols)
-        return bad;
-    if (c > 0 && b->residual != b->out) /* some of them once more: masks take longer */
-        return dw_block_run(b, cols - NP_VW, NP_VW, taps, stride, outputs, n, which, bad);
+    for (size_t c = 0; c < end; c += NP_VW)
+        bad = dw_block_run(b, np_min(c, end - NP_VW), NP_VW, taps, stride, outputs, n, which, bad);
+    return bad;
+}
+
+/* Those of `outputs` outputs. Images whose edges are half a kernel wide, as they mostly are, leave
+ * out inputs that are known here, so that blocks at edges take no longer than others. */
+NP_INLINE vf dw_outputs(const struct dw_block *b, size_t end, size_t taps, size_t stride,
+                        size_t outputs, vf bad)
+{
+    const uint32_t all = (UINT32_C(1) << ((outputs - 1) * stride + taps)) - 1;
+    const uint32_t first = all >> (taps / 2) << (taps / 2), last = all >> ((taps - stride) / 2);
+    const uint32_t which = dw_bits(b->low, b->high) & all;
+    if (which == all)
+        return dw_columns(b, end, taps, stride, outputs, outputs, all, bad);
+    if (which == first)
+        return dw_columns(b, end, taps, stride, outputs, outputs, first, bad);
+    if (which == last)
+        return dw_columns(b, end, taps, stride, outputs, outputs, last, bad);
+    if (which == (first & last))
+        return dw_columns(b, end, taps, stride, outputs, outputs, first & last, bad);
+    return dw_columns(b, end, taps, stride, outputs, outputs, which, bad);
+}
+
+/* Columns c .. cols - 1, less than a vector, of n outputs. */
+NP_INLINE vf dw_rest(const struct dw_block *b, size_t c, size_t cols, size_t taps, size_t stride,
+                     size_t n, vf bad)
+{
     for (size_t o = 0; o < n; o += DW_NARROW) {
         struct dw_block part = *b;
         dw_advance(&part, o, stride);
@@ -219,21 +241,28 @@ NP_INLINE vf dw_columns(const struct dw_block *b, size_t cols, size_t taps, size
     return bad;
 }
 
-/* Outputs begin .. end - 1 of a line. */
+/* Outputs begin .. end - 1 of a line, the last block's some once more if it is no whole one. */
 NP_INLINE vf dw_line_of(const struct dw_row *row, const struct dw_line *line, size_t begin,
                         size_t end, size_t taps, size_t stride, vf bad)
 {
-    const ptrdiff_t span = (DW_WIDE - 1) * (ptrdiff_t)stride + (ptrdiff_t)taps;
+    const size_t count = end - begin, wide = count >= DW_WIDE ? DW_WIDE : DW_NARROW;
+    const bool again = row->residual != row->out, rest = row->cols < NP_VW || !again;
+    const size_t cols = rest ? row->cols / NP_VW * NP_VW : row->cols;
     struct dw_block b = dw_block_of(row, line, begin);
     for (size_t i = begin, n; i < end; i += n, dw_advance(&b, n, stride)) {
-        const uint32_t which = dw_bits(b.low, b.high);
-        n = np_min(DW_WIDE, end - i);
-        if (n == DW_WIDE && b.low <= 0 && b.high >= span)
-            bad = dw_columns(&b, row->cols, taps, stride, DW_WIDE, DW_WIDE, ~UINT32_C(0), bad);
-        else if (n > DW_NARROW)
-            bad = dw_columns(&b, row->cols, taps, stride, DW_WIDE, n, which, bad);
+        if (end - i < wide && count >= wide && again) {
+            i = end - wide;
+            b = dw_block_of(row, line, i);
+        }
+        n = end - i >= DW_WIDE ? DW_WIDE : np_min(DW_NARROW, end - i);
+        if (n == DW_WIDE)
+            bad = dw_outputs(&b, cols, taps, stride, DW_WIDE, bad);
+        else if (n == DW_NARROW)
+            bad = dw_outputs(&b, cols, taps, stride, DW_NARROW, bad);
         else
-            bad = dw_columns(&b, row->cols, taps, stride, DW_NARROW, n, which, bad);
+            bad = dw_columns(&b, cols, taps, stride, DW_NARROW, n, dw_bits(b.low, b.high), bad);
+        if (cols < row->cols)
+            bad = dw_rest(&b, cols, row->cols, taps, stride, n, bad);
     }
     return bad;
 }
