@@ -90,7 +90,8 @@ struct tile {
     float *out; /* finished sums go here, rows `pitch` floats apart; NULL: to c */
     size_t pitch;
     const float *bias;
-    const float *const *residual; /* rows; NULL: none is added here */
+    size_t each;                  /* rows that lie under one of C, where A is packed; else 0 */
+    const float *const *residual; /* each * row behind it: rows; NULL: none is added here */
     vf bad;                       /* 0, NaN where a finished sum was not finite */
     const float *strip;           /* packed A; NULL: it is read in place */
     struct coming *coming;        /* and what is packed next */
@@ -191,7 +192,7 @@ NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
     if (t->bias)
         add_bias(acc, s, t->bias + t->j, t->last);
     if (t->residual)
-        add_rows(acc, s, t, t->residual);
+        add_rows(acc, s, t, t->residual + t->each * t->row);
     if (t->out) {
         UNROLL
         for (size_t i = 0; i < s.h; i++)

@@ -197,7 +197,7 @@ NP_INLINE void tile_down(struct shape s, const struct np_tiles *g, struct tile *
         x.c += s.h;
         x.strip += STRIP_SIZE;
         x.ahead = x.ahead_end;
-        x.ahead_end += np_min(s.h, (size_t)(x.rows_end - x.ahead));
+        x.ahead_end += np_min(x.each * s.h, (size_t)(x.rows_end - x.ahead));
     }
     t->bad = x.bad;
 }

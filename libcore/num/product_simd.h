@@ -149,6 +149,12 @@ static size_t packed_width(const struct np_groups *groups, size_t cols)
     return (cols / each * slivers + rest) * width;
 }
 
+/* Whether sums are complete but for additions. */
+static bool is_plain(const struct np_epilogue *e)
+{
+    return !e->before && e->act == NP_ACT_NONE;
+}
+
 /* One panel of a block of rows. */
 static bool run_block(const struct product *p, const struct pass *pass, const struct panel *panel,
                       struct np_share rows)
@@ -191,7 +197,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     for (size_t i = 0; i < t.m; i++)
         c[i] = pass->aside ? p->sums + i * t.n : p->c + row[i] * p->ldc + pass->cols.begin;
     t.first = panel->inner.begin == p->inner.begin && !p->accumulate;
-    finish.plain = !pass->aside && !e->before && e->act == NP_ACT_NONE;
+    finish.plain = !pass->aside && is_plain(e);
     t.finish = last ? &finish : NULL;
     return NP_SIMD(np_gemm_tiles)(&t);
 }
@@ -278,7 +284,7 @@ static bool run_product(const struct product *p)
     struct pass pass = {.whole = true};
     if (np_share_count(p->rows) == 0 || count == 0)
         return true;
-    pass.aside = p->epilogue.residual == p->c && has_chunks(p);
+    pass.aside = p->epilogue.residual == p->c && (has_chunks(p) || !is_plain(&p->epilogue));
     if (np_min(packed_width(p->groups, count), width) * k > NP_GEMM_B) {
         size_t fits = NP_GEMM_B / k / NR * NR;
         pass.whole = fits >= NARROW && !p->a_trans;

@@ -259,7 +259,7 @@ END_TEST
 /* A residual that nothing follows is added within the tiles, each height by itself. */
 START_TEST(residuals)
 {
-    static const size_t widths[] = {8, 13, 24, 31};
+    static const size_t widths[] = {8, 13, 24, 31, 57};
     for (size_t n = 0; n < COUNT(widths); n++)
         for (unsigned variant = 0; variant < 4; variant++)
             for (int residual = APART; residual <= IN_PLACE; residual++)
@@ -321,11 +321,11 @@ END_TEST
 /* One value too large, anywhere, and the team knows; also if the activation hides it. */
 START_TEST(not_finite)
 {
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         struct ending e = {.act = i % 3 == 0   ? NP_ACT_NONE
                                   : i % 3 == 1 ? NP_ACT_RELU
                                                : NP_ACT_SIGMOID};
-        struct np_matmul mm = shape(31, 45, 270, (unsigned)_i % 4);
+        struct np_matmul mm = shape(31, i < 6 ? 45 : 75, 270, (unsigned)_i % 4);
         uint64_t state = (uint64_t)(10 * _i + i);
         struct data d;
         data_init(&d, &mm, &state);
@@ -337,6 +337,21 @@ START_TEST(not_finite)
         compare_data(&mm, &e, &d);
         data_clear(&d);
     }
+}
+END_TEST
+
+/* The same if it comes with what is added to a sum. */
+START_TEST(not_finite_residual)
+{
+    struct ending e = {.residual = APART, .act = _i & 1 ? NP_ACT_RELU : NP_ACT_NONE};
+    struct np_matmul mm = shape(31, _i & 2 ? 45 : 75, 40, 0);
+    uint64_t state = (uint64_t)_i;
+    struct data d;
+    data_init(&d, &mm, &state);
+    d.square[RESIDUAL][1 + next(&state) % mm.m * mm.ldc + next(&state) % mm.n] = -INFINITY;
+    ck_assert(!run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &e, &d, d.expected));
+    compare_data(&mm, &e, &d);
+    data_clear(&d);
 }
 END_TEST
 
@@ -384,6 +399,7 @@ int main(void)
     tcase_add_test(tests, nothing_to_do);
     tcase_add_loop_test(tests, signed_zeros, 0, 8);
     tcase_add_loop_test(tests, not_finite, 0, 4);
+    tcase_add_loop_test(tests, not_finite_residual, 0, 4);
     tcase_add_loop_test(tests, near_double, 0, 8);
     return suite_run(suite);
 }
