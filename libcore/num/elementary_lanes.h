@@ -102,6 +102,7 @@ LANES_OF_3(fms)
 LANES_OF_3(fnma)
 LANES_OF_3(drop)
 LANES_OF_3(only)
+LANES_OF_3(below)
 
 NP_INLINE struct lanes l_pick(struct lanes x, struct lanes limit, struct lanes a, struct lanes b)
 {
@@ -134,7 +135,7 @@ NP_INLINE struct lanes l_exp_below(struct lanes x)
     return l_drop(l_scale(p, t), x, l_set1(NP_EXP_LEAST));
 }
 
-/* z = exp(-|x|), of which both signs' sigmoids are made. */
+/* z = exp(-|x|), of which both signs' sigmoids are made: 1 for either zero. */
 NP_INLINE struct lanes l_sigmoid_exp(struct lanes x)
 {
     return l_exp_below(l_or(x, l_set1(-0.0f)));
@@ -143,7 +144,7 @@ NP_INLINE struct lanes l_sigmoid_exp(struct lanes x)
 NP_INLINE struct lanes l_sigmoid(struct lanes x)
 {
     struct lanes z = l_sigmoid_exp(x), one = l_set1(1.0f);
-    return l_div(l_pick(x, l_set1(0.0f), z, one), l_add(one, z));
+    return l_div(l_below(x, z, one), l_add(one, z));
 }
 
 NP_INLINE struct lanes l_sigmoid_grad(struct lanes x)
@@ -154,8 +155,8 @@ NP_INLINE struct lanes l_sigmoid_grad(struct lanes x)
 
 NP_INLINE struct lanes l_swish_grad(struct lanes x)
 {
-    struct lanes z = l_sigmoid_exp(x), one = l_set1(1.0f), d = l_add(one, z), zero = l_set1(0.0f);
-    struct lanes s = l_div(l_pick(x, zero, z, one), d), rest = l_div(l_pick(x, zero, one, z), d);
+    struct lanes z = l_sigmoid_exp(x), one = l_set1(1.0f), d = l_add(one, z);
+    struct lanes s = l_div(l_below(x, z, one), d), rest = l_div(l_below(x, one, z), d);
     return l_mul(s, l_fma(x, rest, one));
 }
 
