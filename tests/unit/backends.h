@@ -12,7 +12,8 @@
 const struct np_kernels *backend_get(int index);
 
 /* Whether a team of `size` is tried with backend number `backend`: all of them where NP_TEST_FULL
- * is 1, otherwise, as under sanitizers and emulators, one in three; of CUDA's, teams of one. */
+ * is 1, otherwise, as under sanitizers and emulators, one in three; of the scalar one, which is the
+ * slowest, teams of three; of CUDA's, teams of one. */
 bool team_is_tried(int size, int backend);
 
 #endif
