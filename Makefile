@@ -120,7 +120,9 @@ $(BUILD)/flags: FORCE
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
 # engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
 # sanitizer only tests that start threads; test_ops runs every kernel in teams. Of the tools, what
-# they do with options, recipes and damaged files, and one run or more of most of the rest.
+# they do with options, recipes and damaged files, and one run or more of most of the rest. Of CUDA,
+# trainings, for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself
+# in the plain build.
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
@@ -204,7 +206,7 @@ NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 \
               -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
 # What kernels touch is looked at by tests/shim/races.cc, which is this sanitizer's library there.
-$(BUILD)/shim/%.o $(BUILD)/tests/shim/test_%.o: NP_SEEN = $(if $(SAN),,-fsanitize=thread -DNP_SEEN)
+$(BUILD)/shim/%.o $(BUILD)/tests/shim/test_%.o: NP_SEEN = $(if $(SAN),,-fsanitize=thread)
 
 $(BUILD)/shim/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -220,7 +222,8 @@ $(SHIM_OWN): $(BUILD)/shim/%: $(BUILD)/tests/shim/%.o
 $(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o
 $(SHIM_BIN) $(SHIM_OWN): $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ \
+	    -Wl,--wrap=_mark_point,--wrap=np_alloc,--wrap=free \
 	    $(filter-out %/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
 $(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
@@ -278,10 +281,11 @@ check: check-cuda
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
-check-programs: $(SHIM_OWN) $(SHIM_BIN) $(SHIM_TOOLS)
-check-cuda: $(SHIM_OWN) $(SHIM_BIN) $(BIN) $(SHIM_TOOLS)
+SHIM_PROGRAMS = $(if $(SAN),,$(SHIM_OWN) $(SHIM_BIN)) $(SHIM_TOOLS)
+SHIM_TRIED = $(filter-out $(SHIM_TOOLS),$(SHIM_PROGRAMS)) $(wildcard tests/shim/*.bats)
+check-programs: $(SHIM_PROGRAMS)
+check-cuda: $(SHIM_PROGRAMS) $(BIN)
 	@$(call run-tests,$(SHIM_TRIED))
-SHIM_TRIED = $(SHIM_OWN) $(SHIM_BIN) $(wildcard tests/shim/*.bats)
 endif
 
 # --- benchmarks ----------------------------------------------------------------------------------

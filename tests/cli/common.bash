@@ -15,6 +15,11 @@ some() {
     if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi
 }
 
+# unsanitized: leaves out a test under the sanitizers, where others take the same ways.
+unsanitized() {
+    [ "${NP_TEST_FULL:-1}" = 1 ] || skip 'sanitized, others take the same ways'
+}
+
 # The first line that the tool said on standard error, after its name and "error: ".
 said() {
     [ "${lines[0]}" = "$1" ] || { printf 'said: %s\nnot:  %s\n' "${lines[0]}" "$1"; return 1; }

@@ -11,10 +11,10 @@
  *         may have, or has been allowed (cudaFuncSetAttribute). Each ends the program with a
  *         message (SIGABRT).
  *         Shared memory is filled with NaN patterns when a block begins, so what is read of it
- *         before it is written, for want of a barrier or of a store, gets into results. With
- *         AddressSanitizer every shared array lies between poisoned bytes.
- *         Two accesses to memory that nothing orders, in whatever order they are done: of streams
- *         (races.h), and of threads in their block's shared memory (shared.h).
+ *         before it is written, for want of a barrier or of a store, gets into results.
+ *         Two accesses to memory that nothing orders, in whatever order they are done, and one that
+ *         is out of bounds: of streams (races.h), and of threads in their block's shared memory
+ *         (shared.h).
  * Stream  a queue. Whoever waits for one has work done, of all queues, in an order drawn from
  *         SHIM_SEED that nothing but queues, events and synchronisation constrains; some is done as
  *         soon as it is queued. Work for the null stream is done at once, whatever else is queued,

@@ -4,6 +4,11 @@
 
 #include "cuda_runtime.h"
 
+/* Pinned memory, as cudaMallocHost's, but from whoever asks; and back, if that is where the block
+ * is from. */
+void *shim_take(size_t bytes);
+bool shim_give(void *block);
+
 /* Between these, nothing else happens in the shim. */
 void shim_lock(void);
 void shim_unlock(void);

@@ -4,13 +4,6 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#endif
-
 enum { ALIGNMENT = 256 };
 
 static char *heap_of(int device)
@@ -46,7 +39,6 @@ void close_memory(void)
 static void poison(char *at, size_t bytes)
 {
     open_memory(-1);
-    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     memset(at, 0xff, bytes);
     close_memory();
 }
@@ -68,6 +60,7 @@ static struct block *find_room(int device, size_t bytes)
     shim.blocks =
         (struct block *)realloc(shim.blocks, (shim.block_count + 1) * sizeof *shim.blocks);
     shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device, false, {}};
+    races_close(heap_of(device) + end, room);
     close_memory();
     shim.heap_used[device] = (end + room + 4095) / 4096 * 4096;
     if (device == PINNED &&
@@ -83,7 +76,7 @@ static void *take(int device, size_t bytes, bool pooled)
     b->pooled = pooled;
     shim.used[device] += bytes;
     poison(b->at, bytes);
-    ASAN_POISON_MEMORY_REGION(b->at + bytes, b->room - bytes);
+    races_open(b->at, bytes);
     return b->at;
 }
 
@@ -99,7 +92,7 @@ static struct block *block_at(const void *at)
 static void give(struct block *b)
 {
     poison(b->at, b->bytes);
-    ASAN_POISON_MEMORY_REGION(b->at, b->room);
+    races_close(b->at, b->bytes);
     shim.used[b->device] -= b->bytes;
     b->bytes = 0;
 }
@@ -144,6 +137,27 @@ cudaError_t cudaFreeHost(void *block)
 {
     lock();
     return unlock(give_now(__func__, block));
+}
+
+void *shim_take(size_t bytes)
+{
+    lock();
+    void *block = take(PINNED, bytes, false);
+    unlock(cudaSuccess);
+    return block;
+}
+
+bool shim_give(void *block)
+{
+    if (!shim.heap || (char *)block < shim.heap || (char *)block >= shim.heap + HEAPS * HEAP)
+        return false;
+    lock();
+    struct block *b = block_at(block);
+    if (!b)
+        die("no block of memory begins where one is given back");
+    give(b);
+    unlock(cudaSuccess);
+    return true;
 }
 
 cudaError_t cudaMemGetInfo(size_t *vacant, size_t *total)

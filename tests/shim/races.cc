@@ -8,7 +8,8 @@
 #include "shared.h"
 
 enum { WORD = 4, STEPS = 64 };
-static const uint32_t SET = 1u << 31; /* of a reader: the number of a set of them */
+static const uint32_t SET = 1u << 31;      /* of a reader: the number of a set of them */
+static const uint32_t CLOSED = UINT32_MAX; /* no reader: memory that nobody may touch */
 
 struct operation {
     const char *name;
@@ -69,6 +70,25 @@ void races_watch(const void *from, size_t bytes)
 void races_stop(void)
 {
     races.over = true;
+}
+
+/* Of the words that begin there; memory that is taken begins at one. */
+static void set_readers(const void *at, size_t bytes, uint32_t reader)
+{
+    size_t from = ((uintptr_t)at - races.from + WORD - 1) / WORD;
+    size_t end = ((uintptr_t)at - races.from + bytes + WORD - 1) / WORD;
+    for (size_t i = from; i < end; i++)
+        races.words[i].reader = reader;
+}
+
+void races_open(const void *at, size_t bytes)
+{
+    set_readers(at, bytes, 0);
+}
+
+void races_close(const void *at, size_t bytes)
+{
+    set_readers(at, bytes, CLOSED);
 }
 
 /* --- what is known -------------------------------------------------------------------------- */
@@ -161,6 +181,18 @@ static void report(const struct word *w, const char *does, uint32_t other, const
     abort();
 }
 
+static void report_closed(const struct word *w, const char *does)
+{
+    if (races.over)
+        return;
+    char where[128], mine[32];
+    shim_where((const char *)races.from + (size_t)(w - races.words) * WORD, where, sizeof where);
+    fprintf(stderr, "shim: out of bounds: %s: '%s' of %s %s it\n", where,
+            races.operation[now->operation].name, actor_text(mine, sizeof mine, now->operation),
+            does);
+    abort();
+}
+
 static struct readers readers_of(uint32_t readers)
 {
     struct readers one = {readers, 0};
@@ -193,6 +225,8 @@ static uint32_t add_reader(uint32_t readers)
 static void read_word(struct word *w)
 {
     uint32_t me = now->operation;
+    if (w->reader == CLOSED)
+        return report_closed(w, "reads");
     if (w->writer == me || readers_of(w->reader).last == me)
         return;
     if (w->writer && !is_known(w->writer))
@@ -205,6 +239,8 @@ static void write_word(struct word *w)
     uint32_t me = now->operation;
     if (w->writer == me && !w->reader)
         return;
+    if (w->reader == CLOSED)
+        return report_closed(w, "writes");
     if (w->writer && !is_known(w->writer))
         report(w, "writes", w->writer, "writes");
     for (uint32_t left = w->reader; left; left = readers_of(left).others)

@@ -1,5 +1,6 @@
 /* Races: two accesses to the same memory, one of them a write, that nothing orders. They are found
- * by what orders them, not by what comes of them: in whatever order the work is done.
+ * by what orders them, not by what comes of them: in whatever order the work is done. And accesses
+ * to memory that nobody has taken.
  *
  * Actors    are the streams and the host, which is one, whatever its threads are: their own order
  *           is for the thread sanitizer to see.
@@ -11,10 +12,12 @@
  *           and who has read it since.
  * Accesses  of kernels, and of the host where it is .cu code, are seen one by one:
  *           -fsanitize=thread puts a call before each, and this module stands in for that
- *           sanitizer's library. (Where another sanitizer is on, they are not seen.) Whatever else
- *           works with memory says so.
+ *           sanitizer's library. Whatever else works with memory says so.
  *           What the host has copied to a device from pinned memory, it has written before.
- * Errors    a race ends the program with a message: who, where, and with whom.
+ * Bounds    what lies between blocks of memory, and a block that was given back, are closed: nobody
+ *           may touch them.
+ * Errors    a race, or an access out of bounds, ends the program with a message: who, where, and
+ *           with whom.
  * Threads   with the shim's lock held.
  *
  * Source    C. Flanagan, S. N. Freund, FastTrack: efficient and precise dynamic race detection,
@@ -27,13 +30,6 @@
 #include <stdint.h>
 
 enum { MOST_ACTORS = 1024 };
-
-/* Whether what kernels touch is seen: for tests. */
-#ifdef NP_SEEN
-constexpr int RACES_SEEN = 1;
-#else
-constexpr int RACES_SEEN = 0;
-#endif
 
 /* Of each actor, up to which of its ticks all is known to be done. */
 struct clock {
@@ -48,6 +44,9 @@ struct actor {
 
 /* The memory that is looked after; begins as memory that nobody has touched. */
 void races_watch(const void *from, size_t bytes);
+/* Memory in it that nobody may touch, and may touch again. */
+void races_close(const void *at, size_t bytes);
+void races_open(const void *at, size_t bytes);
 /* A device has failed: work is not done any more, and nobody can wait for it. */
 void races_stop(void);
 

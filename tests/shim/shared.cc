@@ -5,18 +5,12 @@
 
 #include "inside.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#endif
-
 static const unsigned WORD = 4, WARP = 32;
 static const size_t STATIC_MOST = 48 << 10; /* bytes of a kernel's own arrays */
 enum { MOST_ALLOWED = 1024 };
 /* Readers that are more than one thread: lanes of a warp, with its first; of several warps. */
 static const unsigned LANES = 1024, WARPS = 2 * LANES;
+static const uint16_t NOBODY = UINT16_MAX; /* no writer: a word of no array */
 
 /* Who wrote a word last, and who has read it since, each with the time: the number of meetings
  * before. */
@@ -30,8 +24,9 @@ static struct {
         char *at;
         size_t bytes;
     } array[SHARED_ARRAYS];
-    unsigned arrays;
-    size_t used, most; /* most: bytes of all arrays */
+    const void *kernel;
+    unsigned arrays, laid; /* laid: how many have their words since the kernel began */
+    size_t used, most;     /* most: bytes of all arrays */
     uint32_t meetings, block_met, warp_met[LANES / WARP];
     struct word words[SHARED_ROOM / WORD];
 } shared;
@@ -47,15 +42,37 @@ uintptr_t shared_seen;
 
 /* --- arrays --------------------------------------------------------------------------------- */
 
+static void set_words(size_t from, size_t bytes, struct word word)
+{
+    for (size_t i = from / WORD; i < (from + bytes + WORD - 1) / WORD; i++)
+        shared.words[i] = word;
+}
+
+/* The arrays of another kernel begin. */
+static void forget(const void *kernel)
+{
+    size_t end = sizeof shared_room;
+    if (shared.laid > 0)
+        end = (size_t)(shared.array[shared.laid - 1].at - shared_room) +
+              shared.array[shared.laid - 1].bytes;
+    set_words(0, end, {0, 0, NOBODY, 0});
+    shared.kernel = kernel;
+    shared.laid = 0;
+}
+
+/* From block to block of a kernel, arrays mostly are where they were. */
 static void *take(size_t bytes)
 {
     char *at = shared_room + shared.used;
-    if (shared.arrays == SHARED_ARRAYS || shared.used + bytes + SHARED_GAP > sizeof shared_room)
+    unsigned i = shared.arrays++;
+    if (i == SHARED_ARRAYS || shared.used + bytes + SHARED_GAP > sizeof shared_room)
         shim_fail("too much shared memory");
-    shared.array[shared.arrays].at = at;
-    shared.array[shared.arrays++].bytes = bytes;
+    if (i >= shared.laid || shared.array[i].bytes != bytes) {
+        set_words(shared.used, bytes, {});
+        shared.laid = i + 1;
+    }
+    shared.array[i] = {at, bytes};
     shared.used += (bytes + 2 * SHARED_GAP - 1) / SHARED_GAP * SHARED_GAP;
-    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     memset(at, 0xff, bytes); /* NaN, as an index far out */
     return at;
 }
@@ -99,7 +116,8 @@ void shared_begin(const void *kernel, size_t dynamic, size_t allowed)
     shared.most = dynamic <= allowed ? (size_t)SHARED_MOST : STATIC_MOST;
     if (dynamic > shared.most)
         shim_fail("more shared memory than the kernel has been allowed");
-    ASAN_POISON_MEMORY_REGION(shared_room, sizeof shared_room);
+    if (kernel != shared.kernel || dynamic != shared.array[0].bytes)
+        forget(kernel);
     shared.used = SHARED_GAP;
     shared.arrays = 0;
     take(dynamic);
@@ -160,9 +178,13 @@ static void report(const struct word *w, const char *does, unsigned who, const c
     if (who < WARPS)
         snprintf(other, sizeof other, "%s %u", who < LANES ? "thread" : "lanes of warp",
                  who < LANES ? who : who % LANES / WARP);
-    snprintf(what, sizeof what,
-             "race: it %s byte %zu of shared array %u, %s %s it, with no barrier between", does,
-             (size_t)(at - shared.array[array].at), array, other, did);
+    if (who == NOBODY)
+        snprintf(what, sizeof what, "out of bounds: it %s byte %td of shared array %u of %zu bytes",
+                 does, at - shared.array[array].at, array, shared.array[array].bytes);
+    else
+        snprintf(what, sizeof what,
+                 "race: it %s byte %td of shared array %u, %s %s it, with no barrier between", does,
+                 at - shared.array[array].at, array, other, did);
     shim_fail(what);
 }
 
@@ -183,7 +205,7 @@ static inline void read_word(struct word *w)
 {
     if (w->reader == WARPS && w->read >= now.block_met)
         return;
-    if (!comes_before(w->written, w->writer))
+    if (w->writer == NOBODY || !comes_before(w->written, w->writer))
         report(w, "reads", w->writer, "writes");
     if (comes_before(w->read, w->reader))
         w->reader = (uint16_t)now.thread;
@@ -194,7 +216,7 @@ static inline void read_word(struct word *w)
 
 static inline void write_word(struct word *w)
 {
-    if (!comes_before(w->written, w->writer))
+    if (w->writer == NOBODY || !comes_before(w->written, w->writer))
         report(w, "writes", w->writer, "writes");
     if (!comes_before(w->read, w->reader))
         report(w, "writes", w->reader, "reads");

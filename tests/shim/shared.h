@@ -8,9 +8,10 @@
  * Accesses  are seen as those to the memory of devices are (races.h), in the first 16 blocks of a
  *           kernel that run, and in every thirteenth from then on: to look at all, which do the
  *           same, would take twice the time. No kernel has atomic ones.
- * Memory    begins as NaN patterns with each block; with AddressSanitizer every array lies between
- *           poisoned bytes.
- * Errors    a race, or more memory than there is, ends the program with a message: shim_fail.
+ * Memory    begins as NaN patterns with each block. Between arrays are bytes that no thread may
+ *           touch.
+ * Errors    a race, an access to what is no array, or more memory than there is, ends the program
+ *           with a message: shim_fail.
  */
 #ifndef NP_TEST_SHARED_H
 #define NP_TEST_SHARED_H
