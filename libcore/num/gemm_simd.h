@@ -17,6 +17,12 @@ static size_t cut_rows(const struct np_tiles *g, struct band *band, size_t heigh
     return count;
 }
 
+static bool pays_to_pack(const struct np_tiles *g, size_t n)
+{
+    bool pieces = g->a_trans || g->stretches > 1;
+    return NP_GEMM_PACKS_A && !g->groups && n >= (pieces ? PACKED_COLS : WHOLE_COLS);
+}
+
 /* All rows of tiles of some columns. */
 static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
 {
@@ -26,7 +32,7 @@ static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, 
     }
     struct band band[NP_GEMM_ROWS / LOW];
     size_t tiles = cut_rows(g, band, s.height);
-    if (NP_GEMM_PACKS_A && !g->groups && np_share_count(s.cols) >= PACKED_COLS)
+    if (pays_to_pack(g, np_share_count(s.cols)))
         tile_packed(g, t, s.cols, band, tiles, turns);
     else
         for (size_t k = 0; k < tiles; k++)

@@ -41,7 +41,8 @@
 #define LOW_HEIGHTS(X)
 #endif
 #define NR (2 * NP_VW)
-#define PACKED_COLS 48 /* of C: fewer do not pay for packing A */
+#define PACKED_COLS 48 /* of C: fewer do not pay for packing A ... */
+#define WHOLE_COLS 80  /* ... and fewer than these not where its rows are read in one piece */
 #define STRIP MR       /* floats of packed A for an inner index */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
 #define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
