@@ -21,10 +21,11 @@ NP_INLINE bool act_range(enum np_act kind, float *y, const float *x, struct np_s
 
 static bool act(struct np_team *team, enum np_act kind, float *y, const float *x, size_t count)
 {
-    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    struct np_deal deal = np_team_deal(team, count, NP_SHARE_UNIT);
     bool ok = true;
-#define CALL(constant) ok = act_range(constant, y, x, share)
-    NP_ACT_EACH(kind, CALL);
+#define CALL(constant) ok = act_range(constant, y, x, part) && ok
+    for (struct np_share part; np_deal_piece(&deal, &part);)
+        NP_ACT_EACH(kind, CALL);
 #undef CALL
     return ok;
 }
@@ -50,12 +51,14 @@ NP_INLINE bool act_grad_range(enum np_act kind, bool based, float *dx, const flo
 static bool act_grad(struct np_team *team, enum np_act kind, float *dx, const float *base,
                      const float *u, const float *dy, size_t count)
 {
-    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    struct np_deal deal = np_team_deal(team, count, NP_SHARE_UNIT);
     bool ok = true;
 #define CALL(constant)                                                                             \
-    ok = base ? act_grad_range(constant, true, dx, base, u, dy, share)                             \
-              : act_grad_range(constant, false, dx, NULL, u, dy, share)
-    NP_ACT_EACH(kind, CALL);
+    ok = (base ? act_grad_range(constant, true, dx, base, u, dy, part)                             \
+               : act_grad_range(constant, false, dx, NULL, u, dy, part)) &&                        \
+         ok
+    for (struct np_share part; np_deal_piece(&deal, &part);)
+        NP_ACT_EACH(kind, CALL);
 #undef CALL
     return ok;
 }
@@ -94,8 +97,8 @@ static bool add(struct np_team *team, enum np_act kind, float *y, float *kept, c
 static void bias_glu(struct np_team *team, float *y, float *u, const float *bias, size_t rows,
                      size_t cols)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         float *value = u + r * 2 * cols, *gate = value + cols, *out = y + r * cols;
 #define STEP(at, n)                                                                                \
     do {                                                                                           \
@@ -113,8 +116,8 @@ static void bias_glu(struct np_team *team, float *y, float *u, const float *bias
 static void glu_grad(struct np_team *team, float *du, const float *u, const float *dy, size_t rows,
                      size_t cols)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *value = u + r * 2 * cols, *gate = value + cols, *up = dy + r * cols;
         float *da = du + r * 2 * cols, *db = da + cols;
 #define STEP(at, n)                                                                                \

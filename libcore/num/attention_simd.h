@@ -202,8 +202,8 @@ static void attend(const struct np_head *h, float *out, float *stats, const stru
 void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
                            const struct np_attention *at)
 {
-    struct np_share items = np_team_share(team, np_head_count(at), 1);
-    for (size_t item = items.begin; item < items.end; item++) {
+    struct np_deal deal = np_team_deal(team, np_head_count(at), 1);
+    for (size_t item; np_deal_item(&deal, &item);) {
         struct np_head h = np_head_at(at, item);
         struct scratch s = carve(team, &h);
         attend(&h, out + h.out_offset, stats + h.stats_offset, &s);
@@ -318,8 +318,8 @@ void NP_SIMD(np_attention_grad)(struct np_team *team, float *dq, float *dk, floa
                                 const float *dout, const float *stats,
                                 const struct np_attention *at)
 {
-    struct np_share items = np_team_share(team, np_head_count(at), 1);
-    for (size_t item = items.begin; item < items.end; item++) {
+    struct np_deal deal = np_team_deal(team, np_head_count(at), 1);
+    for (size_t item; np_deal_item(&deal, &item);) {
         struct np_head h = np_head_at(at, item);
         struct scratch s = carve(team, &h);
         attend_grad(&h, dq + h.q_offset, dk + h.k_offset, dv + h.k_offset, dout + h.out_offset,

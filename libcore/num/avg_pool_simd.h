@@ -86,7 +86,7 @@ static void pool_average(const struct np_conv *v, const struct pool *p, struct n
 static void avg_pool(struct np_team *team, const struct np_conv *v)
 {
     const struct pool p = forward_pool(v);
-    struct np_share lines = np_team_share(team, v->samples * v->out_height, 1), part;
+    struct np_deal deal = np_team_deal(team, v->samples * v->out_height, 1);
     size_t most = pool_columns(team, v, 0);
     struct pool_sums s = {.pool = &p, .row = {.ld = v->ldx, .ld_out = v->ldy}};
     if (most == 0) {
@@ -94,8 +94,7 @@ static void avg_pool(struct np_team *team, const struct np_conv *v)
         return;
     }
     s.one = pool_ones(team->scratch, most);
-    for (; lines.begin < lines.end; lines.begin = part.end) {
-        part = pool_lines(v->out_height, lines);
+    for (struct np_share part; np_deal_run(&deal, v->out_height, &part);) {
         size_t sample = part.begin / v->out_height, begin = part.begin % v->out_height;
         struct np_share inside = {begin, begin + np_share_count(part)};
         for (size_t first = 0; first < v->in_channels; first += most) {
@@ -136,7 +135,7 @@ static void pool_divide(float *quotient, const struct np_conv *v, struct np_shar
 
 static bool avg_pool_grad(struct np_team *team, const struct np_conv *v, const float *base)
 {
-    struct np_share lines = np_team_share(team, v->samples * v->in_height, 1), part;
+    struct np_deal deal = np_team_deal(team, v->samples * v->in_height, 1);
     size_t image = v->out_height * v->out_width, most = pool_columns(team, v, image);
     struct pool_sums s = {.row = {.ld_out = v->ldx, .ld_residual = v->ldx}};
     float *quotient = team->scratch;
@@ -144,8 +143,7 @@ static bool avg_pool_grad(struct np_team *team, const struct np_conv *v, const f
     if (most == 0)
         return np_kernels_scalar.avg_pool_grad(team, v, base);
     s.one = pool_ones(quotient + image * most, most);
-    for (; lines.begin < lines.end; lines.begin = part.end) {
-        part = pool_lines(v->in_height, lines);
+    for (struct np_share part; np_deal_run(&deal, v->in_height, &part);) {
         size_t sample = part.begin / v->in_height, begin = part.begin % v->in_height;
         struct np_share inside = {begin, begin + np_share_count(part)};
         for (size_t first = 0; first < v->in_channels; first += most) {

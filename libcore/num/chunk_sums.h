@@ -54,7 +54,8 @@ static inline struct np_share np_sums_cols(const struct np_chunk_sums *s, size_t
     return (struct np_share){begin, np_min(begin + s->width, s->cols.end)};
 }
 
-/* Where one of a wave's items is: np_team_share says whose it is. */
+/* Where one of a wave's items is: in the scratch of the member whose np_team_share it is of,
+ * whoever computes it. */
 static inline float *np_sums_item(const struct np_chunk_sums *s, size_t item, size_t items)
 {
     size_t size = (size_t)s->team->size, rank = ((item + 1) * size - 1) / items;
@@ -93,8 +94,8 @@ static inline bool np_sums_run(const struct np_chunk_sums *s)
     wave = wave > 0 ? wave : 1;
     for (size_t first = 0, count; first < chunks; first += count) {
         count = np_min(wave, chunks - first);
-        struct np_share share = np_team_share(s->team, count * blocks, 1);
-        for (size_t i = share.begin; i < share.end; i++)
+        struct np_deal deal = np_team_deal(s->team, count * blocks, 1);
+        for (size_t i; np_deal_item(&deal, &i);)
             s->sum(s->context, np_sums_item(s, i, count * blocks),
                    np_chunk_at(first + i / blocks, s->count, s->grain),
                    np_sums_cols(s, i % blocks));

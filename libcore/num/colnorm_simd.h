@@ -47,13 +47,11 @@ struct col_rows {
     size_t run;                 /* elements that are worked on at a time */
 };
 
-/* Those from row `begin` on, of a share of all rows. */
-static struct col_rows col_rows_of(size_t begin, size_t end, size_t rows, size_t cols)
+static struct col_rows col_rows_of(struct np_share run, size_t rows, size_t cols)
 {
-    struct col_rows r = {.segment = begin / rows, .begin = begin * cols};
-    end = np_min(end, (begin / rows + 1) * rows);
-    r.end = end * cols;
-    r.times = col_times(cols, end - begin);
+    struct col_rows r = {.segment = run.begin / rows, .begin = run.begin * cols};
+    r.end = run.end * cols;
+    r.times = col_times(cols, run.end - run.begin);
     r.period = r.times > 0 ? r.times * cols : cols;
     r.run = r.times > 0 ? r.end - r.begin : cols;
     return r;
@@ -114,12 +112,12 @@ NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *re
 
 static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 {
-    struct np_share share = np_team_share(team, p->segments * p->rows, 1);
+    struct np_deal deal = np_team_deal(team, p->segments * p->rows, 1);
     struct col_pattern mean, rstd, gamma, beta;
     struct col_rows rows;
     vf bad = v_zero();
-    for (size_t r = share.begin; r < share.end; r = rows.end / p->cols) {
-        rows = col_rows_of(r, share.end, p->rows, p->cols);
+    for (struct np_share run; np_deal_run(&deal, p->rows, &run);) {
+        rows = col_rows_of(run, p->rows, p->cols);
         col_repeat(&mean, p->mean + rows.segment * p->cols, p->cols, rows.times);
         col_repeat(&rstd, p->rstd + rows.segment * p->cols, p->cols, rows.times);
         col_repeat(&gamma, p->gamma, p->cols, rows.times);
@@ -196,10 +194,19 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
     }
 }
 
+static void colnorm_other_sums(struct np_team *team, float *sum, float *dot,
+                               const struct np_colnorm *p, const float *dy, enum np_sum how)
+{
+    struct col_units u = col_units_of(team, p->segments, p->rows, p->cols, how);
+    for (size_t i; np_deal_item(&u.units, &i);)
+        for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
+            colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy, col_unit(&u, i),
+                            i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
+}
+
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
                               const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
-    const struct col_units u = col_units_of(team, p->segments, p->rows, p->cols, how);
     const struct col_terms t = {dy, p->x, p->mean, p->rstd, p->gamma, p->beta, p->cols};
 #define SUMS(kind) col_segments(kind, team, sum, dot, &t, p->segments, p->rows, 0, how)
     if (p->act == NP_ACT_NONE)
@@ -209,10 +216,7 @@ static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
     else if (p->act == NP_ACT_RELU6)
         SUMS(COL_RELU6);
     else
-        for (size_t i = u.units.begin; i < u.units.end; i++)
-            for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
-                colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy,
-                                col_unit(&u, i), i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
+        colnorm_other_sums(team, sum, dot, p, dy, how);
 }
 
 NP_INLINE vf colnorm_grad_run(enum np_act act, float *dx, const float *base, const float *x,
@@ -238,12 +242,12 @@ static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
                          const struct np_colnorm *p, const float *dy, const float *a,
                          const float *b)
 {
-    struct np_share share = np_team_share(team, p->segments * p->rows, 1);
+    struct np_deal deal = np_team_deal(team, p->segments * p->rows, 1);
     struct col_pattern copies[6];
     struct col_rows rows;
     vf bad = v_zero();
-    for (size_t r = share.begin; r < share.end; r = rows.end / p->cols) {
-        rows = col_rows_of(r, share.end, p->rows, p->cols);
+    for (struct np_share run; np_deal_run(&deal, p->rows, &run);) {
+        rows = col_rows_of(run, p->rows, p->cols);
         const size_t first = rows.segment * p->cols;
         const float *from[6] = {p->mean + first, p->rstd + first, p->gamma,
                                 p->beta,         a + first,       b + first};
@@ -284,12 +288,12 @@ NP_INLINE vf col_apply(float *y, const float *base, const float *x, const float 
 NP_INLINE bool col_apply_rows(struct np_team *team, float *y, const float *base, const float *x,
                               const float *s, size_t segments, size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, segments * rows, 1);
+    struct np_deal deal = np_team_deal(team, segments * rows, 1);
     struct col_pattern scale;
     struct col_rows part;
     vf bad = v_zero();
-    for (size_t r = share.begin; r < share.end; r = part.end / cols) {
-        part = col_rows_of(r, share.end, rows, cols);
+    for (struct np_share run; np_deal_run(&deal, rows, &run);) {
+        part = col_rows_of(run, rows, cols);
         col_repeat(&scale, s + part.segment * cols, cols, part.times);
         for (size_t i = part.begin; i < part.end; i += part.run) {
             const float *in = x ? x + i : NULL;

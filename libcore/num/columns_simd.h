@@ -149,12 +149,13 @@ static inline struct np_share col_share(const struct np_team *team, size_t cols)
 
 /* What has a sum of its own: a segment, or a chunk of one where these are kept. */
 struct col_units {
-    size_t rows, length, each;   /* of a segment; of a unit, but the last; units of a segment */
-    struct np_share units, cols; /* the caller's */
+    size_t rows, length, each; /* of a segment; of a unit, but the last; units of a segment */
+    struct np_deal units;
+    struct np_share cols; /* the caller's, of the units that it takes */
 };
 
 /* Members take whole units where these come out even or are many, else columns of each. */
-static struct col_units col_units_of(const struct np_team *team, size_t segments, size_t rows,
+static struct col_units col_units_of(struct np_team *team, size_t segments, size_t rows,
                                      size_t cols, enum np_sum how)
 {
     size_t size = (size_t)team->size, count;
@@ -164,11 +165,12 @@ static struct col_units col_units_of(const struct np_team *team, size_t segments
         u.each = np_chunks(rows);
     }
     count = segments * u.each;
-    u.units.end = count;
-    if (count % size == 0 || count >= 4 * size)
-        u.units = np_team_share(team, count, 1);
-    else
+    if (count % size == 0 || count >= 4 * size) {
+        u.units = np_team_deal(team, count, 1);
+    } else {
+        u.units = np_deal_all(count);
         u.cols = col_share(team, cols);
+    }
     return u;
 }
 
@@ -183,8 +185,8 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
                             const struct col_terms *t, size_t segments, size_t rows, size_t grain,
                             enum np_sum how)
 {
-    const struct col_units u = col_units_of(team, segments, rows, t->ld, how);
-    for (size_t i = u.units.begin; i < u.units.end; i++) {
+    struct col_units u = col_units_of(team, segments, rows, t->ld, how);
+    for (size_t i; np_deal_item(&u.units, &i);) {
         struct np_share unit = col_unit(&u, i);
         struct col_terms part = *t;
         part.a = t->a + unit.begin * t->ld;

@@ -74,6 +74,8 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     p.epilogue = c->epilogue;
     if (!is_in_place(np_share_count(p.rows), n, b->ld, false) || !can_be_in_place(p.groups))
         b->direct = NULL;
+    if (grid.down.size == team->size)
+        deal_rows(&p, team, a->samples * a->h.out * a->w.out);
     return run_product(&p);
 }
 

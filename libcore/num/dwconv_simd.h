@@ -366,7 +366,7 @@ static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_sha
 static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
 {
     size_t image = grad ? v->in_height * v->in_width : v->out_height * v->out_width;
-    struct np_share share = np_team_share(team, v->samples * image, 1), part;
+    struct np_deal deal = np_team_deal(team, v->samples * image, 1);
     struct dw_row row;
     vf bad = v_zero();
     row.cols = v->in_channels;
@@ -375,10 +375,8 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     row.ld = grad ? v->ldy : v->ldx;
     row.ld_out = grad ? v->ldx : v->ldy;
     row.ld_residual = v->epilogue.ld;
-    for (part.begin = share.begin; part.begin < share.end; part.begin = part.end) {
-        part.end = np_min(share.end, (part.begin / image + 1) * image);
+    for (struct np_share part; np_deal_run(&deal, image, &part);)
         bad = dw_rows_run(v, &row, part, grad, bad);
-    }
     return v_all_finite(bad);
 }
 

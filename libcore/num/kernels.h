@@ -19,7 +19,8 @@
  *         that make gradients of weights from products may wait inside, no other does. Callers put
  *         np_team_wait between a kernel and another that reads its result, unless they are told
  *         that shares agree: those of add, fill, copy, divide, rstd and col_total do where they
- *         write equally many elements. Outputs do not alias inputs unless stated. A result of bool
+ *         write equally many elements. Others may deal their work out while it is done: the share
+ *         is then what the caller took. Outputs do not alias inputs unless stated. A result of bool
  *         is the caller's share alone: the team's is the `and` over its members. Unless stated it
  *         is false if this share wrote a value that is not finite, or put one into an activation
  *         (which may hide it).

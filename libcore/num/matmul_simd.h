@@ -109,6 +109,8 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }
+    if (!chunks && grid.down.size == team->size)
+        deal_rows(&p, team, mm->m);
     return chunks ? run_by_chunks(team, &p) : run_product(&p);
 }
 

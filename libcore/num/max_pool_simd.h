@@ -151,12 +151,12 @@ static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *whi
                                   .number = pool_numbers(v, number)};
     float *taps = (float *)(void *)which;
     size_t height = v->out_height, width = v->out_width, cols = v->in_channels, count;
-    struct np_share lines = np_team_share(team, v->samples * height, 1);
+    struct np_deal deal = np_team_deal(team, v->samples * height, 1);
     if (!m.number) {
         np_kernels_scalar.max_pool(team, v, which);
         return;
     }
-    for (size_t line = lines.begin; line < lines.end; line++) {
+    for (size_t line; np_deal_item(&deal, &line);) {
         struct np_share high = seen_taps(&p.h, line % height);
         for (size_t ow = 0; ow < width; ow += count) {
             size_t at = line * width + ow;
@@ -245,7 +245,7 @@ static vf pool_back_lines(const struct np_conv *v, const struct pool_images *m,
 static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const int32_t *which,
                           const float *base)
 {
-    struct np_share lines = np_team_share(team, v->samples * v->in_height, 1), part;
+    struct np_deal deal = np_team_deal(team, v->samples * v->in_height, 1);
     int32_t number[NP_KC];
     struct pool_images m = {.x = v->dy,
                             .ld = v->ldy,
@@ -255,8 +255,7 @@ static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const i
     vf bad = v_zero();
     if (!m.number)
         return np_kernels_scalar.max_pool_grad(team, v, which, base);
-    for (; lines.begin < lines.end; lines.begin = part.end) {
-        part = pool_lines(v->in_height, lines);
+    for (struct np_share part; np_deal_run(&deal, v->in_height, &part);) {
         for (size_t i = 0; i < pool_residues(v); i++) {
             const struct pool p = pool_residue(v, i);
             m.pool = &p;

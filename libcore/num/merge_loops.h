@@ -10,8 +10,8 @@
 static void merge(struct np_team *team, float *y, const float *a, const float *b, size_t rows,
                   size_t na, size_t nb, size_t lda, size_t ldb, bool interleave)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *left = a + r * lda, *right = b + r * ldb;
         float *out = y + r * (na + nb);
         if (!interleave) {
@@ -56,10 +56,10 @@ static bool split(struct np_team *team, float *a, float *b, const float *base_a,
                   const float *base_b, const float *y, size_t rows, size_t na, size_t nb,
                   size_t lda, size_t ldb, bool interleave)
 {
-    struct np_share share = np_team_share(team, rows, 1);
+    struct np_deal deal = np_team_deal(team, rows, 1);
     size_t second = interleave ? 1 : na;
     uint32_t bad = 0;
-    for (size_t r = share.begin; r < share.end; r++) {
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *in = y + r * (na + nb);
         bad |=
             split_row(a ? a + r * lda : NULL, base_a ? base_a + r * lda : NULL, in, na, interleave);

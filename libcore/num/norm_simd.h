@@ -30,8 +30,8 @@ static float square_sum(const float *x, float mean, size_t count)
 static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, const float *x,
                       const float *gamma, const float *beta, size_t rows, size_t cols, float eps)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *in = x + r * cols;
         float *out = y + r * cols;
         vf center, scale;
@@ -107,9 +107,9 @@ static bool layernorm_grad(struct np_team *team, float *dx, const float *base, c
                            const float *dy, const float *mean, const float *rstd,
                            const float *gamma, size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, rows, 1);
+    struct np_deal deal = np_team_deal(team, rows, 1);
     vf bad = v_zero();
-    for (size_t r = share.begin; r < share.end; r++) {
+    for (size_t r; np_deal_item(&deal, &r);) {
         size_t at = r * cols;
         struct norm_row row = {x + at, dy + at, gamma, v_set1(mean[r]), v_set1(rstd[r])};
         float a, b;
@@ -151,8 +151,8 @@ static float exp_sum(float *y, const float *x, float m, size_t count)
 
 static void softmax(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *in = x + r * cols;
         float *out = y + r * cols, z = exp_sum(out, in, lane_max(in, cols), cols);
 #define STEP(at, n)                                                                                \
@@ -165,8 +165,8 @@ static void softmax(struct np_team *team, float *y, const float *x, size_t rows,
 static void softmax_grad(struct np_team *team, float *dx, const float *y, const float *dy,
                          size_t rows, size_t cols)
 {
-    struct np_share share = np_team_share(team, rows, 1);
-    for (size_t r = share.begin; r < share.end; r++) {
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *p = y + r * cols, *up = dy + r * cols;
         float *out = dx + r * cols, a = lane_dot(p, up, cols);
         NP_INDEPENDENT
@@ -196,9 +196,9 @@ NP_INLINE void xent_sums(float *z, float *far, const float *x, float m, size_t c
 static void xent(struct np_team *team, float *loss, const float *logits, const int32_t *targets,
                  size_t rows, size_t classes, float smoothing)
 {
-    struct np_share share = np_team_share(team, rows, 1);
+    struct np_deal deal = np_team_deal(team, rows, 1);
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
-    for (size_t r = share.begin; r < share.end; r++) {
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *x = logits + r * classes;
         float m = lane_max(x, classes), d_target = x[targets[r]] - m, z, far;
         if (smoothing == 0.0f) {
@@ -215,9 +215,9 @@ static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
                       const int32_t *targets, size_t rows, size_t classes, float smoothing,
                       float scale)
 {
-    struct np_share share = np_team_share(team, rows, 1);
+    struct np_deal deal = np_team_deal(team, rows, 1);
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
-    for (size_t r = share.begin; r < share.end; r++) {
+    for (size_t r; np_deal_item(&deal, &r);) {
         const float *x = logits + r * classes;
         float *d = dlogits + r * classes, z = exp_sum(d, x, lane_max(x, classes), classes);
         float target = (np_flushf(d[targets[r]] / z) - (off + on)) * scale;

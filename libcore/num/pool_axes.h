@@ -56,11 +56,4 @@ static struct pool pool_residue(const struct np_conv *v, size_t number)
     return backward_pool(v, number / wide, number % wide);
 }
 
-/* The lines from lines.begin on that are of the same sample, `height` of which are one. */
-static struct np_share pool_lines(size_t height, struct np_share lines)
-{
-    lines.end = np_min(lines.end, (lines.begin / height + 1) * height);
-    return lines;
-}
-
 #endif

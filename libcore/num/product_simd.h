@@ -20,6 +20,7 @@
 #define WHOLE (NP_VW == 16 ? 8 : NP_VW) /* floats of a register: a vector, or half of one */
 #define DENSE (3 * NP_VW) /* columns of B that fill more of the first cache when packed */
 #define NARROW 128        /* columns for which it does not pay to pack A or B again and again */
+#define DEALT 64          /* rows that may be dealt out alone */
 
 _Static_assert(NR <= NP_GEMM_NR, "packed blocks fit the scratch");
 
@@ -70,6 +71,8 @@ struct product {
     void (*place)(const struct left *, size_t *row, struct np_share rows); /* NULL: in order */
     struct np_epilogue epilogue;
     float *packed, *sums; /* NP_GEMM_B, NP_GEMM_C floats */
+    struct np_team *team; /* if not NULL, all `height` rows are dealt out to it, not the caller's */
+    size_t height;        /* worked off, where block comes after block */
 };
 
 /* What is fixed while columns `cols` are worked on. */
@@ -115,9 +118,9 @@ static size_t cut_panel(const struct product *p, const struct panel *panel,
 }
 
 /* The rows of C from `begin` that are worked on together. */
-static struct np_share next_rows(const struct product *p, size_t begin)
+static struct np_share next_rows(const struct product *p, size_t begin, size_t end)
 {
-    size_t count = p->a->end(p->a, begin, p->rows.end) - begin;
+    size_t count = p->a->end(p->a, begin, end) - begin;
     size_t parts = (count + NP_GEMM_ROWS - 1) / NP_GEMM_ROWS;
     return (struct np_share){begin, begin + (count + parts - 1) / parts};
 }
@@ -230,21 +233,33 @@ static struct panel next_panel(const struct product *p, const struct pass *pass,
     return panel;
 }
 
-/* Block after block of rows, each with all its panels. */
-static bool run_blocks(const struct product *p, const struct pass *pass)
+/* A block of rows with all its panels, which may be packed already. */
+static bool run_rows(const struct product *p, const struct pass *pass, struct np_share rows,
+                     bool packed)
 {
     bool finite = true;
-    for (size_t i = p->rows.begin; i < p->rows.end;) {
-        struct np_share rows = next_rows(p, i);
-        size_t k = p->inner.begin;
-        do {
-            bool pack = !pass->whole || i == p->rows.begin;
-            struct panel panel = next_panel(p, pass, k, pack);
-            finite = run_block(p, pass, &panel, rows) && finite;
-            k = panel.inner.end;
-        } while (k < p->inner.end);
-        i = rows.end;
-    }
+    size_t k = p->inner.begin;
+    do {
+        struct panel panel = next_panel(p, pass, k, !packed);
+        finite = run_block(p, pass, &panel, rows) && finite;
+        k = panel.inner.end;
+    } while (k < p->inner.end);
+    return finite;
+}
+
+/* Block after block of rows. */
+static bool run_blocks(const struct product *p, const struct pass *pass)
+{
+    struct np_deal deal = {.piece = p->rows};
+    bool finite = true, packed = false;
+    if (p->team)
+        deal = np_team_deal(p->team, p->height, DEALT);
+    for (struct np_share piece, rows; np_deal_piece(&deal, &piece);)
+        for (; piece.begin < piece.end; piece.begin = rows.end) {
+            rows = next_rows(p, piece.begin, piece.end);
+            finite = run_rows(p, pass, rows, packed) && finite;
+            packed = pass->whole;
+        }
     return finite;
 }
 
@@ -256,13 +271,22 @@ static bool run_panels(const struct product *p, const struct pass *pass)
     do {
         struct panel panel = next_panel(p, pass, k, true);
         for (size_t i = p->rows.begin; i < p->rows.end;) {
-            struct np_share rows = next_rows(p, i);
+            struct np_share rows = next_rows(p, i, p->rows.end);
             finite = run_block(p, pass, &panel, rows) && finite;
             i = rows.end;
         }
         k = panel.inner.end;
     } while (k < p->inner.end);
     return finite;
+}
+
+/* Where members have all columns: rows are dealt out if there are many. */
+static void deal_rows(struct product *p, struct np_team *team, size_t height)
+{
+    if (height < 4 * DEALT * (size_t)team->size)
+        return;
+    p->team = team;
+    p->height = height;
 }
 
 static bool is_bare(const struct np_epilogue *e)

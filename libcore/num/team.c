@@ -1,6 +1,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -8,6 +9,12 @@
 
 #define SPINS 1000 /* some microseconds: longer than most kernels' imbalance */
 #define YIELDS 400 /* some hundred: shorter than a member is made to wake up, once asleep */
+#define PIECES 16  /* of a member's share, the least that is taken of it */
+
+/* What is left of a member's share of a deal: its number << 32 | first piece << 16 | the end. */
+struct left {
+    _Alignas(NP_ALIGN) atomic_uint_least64_t pieces;
+};
 
 /* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have waited
  * for a while let others run, and then sleep, so that a machine with fewer cores than threads does
@@ -19,22 +26,29 @@ struct np_barrier {
     int size;
     pthread_mutex_t lock;
     pthread_cond_t moved;
+    struct left *left; /* [size] */
 };
 
 enum np_status np_barrier_new(struct np_barrier **out, int size, struct np_error *err)
 {
     struct np_barrier *barrier = NULL;
-    enum np_status status = np_alloc(&barrier, 1, sizeof(*barrier), err);
-    if (status != NP_OK)
-        return status;
+    enum np_status status = NP_OK;
+    NP_TRY(np_alloc(&barrier, 1, sizeof(*barrier), err));
+    barrier->left = NULL;
+    NP_TRY(np_alloc(&barrier->left, (size_t)size, sizeof(*barrier->left), err));
     atomic_init(&barrier->arrived, 0);
     atomic_init(&barrier->phase, 0);
     atomic_init(&barrier->asleep, 0);
     barrier->size = size;
+    for (int i = 0; i < size; i++)
+        atomic_init(&barrier->left[i].pieces, 0);
     pthread_mutex_init(&barrier->lock, NULL);
     pthread_cond_init(&barrier->moved, NULL);
     *out = barrier;
     return NP_OK;
+out:
+    free(barrier);
+    return status;
 }
 
 void np_barrier_free(struct np_barrier *barrier)
@@ -43,6 +57,7 @@ void np_barrier_free(struct np_barrier *barrier)
         return;
     pthread_cond_destroy(&barrier->moved);
     pthread_mutex_destroy(&barrier->lock);
+    free(barrier->left);
     free(barrier);
 }
 
@@ -96,4 +111,53 @@ void np_team_wait(struct np_team *team)
             sched_yield();
     }
     sleep_until_moved(barrier, phase);
+}
+
+struct np_deal np_team_deal(struct np_team *team, size_t count, size_t unit)
+{
+    struct np_deal deal = {.team = team, .count = count, .unit = unit};
+    size_t units = (count + unit - 1) / unit, most = PIECES * (size_t)team->size;
+    if (!team->barrier)
+        return (struct np_deal){.piece = np_team_share(team, count, unit)};
+    deal.pieces = units < most ? units : most;
+    deal.number = ++team->deals;
+    struct np_share own = np_team_share(team, deal.pieces, 1);
+    atomic_store(&team->barrier->left[team->rank].pieces,
+                 (uint64_t)deal.number << 32 | (uint64_t)own.begin << 16 | (uint64_t)own.end);
+    return deal;
+}
+
+/* Takes half of the pieces that are left to a member, the first ones or the last. */
+static bool take(const struct np_deal *deal, int member, bool first, struct np_share *taken)
+{
+    atomic_uint_least64_t *left = &deal->team->barrier->left[member].pieces;
+    uint64_t now = atomic_load(left), begin, end, half;
+    do {
+        begin = now >> 16 & 0xffff;
+        end = now & 0xffff;
+        half = (end - begin + 1) / 2;
+        if (now >> 32 != deal->number || begin == end)
+            return false;
+    } while (!atomic_compare_exchange_weak(left, &now, first ? now + (half << 16) : now - half));
+    *taken = first ? (struct np_share){begin, begin + half} : (struct np_share){end - half, end};
+    return true;
+}
+
+/* Where a piece begins. */
+static size_t border(const struct np_deal *deal, size_t piece)
+{
+    struct np_team pieces = {.rank = (int)piece, .size = (int)deal->pieces};
+    return np_team_share(&pieces, deal->count, deal->unit).begin;
+}
+
+bool np_deal_more(struct np_deal *deal)
+{
+    const struct np_team *team = deal->team;
+    struct np_share taken;
+    for (int i = 0; team && i < team->size; i++)
+        if (take(deal, (team->rank + i) % team->size, i == 0, &taken)) {
+            deal->piece = (struct np_share){border(deal, taken.begin), border(deal, taken.end)};
+            return true;
+        }
+    return false;
 }

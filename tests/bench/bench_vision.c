@@ -26,7 +26,7 @@
 static float *a[ARRAYS], weights[1 << 16], columns[6][1 << 19];
 static int32_t *which;
 static _Alignas(64) char scratch[4 << 20];
-static struct np_team team = {0, 1, NULL, scratch, sizeof scratch};
+static struct np_team team = {.size = 1, .scratch = scratch, .scratch_bytes = sizeof scratch};
 
 struct shape {
     int size, channels, kernel, stride;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static struct np_team team = {0, 1, NULL, NULL, 0};
+static struct np_team team = {.size = 1};
 
 static void run_bias_add(const struct np_kernels *k, struct bench_data *d)
 {

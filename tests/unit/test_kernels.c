@@ -351,7 +351,7 @@ enum { NUMBERS = 131 };
 /* The verdict on a and b of every kernel that adds or passes them on; they agree. */
 static bool verdict(const struct np_kernels *k, const float *a, const float *b)
 {
-    struct np_team team = {0, 1, NULL, NULL, 0};
+    struct np_team team = {.size = 1};
     float y[NUMBERS], kept[NUMBERS];
     bool ok = k->add(&team, NP_ACT_NONE, y, NULL, a, b, NUMBERS);
     ck_assert(k->add(&team, NP_ACT_RELU, y, kept, a, b, NUMBERS) == ok);
@@ -363,7 +363,7 @@ static bool verdict(const struct np_kernels *k, const float *a, const float *b)
 
 START_TEST(non_finite_numbers_are_seen_anywhere)
 {
-    struct np_team team = {0, 1, NULL, NULL, 0};
+    struct np_team team = {.size = 1};
     float x[NUMBERS] = {0}, y[NUMBERS], ones[NUMBERS], zero = 0.0f, one = 1.0f;
     for (size_t i = 0; i < COUNT(ones); i++)
         ones[i] = 1.0f;

@@ -17,7 +17,7 @@
 #define ROWS 3
 #define MAX_COLS 1031
 
-static struct np_team team = {0, 1, NULL, NULL, 0};
+static struct np_team team = {.size = 1};
 static const size_t widths[] = {1, 31, 64, 257, MAX_COLS};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

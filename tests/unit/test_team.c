@@ -1,5 +1,9 @@
-/* The barrier: what a member wrote before a meeting is seen by all after it. */
+/* Teams: what a member wrote before a meeting is seen by all after it; what is dealt out is worked
+ * on once. */
 #include <check.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "suite.h"
 #include "team_run.h"
@@ -62,11 +66,82 @@ START_TEST(shares)
 }
 END_TEST
 
+enum { DEALS = 400, ITEMS = 333, UNIT = 4, GROUP = 52 };
+
+struct table {
+    int deals[DEALS][ITEMS]; /* how often an item was worked on */
+    int bad[8];              /* empty runs, of two groups, or that begin between units */
+};
+
+/* Item by item, group by group, or as it was taken. */
+static int work(struct np_deal *deal, int *row, int way)
+{
+    struct np_share some;
+    int bad = 0;
+    if (way == 0)
+        for (size_t i; np_deal_item(deal, &i);)
+            row[i]++;
+    while (way == 1 ? np_deal_run(deal, GROUP, &some) : np_deal_piece(deal, &some)) {
+        bad += some.begin >= some.end || some.begin % UNIT != 0;
+        bad += way == 1 && (some.end - 1) / GROUP != some.begin / GROUP;
+        for (size_t i = some.begin; i < some.end; i++)
+            row[i]++;
+    }
+    return bad;
+}
+
+/* Deal after deal, of all lengths, without a meeting in between. */
+static void deals(struct np_team *team, void *arg)
+{
+    struct table *t = arg;
+    for (int d = 0; d < DEALS; d++) {
+        struct np_deal deal = np_team_deal(team, (size_t)(d < ITEMS ? d : ITEMS), UNIT);
+        t->bad[team->rank] += work(&deal, t->deals[d], d % 3);
+    }
+}
+
+START_TEST(all_items_once)
+{
+    struct table *t = calloc(1, sizeof *t);
+    team_run(_i, 64, deals, t);
+    for (int d = 0; d < DEALS; d++)
+        for (int i = 0; i < ITEMS; i++)
+            ck_assert_int_eq(t->deals[d][i], i < d);
+    for (int i = 0; i < _i; i++)
+        ck_assert_int_eq(t->bad[i], 0);
+    free(t);
+}
+END_TEST
+
+/* Member 0 stays at its first item until all that it has not taken is done: by the other. */
+static void held(struct np_team *team, void *arg)
+{
+    atomic_int *done = arg;
+    struct np_deal deal = np_team_deal(team, ITEMS, 1);
+    np_team_wait(team);
+    for (size_t i; np_deal_item(&deal, &i);) {
+        int kept = (int)(deal.piece.end - deal.piece.begin);
+        atomic_fetch_add(done, 1);
+        while (team->rank == 0 && atomic_load(done) < ITEMS - kept)
+            sched_yield();
+    }
+}
+
+START_TEST(others_take_what_is_left)
+{
+    atomic_int done = 0;
+    team_run(2, 64, held, &done);
+    ck_assert_int_eq(done, ITEMS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("team");
     TCase *tests = suite_case(suite, "team");
     tcase_add_loop_test(tests, meetings, 1, MEMBERS + 1);
     tcase_add_test(tests, shares);
+    tcase_add_loop_test(tests, all_items_once, 1, MEMBERS + 1);
+    tcase_add_test(tests, others_take_what_is_left);
     return suite_run(suite);
 }
