@@ -409,8 +409,8 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
         if (status == NP_OK && more && np_plan_replicas(e->config.plan) > 1)
             status = make_layers(e, slot->choices, err);
         pthread_mutex_lock(&e->lock);
-        if (status != NP_OK || !more)
-            break;
+        if (status != NP_OK || !more || e->quit || e->limit != UINT64_MAX)
+            break; /* it may have failed meanwhile */
         push_step(e);
     }
     return status;

@@ -342,6 +342,25 @@ damaged() {
     cmp said1 said3
 }
 
+@test "a fault while the next subnet is awaited" {
+    mkfifo subnets
+    np-train recipe.yaml --run r --subnets - --losses losses --stages 2 --window 6 \
+        --set train.optimizer='{kind: sgd, lr: 1.0e9}' < subnets > out 2> said &
+    pid=$!
+    exec 9> subnets
+    printf '0 1 2 0\n0 1 0 1\n3 1 0 1\n0 1 0 1\n' >&9
+    until [ "$(cat losses 2> /dev/null | wc -l)" -eq 3 ]; do kill -0 $pid; done
+    sleep 0.3 # step 3 fails
+    printf '0 1 2 2\n' >&9
+    exec 9>&-
+    code=0
+    wait $pid || code=$?
+    cat said
+    [ "$code" -eq 1 ]
+    [ "$(cat said)" = "np-train: error: step 3, member 0, subnet '0 1 0 1': the output of layer 'head' \
+is not finite" ]
+}
+
 @test "a plan has no options of plans beside it" {
     for option in "--replicas 2" "--stages 2" "--threads 2" "--cut balanced" "--reach 2" "--stash-bandwidth 1MiB"; do
         # shellcheck disable=SC2086
