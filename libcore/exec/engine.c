@@ -377,8 +377,14 @@ out:
     return status;
 }
 
+/* No step is wanted any more: a stage has failed, or the run is to end. */
+static bool is_over(const struct np_engine *e)
+{
+    return e->quit || e->limit != UINT64_MAX;
+}
+
 /* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a
- * pipe whose writer waits for our losses, so it is read without the lock. */
+ * pipe whose writer waits for our losses, so it is read without the lock; stages may fail then. */
 static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64_t end,
                            struct np_error *err)
 {
@@ -389,9 +395,9 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
     pthread_mutex_lock(&e->lock);
     while (e->base + np_sched_known(e->sched) < end) {
         struct np_slot *slot;
-        while (!has_room(e) && !e->quit && e->limit == UINT64_MAX)
+        while (!has_room(e) && !is_over(e))
             pthread_cond_wait(&e->feed, &e->lock);
-        if (e->quit || e->limit != UINT64_MAX)
+        if (is_over(e))
             break;
         if (hooks->stop && hooks->stop(hooks->context)) {
             uint64_t started = np_sched_started(e->sched);
@@ -409,8 +415,8 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
         if (status == NP_OK && more && np_plan_replicas(e->config.plan) > 1)
             status = make_layers(e, slot->choices, err);
         pthread_mutex_lock(&e->lock);
-        if (status != NP_OK || !more || e->quit || e->limit != UINT64_MAX)
-            break; /* it may have failed meanwhile */
+        if (status != NP_OK || !more || is_over(e))
+            break;
         push_step(e);
     }
     return status;
