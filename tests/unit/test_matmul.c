@@ -279,6 +279,14 @@ START_TEST(large)
 }
 END_TEST
 
+/* So many rows that a team deals them out. */
+START_TEST(many_rows)
+{
+    struct ending e = {.residual = _i & 1 ? IN_PLACE : NONE, .act = NP_ACT_RELU};
+    compare(shape(1100, 40, 40, (unsigned)_i & 2), e, 7);
+}
+END_TEST
+
 /* Rows that fall on each other in the first cache are copied. */
 START_TEST(aliasing_rows)
 {
@@ -395,6 +403,7 @@ int main(void)
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);
+    tcase_add_loop_test(tests, many_rows, 0, 4);
     tcase_add_loop_test(tests, aliasing_rows, 0, 4);
     tcase_add_test(tests, nothing_to_do);
     tcase_add_loop_test(tests, signed_zeros, 0, 8);
