@@ -14,7 +14,6 @@
 /* What belongs to n columns, `times` times and then again as far as a block that begins in there
  * reaches; or once, where it lies, if n is large. */
 struct col_pattern {
-    const float *at;
     _Alignas(64) float copy[NORM_TILE + 32];
 };
 
@@ -29,32 +28,54 @@ static size_t col_times(size_t n, size_t rows)
     return times > unit ? times - times % unit : times;
 }
 
-static void col_repeat(struct col_pattern *p, const float *from, size_t n, size_t times)
+/* Returns where they are. */
+static const float *col_repeat(struct col_pattern *p, const float *from, size_t n, size_t times)
 {
     const size_t count = times * n + 32;
-    p->at = from;
     if (times == 0)
-        return;
-    p->at = p->copy;
-    for (size_t i = 0; i < count; i += n)
-        memcpy(p->copy + i, from, np_min(n, count - i) * sizeof *from);
+        return from;
+    memcpy(p->copy, from, n * sizeof *from);
+    for (size_t done = n, more; done < count; done += more) {
+        more = np_min(done, count - done);
+        memcpy(p->copy + done, p->copy, more * sizeof *from);
+    }
+    return p->copy;
 }
 
-/* The rows of one segment that a member works on. */
+/* What a member works on: rows of one segment after the other. */
 struct col_rows {
-    size_t segment, begin, end; /* elements begin .. end - 1 of all */
-    size_t times, period;       /* of the patterns; elements of these */
-    size_t run;                 /* elements that are worked on at a time */
+    size_t rows, cols;    /* of a segment */
+    struct np_deal deal;  /* of all rows */
+    size_t segment;       /* the one whose patterns are made; SIZE_MAX: none */
+    size_t times, period; /* of the patterns; elements of these */
+    size_t at, end;       /* elements that were taken and not worked on */
 };
 
-static struct col_rows col_rows_of(struct np_share run, size_t rows, size_t cols)
+static struct col_rows col_rows_of(struct np_team *team, size_t segments, size_t rows, size_t cols)
 {
-    struct col_rows r = {.segment = run.begin / rows, .begin = run.begin * cols};
-    r.end = run.end * cols;
-    r.times = col_times(cols, run.end - run.begin);
+    struct col_rows r = {rows, cols, np_team_deal(team, segments * rows, 1), .segment = SIZE_MAX};
+    r.times = col_times(cols, rows);
     r.period = r.times > 0 ? r.times * cols : cols;
-    r.run = r.times > 0 ? r.end - r.begin : cols;
     return r;
+}
+
+/* The caller's next elements, at most those of a row if patterns are read where they lie; false if
+ * there are none left. *other: of another segment than those before. */
+static bool col_next(struct col_rows *r, struct np_share *run, bool *other)
+{
+    struct np_share rows;
+    *other = false;
+    if (r->at == r->end) {
+        if (!np_deal_run(&r->deal, r->rows, &rows))
+            return false;
+        *other = rows.begin / r->rows != r->segment;
+        r->segment = rows.begin / r->rows;
+        r->at = rows.begin * r->cols;
+        r->end = rows.end * r->cols;
+    }
+    *run = (struct np_share){r->at, r->times > 0 ? r->end : r->at + r->cols};
+    r->at = run->end;
+    return true;
 }
 
 /* STEP(at, col, m) for every block of n elements: m from `at`, beside those from `col` on of
@@ -73,9 +94,31 @@ static struct col_rows col_rows_of(struct np_share run, size_t rows, size_t cols
 
 /* What a norm reads of the columns. */
 struct colnorm_cols {
-    const float *mean, *rstd, *gamma, *beta, *a, *b; /* a, b: colnorm_grad */
+    const float *mean, *rstd, *gamma, *beta, *a, *b; /* a, b: colnorm_grad; else NULL */
     size_t period;
 };
+
+/* Those of columns c.. of a segment. */
+static struct colnorm_cols colnorm_cols_of(const struct np_colnorm *p, size_t segment, size_t c)
+{
+    size_t at = segment * p->cols + c;
+    return (struct colnorm_cols){.mean = p->mean + at,
+                                 .rstd = p->rstd + at,
+                                 .gamma = p->gamma + c,
+                                 .beta = p->beta + c,
+                                 .period = p->cols};
+}
+
+/* The same for n columns, repeated; copies: one of each. */
+static void colnorm_repeat(struct colnorm_cols *q, struct col_pattern *copies, size_t n,
+                           size_t times)
+{
+    const float **each[] = {&q->mean, &q->rstd, &q->gamma, &q->beta, &q->a, &q->b};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        if (*each[i])
+            *each[i] = col_repeat(&copies[i], *each[i], n, times);
+    q->period = times > 0 ? times * n : n;
+}
 
 /* h of m elements. */
 NP_INLINE struct lanes l_colnorm_h(const struct colnorm_cols *q, const float *x, size_t col,
@@ -112,28 +155,25 @@ NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *re
 
 static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 {
-    struct np_deal deal = np_team_deal(team, p->segments * p->rows, 1);
-    struct col_pattern mean, rstd, gamma, beta;
-    struct col_rows rows;
+    struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
+    struct col_pattern copies[4];
+    struct colnorm_cols q;
     vf bad = v_zero();
-    for (struct np_share run; np_deal_run(&deal, p->rows, &run);) {
-        rows = col_rows_of(run, p->rows, p->cols);
-        col_repeat(&mean, p->mean + rows.segment * p->cols, p->cols, rows.times);
-        col_repeat(&rstd, p->rstd + rows.segment * p->cols, p->cols, rows.times);
-        col_repeat(&gamma, p->gamma, p->cols, rows.times);
-        col_repeat(&beta, p->beta, p->cols, rows.times);
-        const struct colnorm_cols q = {mean.at, rstd.at, gamma.at,   beta.at,
-                                       NULL,    NULL,    rows.period};
-        for (size_t i = rows.begin; i < rows.end; i += rows.run) {
-            const float *x = p->x + i, *residual = p->residual + (p->residual ? i : 0);
-            float *kept = p->kept + (p->kept ? i : 0);
-#define COLNORM(act)                                                                               \
-    bad = !residual ? colnorm_run(act, y + i, NULL, NULL, x, &q, rows.run, bad)                    \
-          : !kept   ? colnorm_run(act, y + i, NULL, residual, x, &q, rows.run, bad)                \
-                    : colnorm_run(act, y + i, kept, residual, x, &q, rows.run, bad)
-            NP_ACT_EACH(p->act, COLNORM);
-#undef COLNORM
+    bool other;
+    for (struct np_share run; col_next(&rows, &run, &other);) {
+        const size_t n = run.end - run.begin;
+        const float *x = p->x + run.begin, *residual = p->residual ? p->residual + run.begin : NULL;
+        float *to = y + run.begin, *kept = p->kept ? p->kept + run.begin : NULL;
+        if (other) {
+            q = colnorm_cols_of(p, rows.segment, 0);
+            colnorm_repeat(&q, copies, p->cols, rows.times);
         }
+#define COLNORM(act)                                                                               \
+    bad = !residual ? colnorm_run(act, to, NULL, NULL, x, &q, n, bad)                              \
+          : !kept   ? colnorm_run(act, to, NULL, residual, x, &q, n, bad)                          \
+                    : colnorm_run(act, to, kept, residual, x, &q, n, bad)
+        NP_ACT_EACH(p->act, COLNORM);
+#undef COLNORM
     }
     return !v_any(bad);
 }
@@ -164,15 +204,12 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
 {
     _Alignas(64) float du[NORM_TILE];
     float part[NORM_TILE], part_dot[NORM_TILE];
-    size_t at = s * p->cols + c, times = n == p->cols ? col_times(n, rows.end - rows.begin) : 0;
+    size_t times = n == p->cols ? col_times(n, rows.end - rows.begin) : 0;
     const size_t most = times > 0 ? times : 1;
-    struct col_terms t = {.a = du, .mean = p->mean + at, .rstd = p->rstd + at, .ld = n};
-    struct col_pattern mean, rstd, gamma, beta;
-    col_repeat(&mean, t.mean, n, times);
-    col_repeat(&rstd, t.rstd, n, times);
-    col_repeat(&gamma, p->gamma + c, n, times);
-    col_repeat(&beta, p->beta + c, n, times);
-    const struct colnorm_cols q = {mean.at, rstd.at, gamma.at, beta.at, NULL, NULL, most * n};
+    struct colnorm_cols q = colnorm_cols_of(p, s, c);
+    struct col_terms t = {.a = du, .mean = q.mean, .rstd = q.rstd, .ld = n};
+    struct col_pattern copies[4];
+    colnorm_repeat(&q, copies, n, times);
     for (size_t begin = rows.begin, end, count; begin < rows.end; begin = end) {
         end = np_min(begin + NP_KC, rows.end);
         memset(part, 0, sizeof part);
@@ -242,27 +279,24 @@ static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
                          const struct np_colnorm *p, const float *dy, const float *a,
                          const float *b)
 {
-    struct np_deal deal = np_team_deal(team, p->segments * p->rows, 1);
+    struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
     struct col_pattern copies[6];
-    struct col_rows rows;
+    struct colnorm_cols q;
     vf bad = v_zero();
-    for (struct np_share run; np_deal_run(&deal, p->rows, &run);) {
-        rows = col_rows_of(run, p->rows, p->cols);
-        const size_t first = rows.segment * p->cols;
-        const float *from[6] = {p->mean + first, p->rstd + first, p->gamma,
-                                p->beta,         a + first,       b + first};
-        for (size_t i = 0; i < 6; i++)
-            col_repeat(&copies[i], from[i], p->cols, rows.times);
-        const struct colnorm_cols q = {copies[0].at, copies[1].at, copies[2].at, copies[3].at,
-                                       copies[4].at, copies[5].at, rows.period};
-        for (size_t i = rows.begin; i < rows.end; i += rows.run) {
-            const float *other = base ? base + i : NULL, *x = p->x + i;
-#define GRAD(act)                                                                                  \
-    bad = other ? colnorm_grad_run(act, dx + i, other, x, dy + i, &q, rows.run, bad)               \
-                : colnorm_grad_run(act, dx + i, NULL, x, dy + i, &q, rows.run, bad)
-            NP_ACT_EACH(p->act, GRAD);
-#undef GRAD
+    bool other;
+    for (struct np_share run; col_next(&rows, &run, &other);) {
+        const size_t at = run.begin, n = run.end - at;
+        if (other) {
+            q = colnorm_cols_of(p, rows.segment, 0);
+            q.a = a + rows.segment * p->cols;
+            q.b = b + rows.segment * p->cols;
+            colnorm_repeat(&q, copies, p->cols, rows.times);
         }
+#define GRAD(act)                                                                                  \
+    bad = base ? colnorm_grad_run(act, dx + at, base + at, p->x + at, dy + at, &q, n, bad)         \
+               : colnorm_grad_run(act, dx + at, NULL, p->x + at, dy + at, &q, n, bad)
+        NP_ACT_EACH(p->act, GRAD);
+#undef GRAD
     }
     return !v_any(bad);
 }
@@ -288,18 +322,18 @@ NP_INLINE vf col_apply(float *y, const float *base, const float *x, const float 
 NP_INLINE bool col_apply_rows(struct np_team *team, float *y, const float *base, const float *x,
                               const float *s, size_t segments, size_t rows, size_t cols)
 {
-    struct np_deal deal = np_team_deal(team, segments * rows, 1);
-    struct col_pattern scale;
-    struct col_rows part;
+    struct col_rows part = col_rows_of(team, segments, rows, cols);
+    struct col_pattern copy;
+    const float *scale = NULL;
     vf bad = v_zero();
-    for (struct np_share run; np_deal_run(&deal, rows, &run);) {
-        part = col_rows_of(run, rows, cols);
-        col_repeat(&scale, s + part.segment * cols, cols, part.times);
-        for (size_t i = part.begin; i < part.end; i += part.run) {
-            const float *in = x ? x + i : NULL;
-            bad = base ? col_apply(y + i, base + i, in, scale.at, part.period, part.run, bad)
-                       : col_apply(y + i, NULL, in, scale.at, part.period, part.run, bad);
-        }
+    bool other;
+    for (struct np_share run; col_next(&part, &run, &other);) {
+        const size_t at = run.begin, n = run.end - at;
+        const float *in = x ? x + at : NULL;
+        if (other)
+            scale = col_repeat(&copy, s + part.segment * cols, cols, part.times);
+        bad = base ? col_apply(y + at, base + at, in, scale, part.period, n, bad)
+                   : col_apply(y + at, NULL, in, scale, part.period, n, bad);
     }
     return !v_any(bad);
 }
