@@ -71,50 +71,12 @@ double bench_median(double *values, size_t count)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* None of them stays at numbers that are quick to divide by or to take the root of. */
 #define FMA16(acc, x) _mm512_fmadd_ps(x, acc, x)
-#define DIV16(acc, x) _mm512_div_ps(x, acc)
-#define ROOT16(acc, x) _mm512_sqrt_ps(_mm512_add_ps(acc, x))
 #define FMA8(acc, x) _mm256_fmadd_ps(x, acc, x)
-#define DIV8(acc, x) _mm256_div_ps(x, acc)
-#define ROOT8(acc, x) _mm256_sqrt_ps(_mm256_add_ps(acc, x))
 
 CHAIN(fma_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_add_ps, "v", FMA16)
-CHAIN(div_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_add_ps, "v", DIV16)
-CHAIN(root_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_add_ps, "v", ROOT16)
 CHAIN(fma_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_add_ps, "x", FMA8)
-CHAIN(div_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_add_ps, "x", DIV8)
-CHAIN(root_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_add_ps, "x", ROOT8)
 #endif
-
-/* Of several runs, so that what others do meanwhile does not count. */
-static double least(double (*chain)(void))
-{
-    double best = chain();
-    for (int i = 0; i < 4; i++) {
-        double took = chain();
-        best = took < best ? took : best;
-    }
-    return best;
-}
-
-struct bench_units bench_units(enum np_isa isa)
-{
-#if defined(__x86_64__)
-    if (isa == NP_ISA_AVX512)
-        return (struct bench_units){16, least(fma_avx512), least(div_avx512), least(root_avx512)};
-    if (isa == NP_ISA_AVX2)
-        return (struct bench_units){8, least(fma_avx2), least(div_avx2), least(root_avx2)};
-#endif
-    (void)isa;
-    return (struct bench_units){1, 0, 0, 0};
-}
-
-double bench_work_seconds(const struct bench_units *u, const struct bench_work *w, size_t floats)
-{
-    double units = fmax(w->mul, 0.5 * (w->mul + w->other)) * u->mul;
-    return (double)floats / u->floats * fmax(units, w->div * u->div + w->root * u->root);
-}
 
 enum np_isa bench_isa(const char *name)
 {

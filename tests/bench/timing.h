@@ -1,5 +1,5 @@
-/* What the benchmarks share: clocks, medians, the peak of the machine, what arithmetic takes at
- * least, and a team whose members wait for work.
+/* What the benchmarks share: clocks, medians, the peak of the machine, and a team whose members
+ * wait for work.
  */
 #ifndef NP_BENCH_TIMING_H
 #define NP_BENCH_TIMING_H
@@ -25,26 +25,6 @@ enum np_isa bench_isa(const char *name);
 
 /* GFLOP/s of one thread: chains of multiply-adds that never leave the registers. 0: not known. */
 double bench_peak(enum np_isa isa);
-
-/* Seconds that a vector of `floats` takes, likewise, on the units that multiply and on the one that
- * divides. 0: not known. */
-struct bench_units {
-    int floats;
-    double mul, div, root;
-};
-struct bench_units bench_units(enum np_isa isa);
-
-/* Operations on vectors: multiplications, fused or not, also of integers; others; divisions; square
- * roots. */
-struct bench_work {
-    double mul, other, div, root;
-};
-
-/* The least time that `work` for each vector of `floats` can take where there are as many units
- * for all but multiplications as for these, which take turns at the others, and one unit divides
- * beside them: so it is on AMD's Zen; fewer units take longer. */
-double bench_work_seconds(const struct bench_units *units, const struct bench_work *work,
-                          size_t floats);
 
 struct bench_team;
 
