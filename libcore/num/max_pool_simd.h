@@ -15,16 +15,16 @@ struct pool_images {
     const struct pool *pool;
     struct np_share full;   /* positions across that see the whole width */
     const float *x, *which; /* which: NULL, or the bits of numbers of taps */
-    const float *number;    /* the bits of 0, 1, ... */
+    const float *number;    /* the bits of 0, 1, ..., of each a vector */
     size_t ld, ld_which;
 };
 
 /* High x wide positions that a window sees. */
 struct pool_window {
     const float *x, *which;                        /* at the first */
-    const float *number;                           /* the bits of the number of its tap */
+    const float *number;                           /* a vector of the bits of its tap's number */
     size_t down, across, which_down, which_across; /* floats to the next position ... */
-    ptrdiff_t number_down, number_across;          /* ... and number */
+    ptrdiff_t number_down, number_across;          /* ... and to its number */
     size_t high, wide;
 };
 
@@ -51,10 +51,10 @@ static struct pool_window pool_window(const struct pool_images *m, size_t sample
     v.which += m->which ? at * m->ld_which : 0;
     v.which_down = down * m->ld_which;
     v.which_across = across * m->ld_which;
-    v.number = m->number + p->tap + (ptrdiff_t)high.begin * p->tap_down +
-               (ptrdiff_t)wide.begin * p->tap_across;
-    v.number_down = p->tap_down;
-    v.number_across = p->tap_across;
+    v.number_down = p->tap_down * NP_VW;
+    v.number_across = p->tap_across * NP_VW;
+    v.number = m->number + p->tap * NP_VW + (ptrdiff_t)high.begin * v.number_down +
+               (ptrdiff_t)wide.begin * v.number_across;
     v.high = np_share_count(high);
     v.wide = np_share_count(wide);
     return v;
@@ -85,41 +85,46 @@ static struct pool_zone pool_zone(const struct pool_images *m, size_t sample, si
             CALL(wide);                                                                            \
     } while (0)
 
-/* The numbers of taps as bits of floats, one after the other; NULL if there are too many. */
-static const float *pool_numbers(const struct np_conv *v, int32_t number[NP_KC])
+/* The numbers of taps, of each a vector; NULL if there are too many. */
+static const float *pool_numbers(const struct np_conv *v, int32_t number[NP_KC * NP_VW])
 {
     int32_t taps = v->window.kernel_height * v->window.kernel_width;
-    for (int32_t t = 0; t < taps && t < NP_KC; t++)
-        number[t] = t;
+    for (int32_t i = 0; i < taps * NP_VW && taps <= NP_KC; i++)
+        number[i] = i / NP_VW;
     return taps <= NP_KC ? (const float *)(const void *)number : NULL;
 }
 
-/* The largest, and the bits of its tap's number. */
-NP_INLINE vf pool_max(const struct pool_window *v, size_t wide, size_t c, size_t n, vf *which)
+/* The largest of one or two vectors of an output position, from channel c on, one of n channels or
+ * two whole ones, and the bits of their taps' numbers. */
+NP_INLINE void pool_max(const struct pool_window *w, size_t wide, float *y, float *which, size_t c,
+                        size_t vectors, size_t n)
 {
-    vf most = v_part(v->x + c, n);
-    *which = v_set1(*v->number);
-    for (size_t i = 0; i < v->high; i++) {
-        const float *x = v->x + i * v->down + c;
-        const float *number = v->number + (ptrdiff_t)i * v->number_down;
+    vf most[2], tap[2];
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++) {
+        most[g] = v_part(w->x + c + g * NP_VW, n);
+        tap[g] = v_load(w->number);
+    }
+    for (size_t i = 0; i < w->high; i++) {
+        const float *x = w->x + i * w->down + c;
+        const float *number = w->number + (ptrdiff_t)i * w->number_down;
         NP_UNROLL
         for (size_t j = 0; j < wide; j++) {
-            vf next = v_part(x + j * v->across, n);
-            v_keep(next);
-            *which = v_pick(next, most, *which, v_set1(number[j]));
-            most = v_max(next, most);
+            vf here = v_load(number + j * NP_VW);
+            NP_UNROLL
+            for (size_t g = 0; g < vectors; g++) {
+                vf next = v_part(x + j * w->across + g * NP_VW, n);
+                v_keep(next);
+                tap[g] = v_pick(next, most[g], tap[g], here);
+                most[g] = v_max(next, most[g]);
+            }
         }
     }
-    return most;
-}
-
-/* n channels of an output position from c on, and where they came from. */
-NP_INLINE void pool_put(const struct pool_window *w, size_t wide, float *y, float *which, size_t c,
-                        size_t n)
-{
-    vf tap, most = pool_max(w, wide, c, n, &tap);
-    v_put(y + c, n, most);
-    v_put(which + c, n, tap);
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++) {
+        v_put(y + c + g * NP_VW, n, most[g]);
+        v_put(which + c + g * NP_VW, n, tap[g]);
+    }
 }
 
 NP_INLINE void max_zone(const struct pool_zone *z, size_t wide, float *y, size_t ldy, float *which,
@@ -128,12 +133,14 @@ NP_INLINE void max_zone(const struct pool_zone *z, size_t wide, float *y, size_t
     struct pool_window w = z->first;
     for (size_t i = 0; i < z->count; i++) {
         size_t c = 0;
+        for (; c + 2 * NP_VW <= cols; c += 2 * NP_VW)
+            pool_max(&w, wide, y, which, c, 2, NP_VW);
         for (; c + NP_VW <= cols; c += NP_VW)
-            pool_put(&w, wide, y, which, c, NP_VW);
+            pool_max(&w, wide, y, which, c, 1, NP_VW);
         if (c < cols && cols > NP_VW) /* some once more: quicker than a part of a vector */
-            pool_put(&w, wide, y, which, cols - NP_VW, NP_VW);
+            pool_max(&w, wide, y, which, cols - NP_VW, 1, NP_VW);
         else if (c < cols)
-            pool_put(&w, wide, y, which, c, cols - c);
+            pool_max(&w, wide, y, which, c, 1, cols - c);
         w.x += z->step;
         y += ldy;
         which += cols;
@@ -142,7 +149,7 @@ NP_INLINE void max_zone(const struct pool_zone *z, size_t wide, float *y, size_t
 
 static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *which)
 {
-    int32_t number[NP_KC];
+    int32_t number[NP_KC * NP_VW];
     const struct pool p = forward_pool(v);
     const struct pool_images m = {.pool = &p,
                                   .full = full_positions(&p.w),
@@ -169,33 +176,39 @@ static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *whi
     }
 }
 
-/* The sum of what a window sees and whose tap was chosen, of n channels from c on. */
-NP_INLINE vf pool_sum(const struct pool_window *v, size_t wide, size_t c, size_t n)
+/* The gradients of one, two or four vectors of an input position, from channel c on, one of n
+ * channels or more whole ones: sums of what the window sees and whose tap was chosen. */
+NP_INLINE vf pool_back(const struct pool_window *w, size_t wide, float *dx, const float *base,
+                       size_t c, size_t vectors, size_t n, vf bad)
 {
-    vf acc = v_zero();
-    for (size_t i = 0; i < v->high; i++) {
-        const float *x = v->x + i * v->down + c, *which = v->which + i * v->which_down + c;
-        const float *number = v->number + (ptrdiff_t)i * v->number_down;
+    vf acc[4];
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++)
+        acc[g] = v_zero();
+    for (size_t i = 0; i < w->high; i++) {
+        const float *x = w->x + i * w->down + c, *which = w->which + i * w->which_down + c;
+        const float *number = w->number + (ptrdiff_t)i * w->number_down;
         NP_UNROLL
         for (size_t j = 0; j < wide; j++) {
-            vf chosen = v_part(which + j * v->which_across, n);
-            vf next = v_same(v_part(x + j * v->across, n), chosen, v_set1(*number));
-            acc = v_add(acc, next);
-            number += v->number_across;
+            vf tap = v_load(number);
+            NP_UNROLL
+            for (size_t g = 0; g < vectors; g++) {
+                vf chosen = v_part(which + g * NP_VW, n);
+                acc[g] = v_add(acc[g], v_same(v_part(x + g * NP_VW, n), chosen, tap));
+            }
+            x += w->across;
+            which += w->which_across;
+            number += w->number_across;
         }
     }
-    return acc;
-}
-
-/* The gradient of n channels of an input position, from c on. */
-NP_INLINE vf pool_back(const struct pool_window *w, size_t wide, float *dx, const float *base,
-                       size_t c, size_t n, vf bad)
-{
-    vf sum = pool_sum(w, wide, c, n);
-    if (base)
-        sum = v_add(v_part(base + c, n), sum);
-    v_put(dx + c, n, sum);
-    return v_not_finite(bad, sum);
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++) {
+        if (base)
+            acc[g] = v_add(v_part(base + c + g * NP_VW, n), acc[g]);
+        v_put(dx + c + g * NP_VW, n, acc[g]);
+        bad = v_not_finite(bad, acc[g]);
+    }
+    return bad;
 }
 
 /* The gradients of a zone's positions, ld floats apart. */
@@ -205,10 +218,16 @@ NP_INLINE vf pool_back_zone(const struct pool_zone *z, size_t wide, float *dx, c
     struct pool_window w = z->first;
     for (size_t i = 0; i < z->count; i++) {
         size_t c = 0;
+        for (; c + 4 * NP_VW <= cols; c += 4 * NP_VW)
+            bad = pool_back(&w, wide, dx, base, c, 4, NP_VW, bad);
+        for (; c + 2 * NP_VW <= cols; c += 2 * NP_VW)
+            bad = pool_back(&w, wide, dx, base, c, 2, NP_VW, bad);
         for (; c + NP_VW <= cols; c += NP_VW)
-            bad = pool_back(&w, wide, dx, base, c, NP_VW, bad);
-        if (c < cols)
-            bad = pool_back(&w, wide, dx, base, c, cols - c, bad);
+            bad = pool_back(&w, wide, dx, base, c, 1, NP_VW, bad);
+        if (c < cols && cols > NP_VW && base != dx) /* some once more, as max_zone */
+            bad = pool_back(&w, wide, dx, base, cols - NP_VW, 1, NP_VW, bad);
+        else if (c < cols)
+            bad = pool_back(&w, wide, dx, base, c, 1, cols - c, bad);
         w.x += z->step;
         w.which += z->which_step;
         dx += ld;
@@ -246,7 +265,7 @@ static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const i
                           const float *base)
 {
     struct np_deal deal = np_team_deal(team, v->samples * v->in_height, 1);
-    int32_t number[NP_KC];
+    int32_t number[NP_KC * NP_VW];
     struct pool_images m = {.x = v->dy,
                             .ld = v->ldy,
                             .ld_which = v->in_channels,
