@@ -12,7 +12,7 @@
 #include "num/simd_loops.h"
 
 #define COL_TILE 1024  /* columns whose sums are kept at a time */
-#define COL_BLOCK 2048 /* floats of a block of rows, at least 8 rows */
+#define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows, of two arrays 8 */
 #define COL_GROUP 8    /* vectors of columns that are summed together */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
@@ -39,6 +39,8 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
                          const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
     const bool both = kind >= COL_ROWS, normed = kind > COL_ROWS, sloped = kind > COL_PLAIN;
+    const bool one = kind == COL_SUM || kind == COL_SQUARE; /* array */
+    const size_t ahead = rows * t->ld;                      /* in the next block */
     vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP], rstd[COL_GROUP];
     vf gamma[COL_GROUP], beta[COL_GROUP];
     const float *a = t->a + c, *b = t->b + c;
@@ -61,6 +63,8 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
         NP_UNROLL
         for (size_t g = 0; g < vectors; g++) {
             size_t n = g + 1 < vectors ? NP_VW : last;
+            if (one && g * NP_VW % 16 == 0) /* of two arrays it takes longer than it saves */
+                __builtin_prefetch(a + ahead + g * NP_VW);
             vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
             if (kind == COL_SQUARE)
                 x = y = v_sub(x, mean[g]);
@@ -115,6 +119,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                           size_t rows, struct np_share cols, size_t grain, bool accumulate)
 {
     const bool both = kind >= COL_ROWS;
+    const size_t least = kind == COL_SUM || kind == COL_SQUARE ? 4 : 8;
     float part[COL_TILE], part_dot[COL_TILE];
     for (size_t c = cols.begin, n; c < cols.end; c += n) {
         n = np_min(COL_TILE, cols.end - c);
@@ -125,7 +130,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
             memset(part_dot, 0, both ? wide * sizeof *part_dot : 0);
             for (size_t r = begin; r < end; r += count) {
                 struct col_terms block = t;
-                count = np_min(COL_BLOCK / n > 8 ? COL_BLOCK / n : 8, end - r);
+                count = np_min(COL_BLOCK / n > least ? COL_BLOCK / n : least, end - r);
                 block.a = t.a + r * t.ld;
                 block.b = t.b ? t.b + r * t.ld : block.a;
                 if (kind == COL_ROWS) {
