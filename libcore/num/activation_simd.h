@@ -5,12 +5,22 @@
 #include "num/activation_lanes.h"
 #include "num/loops.h"
 
+#define ACT_AHEAD 512 /* floats */
+
+/* Asks memory for what is read soon where a kind takes so long that it would rest meanwhile. */
+NP_INLINE void act_fetch(enum np_act kind, const float *p)
+{
+    if (kind == NP_ACT_GELU || kind == NP_ACT_SWISH || kind == NP_ACT_SIGMOID)
+        lanes_fetch(p + ACT_AHEAD);
+}
+
 NP_INLINE bool act_range(enum np_act kind, float *y, const float *x, struct np_share range)
 {
     vf bad = v_zero();
 #define STEP(at, n)                                                                                \
     do {                                                                                           \
         struct lanes u = lanes_load(x + (at), n);                                                  \
+        act_fetch(kind, x + (at));                                                                 \
         bad = lanes_bad(bad, u);                                                                   \
         lanes_store(y + (at), n, l_act(kind, u));                                                  \
     } while (0)
@@ -38,6 +48,8 @@ NP_INLINE bool act_grad_range(enum np_act kind, bool based, float *dx, const flo
 #define STEP(at, n)                                                                                \
     do {                                                                                           \
         struct lanes d = l_act_grad(kind, lanes_load(u + (at), n));                                \
+        act_fetch(kind, u + (at));                                                                 \
+        act_fetch(kind, dy + (at));                                                                \
         d = l_mul(lanes_load(dy + (at), n), d);                                                    \
         d = based ? l_add(lanes_load(base + (at), n), d) : d;                                      \
         bad = lanes_bad(bad, d);                                                                   \
