@@ -59,6 +59,13 @@ NP_FN __attribute__((always_inline)) float np_act_grad(enum np_act act, float u)
     }
 }
 
+/* X(name) for every activation NP_ACT_<name>. */
+#define NP_ACT_LIST(X)                                                                             \
+    X(NONE)                                                                                        \
+    X(RELU)                                                                                        \
+    X(RELU6)                                                                                       \
+    X(GELU) X(SWISH) X(HSWISH) X(SIGMOID) X(HSIGMOID)
+
 /* CALL(constant) for the constant that act is. */
 #define NP_ACT_EACH(act, CALL)                                                                     \
     do {                                                                                           \

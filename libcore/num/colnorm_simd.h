@@ -137,43 +137,58 @@ NP_INLINE struct lanes l_colnorm_u(const struct colnorm_cols *q, struct lanes h,
 
 /* n elements; act, and which of kept and residual are NULL, are constants. */
 NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *residual,
-                         const float *x, const struct colnorm_cols *q, size_t n, vf bad)
+                         const float *x, const struct colnorm_cols *cols, size_t n, vf bad)
 {
+    const struct colnorm_cols q = *cols; /* or it is read again after every store */
 #define STEP(at, col, m)                                                                           \
     do {                                                                                           \
-        struct lanes u = l_colnorm_u(q, l_colnorm_h(q, x + (at), col, m), col, m);                 \
+        struct lanes u = l_colnorm_u(&q, l_colnorm_h(&q, x + (at), col, m), col, m);               \
         u = residual ? l_add(lanes_load(residual + (at), m), u) : u;                               \
         bad = lanes_bad(bad, u);                                                                   \
         if (kept)                                                                                  \
             lanes_store(kept + (at), m, u);                                                        \
         lanes_store(y + (at), m, l_act(act, u));                                                   \
     } while (0)
-    COL_BLOCKS(n, q->period, STEP);
+    COL_BLOCKS(n, q.period, STEP);
 #undef STEP
     return bad;
 }
+
+/* Activations have functions of their own: one of all of them takes compilers minutes. */
+typedef vf colnorm_act(float *y, float *kept, const float *residual, const float *x,
+                       const struct colnorm_cols *, size_t n, vf bad);
+#define COLNORM(act)                                                                               \
+    static vf colnorm_##act(float *y, float *kept, const float *residual, const float *x,          \
+                            const struct colnorm_cols *q, size_t n, vf bad)                        \
+    {                                                                                              \
+        if (!residual)                                                                             \
+            return colnorm_run(NP_ACT_##act, y, NULL, NULL, x, q, n, bad);                         \
+        if (!kept)                                                                                 \
+            return colnorm_run(NP_ACT_##act, y, NULL, residual, x, q, n, bad);                     \
+        return colnorm_run(NP_ACT_##act, y, kept, residual, x, q, n, bad);                         \
+    }
+NP_ACT_LIST(COLNORM)
+
+static colnorm_act *const colnorm_acts[] = {
+#define COLNORM_ENTRY(act) [NP_ACT_##act] = colnorm_##act,
+    NP_ACT_LIST(COLNORM_ENTRY)};
 
 static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 {
     struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
     struct col_pattern copies[4];
-    struct colnorm_cols q;
+    struct colnorm_cols q = {.period = 0};
     vf bad = v_zero();
     bool other;
     for (struct np_share run; col_next(&rows, &run, &other);) {
-        const size_t n = run.end - run.begin;
-        const float *x = p->x + run.begin, *residual = p->residual ? p->residual + run.begin : NULL;
-        float *to = y + run.begin, *kept = p->kept ? p->kept + run.begin : NULL;
+        const size_t at = run.begin, n = run.end - at;
+        const float *residual = p->residual ? p->residual + at : NULL;
+        float *kept = p->kept ? p->kept + at : NULL;
         if (other) {
             q = colnorm_cols_of(p, rows.segment, 0);
             colnorm_repeat(&q, copies, p->cols, rows.times);
         }
-#define COLNORM(act)                                                                               \
-    bad = !residual ? colnorm_run(act, to, NULL, NULL, x, &q, n, bad)                              \
-          : !kept   ? colnorm_run(act, to, NULL, residual, x, &q, n, bad)                          \
-                    : colnorm_run(act, to, kept, residual, x, &q, n, bad)
-        NP_ACT_EACH(p->act, COLNORM);
-#undef COLNORM
+        bad = colnorm_acts[p->act](y + at, kept, residual, p->x + at, &q, n, bad);
     }
     return !v_any(bad);
 }
@@ -257,23 +272,40 @@ static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
 }
 
 NP_INLINE vf colnorm_grad_run(enum np_act act, float *dx, const float *base, const float *x,
-                              const float *dy, const struct colnorm_cols *q, size_t n, vf bad)
+                              const float *dy, const struct colnorm_cols *cols, size_t n, vf bad)
 {
+    const struct colnorm_cols q = *cols;
 #define STEP(at, col, m)                                                                           \
     do {                                                                                           \
-        struct lanes h = l_colnorm_h(q, x + (at), col, m), d = lanes_load(dy + (at), m);           \
-        d = l_act_back(act, d, l_colnorm_u(q, h, col, m));                                         \
-        d = l_sub(l_mul(d, lanes_load(q->gamma + (col), m)), lanes_load(q->a + (col), m));         \
-        d = l_sub(d, l_mul(h, lanes_load(q->b + (col), m)));                                       \
-        d = l_mul(lanes_load(q->rstd + (col), m), d);                                              \
+        struct lanes h = l_colnorm_h(&q, x + (at), col, m), d = lanes_load(dy + (at), m);          \
+        d = l_act_back(act, d, l_colnorm_u(&q, h, col, m));                                        \
+        d = l_sub(l_mul(d, lanes_load(q.gamma + (col), m)), lanes_load(q.a + (col), m));           \
+        d = l_sub(d, l_mul(h, lanes_load(q.b + (col), m)));                                        \
+        d = l_mul(lanes_load(q.rstd + (col), m), d);                                               \
         d = base ? l_add(lanes_load(base + (at), m), d) : d;                                       \
         bad = lanes_bad(bad, d);                                                                   \
         lanes_store(dx + (at), m, d);                                                              \
     } while (0)
-    COL_BLOCKS(n, q->period, STEP);
+    COL_BLOCKS(n, q.period, STEP);
 #undef STEP
     return bad;
 }
+
+typedef vf colnorm_grad_act(float *dx, const float *base, const float *x, const float *dy,
+                            const struct colnorm_cols *, size_t n, vf bad);
+#define COLNORM_GRAD(act)                                                                          \
+    static vf colnorm_grad_##act(float *dx, const float *base, const float *x, const float *dy,    \
+                                 const struct colnorm_cols *q, size_t n, vf bad)                   \
+    {                                                                                              \
+        if (!base)                                                                                 \
+            return colnorm_grad_run(NP_ACT_##act, dx, NULL, x, dy, q, n, bad);                     \
+        return colnorm_grad_run(NP_ACT_##act, dx, base, x, dy, q, n, bad);                         \
+    }
+NP_ACT_LIST(COLNORM_GRAD)
+
+static colnorm_grad_act *const colnorm_grad_acts[] = {
+#define COLNORM_GRAD_ENTRY(act) [NP_ACT_##act] = colnorm_grad_##act,
+    NP_ACT_LIST(COLNORM_GRAD_ENTRY)};
 
 static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
                          const struct np_colnorm *p, const float *dy, const float *a,
@@ -281,22 +313,19 @@ static bool colnorm_grad(struct np_team *team, float *dx, const float *base,
 {
     struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
     struct col_pattern copies[6];
-    struct colnorm_cols q;
+    struct colnorm_cols q = {.period = 0};
     vf bad = v_zero();
     bool other;
     for (struct np_share run; col_next(&rows, &run, &other);) {
         const size_t at = run.begin, n = run.end - at;
+        const float *onto = base ? base + at : NULL;
         if (other) {
             q = colnorm_cols_of(p, rows.segment, 0);
             q.a = a + rows.segment * p->cols;
             q.b = b + rows.segment * p->cols;
             colnorm_repeat(&q, copies, p->cols, rows.times);
         }
-#define GRAD(act)                                                                                  \
-    bad = base ? colnorm_grad_run(act, dx + at, base + at, p->x + at, dy + at, &q, n, bad)         \
-               : colnorm_grad_run(act, dx + at, NULL, p->x + at, dy + at, &q, n, bad)
-        NP_ACT_EACH(p->act, GRAD);
-#undef GRAD
+        bad = colnorm_grad_acts[p->act](dx + at, onto, p->x + at, dy + at, &q, n, bad);
     }
     return !v_any(bad);
 }

@@ -24,17 +24,42 @@
             STEP(block_at, (end)-block_at);                                                        \
     } while (0)
 
-/* The first n (1..32) elements; the others are zero, are not written. */
-NP_INLINE struct lanes lanes_load(const float *p, size_t n)
+/* Without masks each vector of a part is a choice of its own, and wherever eight of them stand in
+ * line, compilers take long. */
+#if NP_VW == 4
+#define LANES_PART static __attribute__((noinline))
+#else
+#define LANES_PART NP_INLINE
+#endif
+
+LANES_PART struct lanes lanes_load_part(const float *p, size_t n)
 {
     struct lanes x;
     EACH_VECTOR x.v[k] = lane_load(p + k * NP_VW, lane_part(n, k));
     return x;
 }
 
-NP_INLINE void lanes_store(float *p, size_t n, struct lanes x)
+LANES_PART void lanes_store_part(float *p, size_t n, struct lanes x)
 {
     EACH_VECTOR lane_store(p + k * NP_VW, lane_part(n, k), x.v[k]);
+}
+
+/* The first n (1..32) elements; the others are zero, are not written. */
+NP_INLINE struct lanes lanes_load(const float *p, size_t n)
+{
+    struct lanes x;
+    if (n < 32)
+        return lanes_load_part(p, n);
+    EACH_VECTOR x.v[k] = v_load(p + k * NP_VW);
+    return x;
+}
+
+NP_INLINE void lanes_store(float *p, size_t n, struct lanes x)
+{
+    if (n < 32)
+        lanes_store_part(p, n, x);
+    else
+        EACH_VECTOR v_store(p + k * NP_VW, x.v[k]);
 }
 
 /* s + x in the first n elements */
