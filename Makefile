@@ -61,7 +61,10 @@ CUDA_BIN := $(CUDA_OBJ)
 NP_LIBS  += $(NP_CUDA_LIBS)
 endif
 
+# What takes longest to compile comes first, so that no processor has nothing to do at the end.
 LIB_SRC  := $(sort $(wildcard libcore/*/*.c))
+LIB_SRC  := $(filter libcore/num/kernels_% libcore/num/gemm_%,$(LIB_SRC)) \
+            $(filter-out libcore/num/kernels_% libcore/num/gemm_%,$(LIB_SRC))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(FOREIGN),$(LIB_SRC)))
 LIB      := $(BUILD)/libnaspipe.a
 CMD_SRC  := $(sort $(wildcard cmd/*.c))
