@@ -195,7 +195,7 @@ const struct bench_kernel bench_kernels[] = {
     {"sumsq", run_sumsq, &bench_read, 1, {{1}}},
     {"softmax", run_softmax, &bench_read_1_write_1, 2, {{9, 7, 0, 3, 1, 0, 1, 0, 3, 2}}},
     {"softmax_grad", run_softmax_grad, &bench_read_2_write_1, 3, {{2, 1, 0, 0, 0, 0, 0, 0, 4, 1}}},
-    {"embed", run_embed, &bench_read_1_write_1, 2, {{0, 1, 0, 0, 0, 0, 0, 0, 2, 1}}},
+    {"embed", run_embed, &bench_read_2_write_1, 3, {{0, 1, 0, 0, 0, 0, 0, 0, 2, 1}}},
     {"embed_grad", run_embed_grad, &bench_read, 3, {{0, 2, 0, 0, 0, 0, 0, 0, 3, 2}}},
     {"xent", run_xent, &bench_read, 1, {{9, 7, 0, 2, 1, 0, 0, 0, 2}}},
     {"xent_grad", run_xent_grad, &bench_read_1_write_1, 2, {{10, 8, 0, 3, 1, 0, 1, 0, 3, 2}}},
