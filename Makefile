@@ -107,8 +107,8 @@ $(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(CUDA_BIN) $(LIB)
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ $^ $(NP_LIBS) \
-	    $(shell $(PKG_CONFIG) --libs check)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
+	    $(filter %.o,$^) $(LIB) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
@@ -118,6 +118,19 @@ $(BUILD)/flags: FORCE
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
 
 # --- tests ---------------------------------------------------------------------------------------
+
+# The scalar code calls a function for every fused multiply-add, as not all processors of its kind
+# have them. Where this one has, tests that wait for it have it compiled for them; the others, of
+# them test_ops with all operators, and the tools have it as it is.
+COMPARING := attention engine matmul
+REFERENCE := $(if $(filter x86_64%,$(TARGET)),$(if $(shell grep -wm1 fma /proc/cpuinfo), \
+             $(patsubst %.c,$(BUILD)/reference/%.o,$(wildcard libcore/num/*_scalar.c))))
+$(COMPARING:%=$(BUILD)/tests/unit/test_%): $(REFERENCE)
+
+$(BUILD)/reference/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) -mfma -c -o $@ $<
 
 # Everything, in full. Under the sanitizers, which are ten times slower, the same code in a covering
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
@@ -179,7 +192,8 @@ $(BUILD)/simde/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) -include tests/simde/avx512.h $(NP_CPPFLAGS) -Itests/unit $(CPPFLAGS) \
 	    $(NP_CFLAGS) -Og -g1 -mavx2 -mfma -Wno-psabi -c -o $@ $<
 
-$(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(UNIT_AUX) $(LIB)
+$(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(REFERENCE) $(UNIT_AUX) \
+    $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out $(BUILD)/tests/unit/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
@@ -222,12 +236,13 @@ $(BUILD)/%.o: %.cc $(BUILD)/flags
 	$(Q)$(CXX) $(NP_SHIM) $(NP_SEEN) -c -o $@ $<
 
 $(SHIM_OWN): $(BUILD)/shim/%: $(BUILD)/tests/shim/%.o
-$(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o
+$(SHIM_BIN): $(BUILD)/shim/%: $(BUILD)/tests/unit/%.o $(REFERENCE)
 $(SHIM_BIN) $(SHIM_OWN): $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ \
 	    -Wl,--wrap=_mark_point,--wrap=np_alloc,--wrap=free \
-	    $(filter-out %/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
+	    $(filter-out %/backends.o,$(filter %.o,$^)) $(LIB) $(NP_LIBS) \
+	    $(shell $(PKG_CONFIG) --libs check)
 
 $(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
     $(filter-out %_shim.o,$(SHIM_OBJ)) $(LIB)
@@ -394,7 +409,7 @@ FORCE:
         dist clean help FORCE compare-machines bench-programs gpu-bench \
         $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
+-include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)
