@@ -181,7 +181,7 @@ $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
 emulated-engine: export CK_RUN_CASE = recorded
 
 # AVX-512's code on machines that have AVX2 only: its intrinsics from SIMDe (tests/simde/avx512.h).
-SIMDE_OBJ   := $(patsubst %.c,$(BUILD)/simde/%.o,$(wildcard libcore/num/*_avx512.c) \
+SIMDE_OBJ   := $(patsubst %.c,$(BUILD)/simde/%.o,$(filter %_avx512.c,$(LIB_SRC)) \
                tests/simde/backends.c)
 SIMDE_TESTS := conv matmul attention dwconv kernels kernels_vision
 SIMDE_BIN   := $(SIMDE_TESTS:%=$(BUILD)/simde/test_%)
