@@ -5,6 +5,7 @@
 #include "num/chunk.h"
 #include "num/gemm.h"
 #include "num/gemm_rows.h"
+#include "num/gemm_short.h"
 #include "num/gemm_strips.h"
 #include "num/simd.h"
 
@@ -26,6 +27,10 @@ static bool pays_to_pack(const struct np_tiles *g, size_t n)
 /* All rows of tiles of some columns. */
 static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, size_t turns)
 {
+    if (is_short(g, turns)) {
+        tile_short(g, t, s);
+        return;
+    }
     if (is_column(g, s)) {
         tile_column(g, t, s, turns);
         return;

@@ -54,10 +54,14 @@
 #define MOST_AHEAD (AHEAD(HIGH) * LINE / STEPS)
 /* Sums of so many STEPS read A in the order of memory, and are over before their C would come. */
 #define SHORT_SUM (NP_VW == 8 ? 7 : 0)
+/* Sums of at most so many STEPS need nothing fetched but C, where that was measured to pay. */
+#define SHORT_ROWS (NP_VW == 8 ? 20 : 0)
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 
 _Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
@@ -104,8 +108,8 @@ enum last { LAST_WHOLE, LAST_PART, LAST_HALF };
 
 /* How A lies there: in place, rows of op(A) or, transposed, lines of inner indices; or packed.
  * Where that was measured to pay, rows know whether B is packed: from one step to the next its
- * address then moves by a constant. */
-enum left { ROWS, ROWS_DIRECT, LINES, STRIPS, LEFTS };
+ * address then moves by a constant. ROWS_SHORT: gemm_short.h. */
+enum left { ROWS, ROWS_DIRECT, LINES, STRIPS, LEFTS, ROWS_SHORT };
 #define ROWS_KNOW_B (NP_VW == 8)
 
 /* What a tile function is made for; all constants where this is inlined. */

@@ -13,16 +13,21 @@ struct cursor {
     size_t from, rows; /* of the tile, those that the inner indices are for */
 };
 
+NP_INLINE bool is_rows(enum left left)
+{
+    return left == ROWS || left == ROWS_DIRECT || left == ROWS_SHORT;
+}
+
 /* One inner index, of which only rows at->from.. want something if `some`. */
 NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
                     bool some)
 {
     size_t whole = s.vectors - (s.last == LAST_HALF);
     vf b0 = whole > 0 ? v_load(at->b) : v_zero(), b1 = whole > 1 ? v_load(at->b + NP_VW) : b0;
-    vf b2 = whole > 2 ? v_load(at->b_last) : b0;
+    vf b2 = whole > 2 && s.left != ROWS_SHORT ? v_load(at->b_last) : b0;
     vh b_half = s.last == LAST_HALF ? vh_load(at->b + whole * NP_VW) : vh_zero();
     const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip;
-    bool rows = s.left == ROWS || s.left == ROWS_DIRECT;
+    bool rows = is_rows(s.left), known = s.left == ROWS_SHORT || (ROWS_KNOW_B && s.left == ROWS);
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
         if (some && i - at->from >= at->rows)
@@ -32,14 +37,16 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
             v_fma1_to(acc->v[i][1], x, b1);
-        if (whole > 2)
+        if (whole > 2 && s.left == ROWS_SHORT)
+            v_fma1_from(acc->v[i][2], x, at->b_last);
+        else if (whole > 2)
             v_fma1_to(acc->v[i][2], x, b2);
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
-    at->b += ROWS_KNOW_B && s.left == ROWS ? NR : t->b_step;
+    at->b += known ? NR : t->b_step;
     if (s.vectors > 2)
-        at->b_last += ROWS_KNOW_B && s.left == ROWS ? NR : t->last_step;
+        at->b_last += known ? NR : t->last_step;
     if (s.left == STRIPS)
         at->strip += STRIP;
 }
@@ -106,7 +113,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
                                           const struct np_stretch *stretch,
                                           const float *const *ahead)
 {
-    bool rows = s.left == ROWS || s.left == ROWS_DIRECT;
+    bool rows = is_rows(s.left);
     struct cursor at;
     size_t p = 0;
     at.line = t->a + stretch->from;

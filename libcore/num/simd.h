@@ -16,6 +16,7 @@
  *   v_fma1(x, b, c)                  v_fma(v_set1(x), b, c)
  *   v_fma1_to(c, x, b)               c = v_fma1(x, b, c), in the register of c: where there are
  *                                    just enough of them, gcc moves and spills sums otherwise
+ *   v_fma1_from(c, x, p)             the same of v_load(p), which takes no register
  *   v_max(a, b) v_min(a, b)          a > b ? a : b, a < b ? a : b
  *   v_sqrt(a) v_abs(a)
  *   v_drop(x, a, b) v_only(x, a, b)  a < b ? +0 : x, a < b ? x : +0
@@ -202,6 +203,10 @@ typedef __m256 vf;
 #define v_fms(a, b, c) _mm256_fmsub_ps(a, b, c)
 #define v_fnma(a, b, c) _mm256_fnmadd_ps(a, b, c)
 #define v_fma1(x, b, c) v_fma(v_set1(x), b, c)
+#define v_fma1_from(c, x, p)                                                                       \
+    __asm__("vfmadd231ps %2, %1, %0"                                                               \
+            : "+x"(c)                                                                              \
+            : "x"(v_set1(x)), "m"(*(const __m256_u *)(const void *)(p)))
 #define v_fma1_to(c, x, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(v_set1(x)), "x"(b))
 static inline __m256i np_mask8(size_t n)
 {
@@ -439,6 +444,9 @@ static inline void v_transpose8(float *to, size_t ld, const float *const from[8]
 #error "num/simd.h: this file's name must end in _avx2, _avx512 or _neon, as its instruction set"
 #endif
 
+#ifndef v_fma1_from
+#define v_fma1_from(c, x, p) ((c) = v_fma1(x, v_load(p), c))
+#endif
 #ifndef v_fma1_to
 #define v_fma1_to(c, x, b) ((c) = v_fma1(x, b, c))
 #endif

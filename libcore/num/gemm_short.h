@@ -1,0 +1,140 @@
+/* Tiles with short sums, a part of num/gemm_simd.h: rows of A in place, B packed.
+ *
+ * What is done for a tile besides its sum takes as long as that, so it is done once for all tiles
+ * of a shape beside and under each other, and their sums fetch nothing but rows of C.
+ */
+#ifndef NP_NUM_GEMM_SHORT_H
+#define NP_NUM_GEMM_SHORT_H
+
+#include "num/gemm_rows.h"
+
+#define SHORT_STEPS 8 /* inner indices for two prefetched rows of C */
+
+NP_INLINE const float *const *fetch_two(struct shape s, const struct tile *t,
+                                        const float *const *ahead)
+{
+    size_t last = t->j + s.vectors * NP_VW - 1;
+    __builtin_prefetch(ahead[0] + last, 1);
+    if (s.h % 2 == 0 || ahead + 1 < t->ahead_end)
+        __builtin_prefetch(ahead[1] + last, 1);
+    return ahead + 2;
+}
+
+/* The sum of a tile, one chunk. Loops stay as they are written: gcc would move sums between
+ * registers from one to the next. */
+NP_INLINE void sum_short(struct sums *acc, struct shape s, const struct np_tiles *g,
+                         const struct tile *t)
+{
+    const struct np_stretch *stretch = g->stretch, *end = stretch + g->stretches;
+    const float *const *ahead = t->ahead;
+    for (; stretch < end; stretch++) {
+        size_t left = stretch->count;
+        struct cursor at;
+        at.b = t->b + stretch->from * NR;
+        at.b_last = s.vectors > 2 ? t->b_last + stretch->from * NR : NULL;
+        UNROLL
+        for (size_t i = 0; i < s.h; i++)
+            at.row[i] = t->a[i] + t->a_at + stretch->at;
+        for (; left >= SHORT_STEPS; left -= SHORT_STEPS) {
+            if (ahead < t->ahead_end)
+                ahead = fetch_two(s, t, ahead);
+            UNROLL
+            for (size_t u = 0; u < SHORT_STEPS; u++)
+                step(acc, s, t, &at, false);
+        }
+        ROLLED
+        for (; left > 0; left--)
+            step(acc, s, t, &at, false);
+    }
+}
+
+/* t->tiles of them under each other, and those beside them to column `end`, made of a copy, as in
+ * tile_down(). Where all of C is one tile wide, it is written in the order of memory. */
+NP_INLINE void tiles_short(struct shape s, const struct np_tiles *g, struct tile *t, size_t end)
+{
+    bool fetches = g->n > s.vectors * NP_VW;
+    struct tile x = *t;
+    struct sums acc;
+    x.residual = NULL;
+    x.out = NULL;
+    for (size_t k = 0; k < t->tiles; k++) {
+        x.ahead = (const float *const *)x.c + s.h;
+        x.ahead_end = x.ahead + (fetches && k + 1 < t->tiles ? s.h : 0);
+        x.b = t->b;
+        for (x.j = t->j; x.j < end; x.j += s.vectors * NP_VW, x.b += g->sliver) {
+            clear(&acc, s);
+            sum_short(&acc, s, g, &x);
+            finish_sums(&acc, s, &x);
+        }
+        x.a += s.h;
+        x.c += s.h;
+    }
+    t->bad = x.bad;
+}
+
+typedef void short_function(const struct np_tiles *, struct tile *, size_t end);
+#define SHORT_NAME(h, vectors, last) short_##h##_##vectors##_##last
+#define SHORT_TILE(h, vectors, last)                                                               \
+    static void SHORT_NAME(h, vectors, last)(const struct np_tiles *g, struct tile *t, size_t end) \
+    {                                                                                              \
+        tiles_short((struct shape){h, vectors, ROWS_SHORT, false, last}, g, t, end);               \
+    }
+#define SHORT_TILES(h, v) SHORT_TILE(h, v, LAST_WHOLE) SHORT_TILE(h, v, LAST_PART)
+#define SHORT_TILES_1(h) SHORT_TILES(h, 1)
+#define SHORT_TILES_2(h) SHORT_TILES(h, 2)
+#define SHORT_TILES_3(h) SHORT_TILES(h, 3)
+HEIGHTS(SHORT_TILES_1)
+MORE_HEIGHTS(SHORT_TILES_1)
+HEIGHTS(SHORT_TILES_2)
+LOW_HEIGHTS(SHORT_TILES_3)
+
+#define SHORT_LASTS(h, v) SHORT_NAME(h, v, LAST_WHOLE), SHORT_NAME(h, v, LAST_PART)
+#define SHORT_1(h) [h - 1][0] = {SHORT_LASTS(h, 1)},
+#define SHORT_2(h) [h - 1][1] = {SHORT_LASTS(h, 2)},
+#define SHORT_3(h) [h - 1][2] = {SHORT_LASTS(h, 3)},
+/* [height - 1][vectors - 1][in part] */
+static short_function *const short_functions[HIGH][WIDE][2] = {
+    HEIGHTS(SHORT_1) MORE_HEIGHTS(SHORT_1) HEIGHTS(SHORT_2) LOW_HEIGHTS(SHORT_3)};
+
+/* Whether all sums are such, of `turns` of STEPS and one chunk, and then but stored. */
+static bool is_short(const struct np_tiles *g, size_t turns)
+{
+    if (SHORT_ROWS == 0 || turns > SHORT_ROWS || g->a_trans || g->a_copied || g->groups)
+        return false;
+    for (size_t k = 0; k + 1 < g->stretches; k++)
+        if (g->stretch[k].ends)
+            return false;
+    return g->sliver > 0 && g->first && g->finish && is_c_alone(g);
+}
+
+/* Those of one height under each other: of the columns, first whole tiles, then the rest. */
+static void tile_short_run(const struct np_tiles *g, struct tile *t, struct swath s, size_t h)
+{
+    size_t whole = s.vectors * NP_VW, count = np_share_count(s.cols) / whole * whole, width;
+    for (size_t j = s.cols.begin, end; j < s.cols.end; j = end) {
+        end = count > 0 && j == s.cols.begin ? j + count : s.cols.end;
+        width = np_min(whole, end - j);
+        t->j = j;
+        aim(g, t, h, j / NR, width);
+        short_functions[h - 1][(width - 1) / NP_VW][t->last < NP_VW](g, t, end);
+    }
+}
+
+/* All tiles of some columns: the higher ones, then those that are a row lower. */
+static void tile_short(const struct np_tiles *g, struct tile *t, struct swath s)
+{
+    size_t tiles = (g->m + s.height - 1) / s.height, low = g->m / tiles, higher = g->m % tiles;
+    t->strip = NULL;
+    t->a_at = g->a_at;
+    t->a = g->a;
+    t->c = g->c;
+    t->tiles = higher;
+    if (higher > 0)
+        tile_short_run(g, t, s, low + 1);
+    t->a += higher * (low + 1);
+    t->c += higher * (low + 1);
+    t->tiles = tiles - higher;
+    tile_short_run(g, t, s, low);
+}
+
+#endif
