@@ -83,7 +83,8 @@ static bool conv_groups(struct np_team *team, const struct np_conv *v, const str
 {
     size_t first = g->first * g->groups.cols;
     struct image_rows a = {.ld = v->ldx, .channels = g->groups.depth};
-    struct plain_right b = {{pack_plain, v->w + first, v->out_channels}, NULL};
+    struct plain_right b = {{.pack = pack_plain, .direct = v->w + first, .ld = v->out_channels},
+                            NULL};
     struct product c = {.c = v->out + first, .ldc = v->ldy};
     a.x = v->x + g->first * g->groups.depth;
     a.samples = v->samples;
@@ -227,7 +228,7 @@ static bool grad_weight_groups(struct np_team *team, const struct np_conv *v,
 {
     size_t first = g->first * g->groups.cols, n = g->count * g->groups.cols;
     struct image_lines a = {.ld = v->ldx, .channels = g->groups.depth};
-    struct plain_right b = {{pack_plain, v->dy + first, v->ldy}, NULL};
+    struct plain_right b = {{.pack = pack_plain, .direct = v->dy + first, .ld = v->ldy}, NULL};
     size_t image = v->out_height * v->out_width;
     a.base = (struct left){strip_end, find_lines, next_seeing, row_at};
     a.x = v->x + g->first * g->groups.depth;

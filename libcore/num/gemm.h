@@ -24,6 +24,7 @@
 enum {
     NP_GEMM_DIRECT = 64,    /* for fewer rows packing B costs more than it saves ... */
     NP_GEMM_FEW = 16,       /* ... for fewer than these however it lies there */
+    NP_GEMM_COPIED = 128,   /* columns from which on B is copied where A is transposed and packed */
     NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
     NP_GEMM_ROWS = 336,     /* most rows of C in one call of np_gemm_tiles */
     NP_GEMM_NC = 512,       /* most columns of B packed at once by a matrix product */
@@ -72,6 +73,7 @@ struct np_tiles {
     size_t a_at;           /* transposed: where row 0 is, from each pointer */
     bool a_trans;
     bool a_copied; /* rows meet in the cache: those of a tile are copied before it begins */
+    bool b_copied; /* B is read in place, but sliver after sliver is copied before it is used */
     const struct np_groups *groups; /* NULL: one */
     size_t channel; /* of inner index 0 (or row 0, where A is transposed) modulo their depth */
     const struct np_stretch *stretch;

@@ -76,7 +76,7 @@ static void pack_strip(const struct np_tiles *g, float *dst, struct band band)
  * other rows, so that no load of a whole vector leaves the matrix. */
 static void pack_lines(const struct np_tiles *g, float *dst, const struct band *band, size_t count)
 {
-    size_t low[STRIPS_AT_ONCE], rows[STRIPS_AT_ONCE];
+    size_t low[MOST_STRIPS], rows[MOST_STRIPS];
     for (size_t k = 0; k < g->stretches; k++) {
         const struct np_stretch *s = &g->stretch[k];
         const float *const *line = g->a + s->from, *const *end = line + s->count;
@@ -93,7 +93,7 @@ static void pack_lines(const struct np_tiles *g, float *dst, const struct band *
         for (; line < end; line++, to += STRIP) {
             const float *from = *line + g->a_at;
             if (line + LINES_AHEAD < end)
-                for (size_t c = 0; c < STRIPS_AT_ONCE * MR; c += LINE)
+                for (size_t c = 0; c < count * MR; c += LINE)
                     __builtin_prefetch(line[LINES_AHEAD] + g->a_at + band[0].row + c);
             for (size_t t = 0; t < whole; t++)
                 v_store(to + t * STRIP_SIZE, v_load(from + low[t]));
@@ -117,7 +117,7 @@ static struct coming coming_a(const struct np_tiles *g, const struct band *band,
 {
     const struct np_stretch *first = g->stretch, *last = first + g->stretches - 1;
     const struct band *end = band + count - 1;
-    size_t row = end->row + end->height, rows = np_min(STRIPS_AT_ONCE * MR, g->m - row);
+    size_t row = end->row + end->height, rows = np_min(count * MR, g->m - row);
     struct coming c = {.row = g->a, .tiles = count * ((n + NR - 1) / NR)};
     if (g->a_trans) {
         c.count = rows > 0 ? last->from + last->count : 0;

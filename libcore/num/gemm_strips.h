@@ -36,7 +36,7 @@ static void find_under_strips(const struct np_tiles *g, struct under_strips *u,
 /* Rows of tiles that are worked on together: those of one height under each other are a run. */
 struct strips {
     struct tile run[2];
-    size_t height[2], runs;
+    size_t height[2], runs, tiles;
 };
 
 static void find_runs(const struct np_tiles *g, struct strips *s, const struct tile *t,
@@ -45,6 +45,7 @@ static void find_runs(const struct np_tiles *g, struct strips *s, const struct t
 {
     bool residual = g->finish && g->finish->plain && g->finish->epilogue->residual;
     s->runs = 0;
+    s->tiles = count;
     for (size_t k = 0; k < count; k += s->run[s->runs++].tiles) {
         size_t i = band[k].row, h = band[k].height, from = turns <= SHORT_SUM ? i + h : i;
         struct tile *run = &s->run[s->runs];
@@ -63,13 +64,41 @@ static void find_runs(const struct np_tiles *g, struct strips *s, const struct t
     }
 }
 
+/* A sliver of B, packed; the one after it is fetched while there is work with this one. */
+static void copy_sliver(const struct np_tiles *g, float *dst, struct coming *coming,
+                        struct np_share cols, size_t tiles)
+{
+    const struct np_stretch *last = g->stretch + g->stretches - 1;
+    const float *b = g->b + cols.begin;
+    size_t depth = last->from + last->count, width = np_min(NR, cols.end - cols.begin);
+    size_t low = np_min(NP_VW, width), high = width - low;
+    coming->b = b + NR;
+    coming->b_step = g->b_step;
+    coming->lines = cols.end - cols.begin > NR ? depth : 0;
+    coming->some = (depth + tiles - 1) / tiles;
+    for (size_t p = 0; p < depth; p++, b += g->b_step, dst += NR) {
+        v_store(dst, v_load_n(b, low));
+        v_store(dst + NP_VW, v_load_n(b + low, high));
+    }
+}
+
 /* All tiles of some columns. */
 static void tile_slivers(const struct np_tiles *g, struct strips *s, struct np_share cols)
 {
+    _Alignas(64) float copy[NP_GEMM_PACKS_A ? NP_KC * NR : 1];
+    struct np_tiles x = *g;
+    if (g->b_copied) {
+        x.b = copy;
+        x.b_step = NR;
+        x.sliver = sizeof copy / sizeof *copy;
+    }
     for (size_t j = cols.begin; j < cols.end; j += NR) {
+        size_t number = g->b_copied ? 0 : j / NR;
+        if (g->b_copied)
+            copy_sliver(g, copy, s->run[0].coming, (struct np_share){j, cols.end}, s->tiles);
         for (size_t r = 0; r < s->runs; r++) {
             s->run[r].j = j;
-            aim(g, &s->run[r], s->height[r], j / NR, np_min(NR, cols.end - j))(g, &s->run[r]);
+            aim(&x, &s->run[r], s->height[r], number, np_min(NR, cols.end - j))(&x, &s->run[r]);
         }
     }
 }
@@ -117,7 +146,7 @@ static size_t join_stretches(const struct np_tiles *g, struct np_stretch *to)
 static void tile_packed(const struct np_tiles *g, struct tile *t, struct np_share cols,
                         const struct band *band, size_t tiles, size_t turns)
 {
-    _Alignas(64) float a[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
+    _Alignas(64) float a[NP_GEMM_PACKS_A ? MOST_STRIPS * STRIP_SIZE : 1];
     struct under_strips under;
     struct np_stretch stretch[NP_KC];
     struct np_tiles x = *g;
@@ -126,7 +155,7 @@ static void tile_packed(const struct np_tiles *g, struct tile *t, struct np_shar
     find_under_strips(g, &under, band, tiles);
     for (size_t count; tiles > 0; tiles -= count, band += count) {
         struct strips s;
-        count = np_min(STRIPS_AT_ONCE, tiles);
+        count = np_min(g->b_copied ? MOST_STRIPS : STRIPS_AT_ONCE, tiles);
         pack_a(g, a, band, count);
         struct coming coming = coming_a(g, band, count, np_share_count(cols));
         t->coming = &coming;

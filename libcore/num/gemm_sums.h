@@ -45,10 +45,11 @@
 #define WHOLE_COLS 80  /* ... and fewer than these not where its rows are read in one piece */
 #define STRIP MR       /* floats of packed A for an inner index */
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
-#define STRIPS_AT_ONCE 8 /* rows of tiles whose A is packed together */
-#define FINISHED 128     /* columns whose sums are finished together: a whole number of slivers */
-#define STEPS 4          /* inner indices per prefetched row of C */
-#define LINE 16          /* floats of a cache line */
+#define STRIPS_AT_ONCE 8                /* rows of tiles whose A is packed together ... */
+#define MOST_STRIPS (NP_GEMM_ROWS / MR) /* ... and where slivers of B are copied beside them */
+#define FINISHED 128 /* columns whose sums are finished together: a whole number of slivers */
+#define STEPS 4      /* inner indices per prefetched row of C */
+#define LINE 16      /* floats of a cache line */
 /* Rows of A to prefetch a line of per STEPS, under a tile of h rows, and under any tile. */
 #define AHEAD(h) ((LINE - 1 + STEPS * (h)) / LINE)
 #define MOST_AHEAD (AHEAD(HIGH) * LINE / STEPS)
@@ -77,6 +78,9 @@ struct coming {
     const float *const *row;
     size_t count, at, width; /* each from `at` on, `width` floats */
     size_t tiles, due;
+    const float
+        *b; /* the next sliver of B, where these are copied: `lines` inner indices, some of */
+    size_t b_step, lines, some; /* them a tile */
 };
 
 /* One tile of C: where its operands begin. Where A is packed, some of one height may follow. */

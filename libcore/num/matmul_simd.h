@@ -4,7 +4,8 @@
  * wait for each other, unless they share chunks. The gradient of weights (A transposed, many inner
  * indices, few rows of C) reads A in place, and B unless its rows meet in the cache, where A is not
  * packed: packing them takes longer than it saves. Where wide products pack A, it reads B in place
- * only if that is narrower than packed slivers.
+ * only if that is narrower than packed slivers; of a wider one slivers are copied one by one, into
+ * the first cache, and used at once: few rows of C would not pay for a panel's way through memory.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -78,6 +79,14 @@ static bool is_b_in_place(const struct np_matmul *mm, size_t rows)
     return mm->a_trans && mm->ldb == mm->n && mm->n <= DENSE;
 }
 
+/* Whether it is packed sliver by sliver, beside all of packed A. */
+static bool is_b_copied(const struct np_matmul *mm, size_t cols)
+{
+    size_t rest = cols % NR;
+    return NP_GEMM_PACKS_A && mm->a_trans && !mm->b_trans && cols >= NP_GEMM_COPIED &&
+           (rest == 0 || rest > NP_VW);
+}
+
 bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
 {
     bool chunks = mm->a_trans && is_bare(&mm->epilogue) &&
@@ -104,8 +113,9 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
     p.sums = scratch + NP_GEMM_B;
     if (mm->k == 0 && mm->accumulate)
         return np_matmul_scalar(team, mm);
+    b.base.copied = is_b_copied(mm, np_share_count(p.cols));
     p.a_copied = !mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0;
-    if (is_b_in_place(mm, np_share_count(p.rows))) {
+    if (b.base.copied || is_b_in_place(mm, np_share_count(p.rows))) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;
     }

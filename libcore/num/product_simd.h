@@ -46,6 +46,7 @@ struct right {
                  struct np_share cols);
     const float *direct; /* if not NULL, read in place: [k][n], rows ld floats apart */
     size_t ld;
+    bool copied; /* but sliver by sliver */
 };
 
 /* Whether n columns of B, rows `ld` floats apart, are read in place for so many rows of C. If its
@@ -130,7 +131,7 @@ static struct np_share next_rows(const struct product *p, size_t begin, size_t e
 static size_t narrow_tail(const struct product *p, struct np_share cols)
 {
     size_t tail = np_share_count(cols) % NR;
-    return p->groups || tail % WHOLE == 0 ? 0 : tail;
+    return p->groups || p->b->copied || tail % WHOLE == 0 ? 0 : tail;
 }
 
 /* Columns of C that are packed at once, of `cols`. */
@@ -188,6 +189,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     if (p->b->direct) {
         t.b = p->b->direct + panel->inner.begin * p->b->ld + pass->cols.begin;
         t.b_step = p->b->ld;
+        t.b_copied = p->b->copied;
         t.sliver = 0;
     } else {
         t.tail = NULL;
@@ -309,7 +311,9 @@ static bool run_product(const struct product *p)
     if (np_share_count(p->rows) == 0 || count == 0)
         return true;
     pass.aside = p->epilogue.residual == p->c && (has_chunks(p) || !is_plain(&p->epilogue));
-    if (np_min(packed_width(p->groups, count), width) * k > NP_GEMM_B) {
+    if (p->b->copied && !pass.aside) {
+        width = count;
+    } else if (np_min(packed_width(p->groups, count), width) * k > NP_GEMM_B) {
         size_t fits = NP_GEMM_B / k / NR * NR;
         pass.whole = fits >= NARROW && !p->a_trans;
         width = pass.whole ? fits : width;

@@ -287,6 +287,18 @@ START_TEST(many_rows)
 }
 END_TEST
 
+/* A gradient of weights that is wide: B is copied sliver by sliver. */
+START_TEST(copied_slivers)
+{
+    static const size_t dims[][3] = {
+        {50, 256, 300}, {50, 287, 300}, {50, 415, 300}, {330, 600, 30}};
+    struct ending e = {.residual = _i & 1 ? IN_PLACE : NONE, .act = _i & 2 ? NP_ACT_RELU : 0};
+    struct np_matmul mm = shape(dims[_i][0], dims[_i][1], dims[_i][2], 1);
+    mm.grain = 100;
+    compare(mm, e, 7);
+}
+END_TEST
+
 /* Rows that fall on each other in the first cache are copied. */
 START_TEST(aliasing_rows)
 {
@@ -404,6 +416,7 @@ int main(void)
     tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);
     tcase_add_loop_test(tests, many_rows, 0, 4);
+    tcase_add_loop_test(tests, copied_slivers, 0, 4);
     tcase_add_loop_test(tests, aliasing_rows, 0, 4);
     tcase_add_test(tests, nothing_to_do);
     tcase_add_loop_test(tests, signed_zeros, 0, 8);
