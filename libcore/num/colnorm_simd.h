@@ -12,7 +12,7 @@
 #define NORM_TILE 512 /* floats of a repeated pattern, at most */
 
 /* What belongs to n columns, `times` times and then again as far as a block that begins in there
- * reaches; or once, where it lies, if n is large. */
+ * reaches. */
 struct col_pattern {
     _Alignas(64) float copy[NORM_TILE + 32];
 };
@@ -28,7 +28,7 @@ static size_t col_times(size_t n, size_t rows)
     return times > unit ? times - times % unit : times;
 }
 
-/* Returns where they are. */
+/* Returns where they are; if times is 0, they are once, where they lie. */
 static const float *col_repeat(struct col_pattern *p, const float *from, size_t n, size_t times)
 {
     const size_t count = times * n + 32;

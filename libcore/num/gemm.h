@@ -31,6 +31,7 @@ enum {
     NP_GEMM_NR = 32,        /* widest sliver of any backend */
     NP_GEMM_PAD = 16,       /* floats between rows, so that they spread over the cache */
     NP_GEMM_B = 640 << 10,  /* floats of packed B of a matrix product */
+    NP_GEMM_STRIPS = NP_GEMM_ROWS * 272,  /* of packed A */
     NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };
 
@@ -73,7 +74,8 @@ struct np_tiles {
     size_t a_at;           /* transposed: where row 0 is, from each pointer */
     bool a_trans;
     bool a_copied; /* rows meet in the cache: those of a tile are copied before it begins */
-    bool b_copied; /* B is read in place, but sliver after sliver is copied before it is used */
+    float *strips; /* not NULL: B is in place, but sliver after sliver is copied before it is used,
+                    * beside all of A, packed here: NP_GEMM_STRIPS floats */
     const struct np_groups *groups; /* NULL: one */
     size_t channel; /* of inner index 0 (or row 0, where A is transposed) modulo their depth */
     const struct np_stretch *stretch;

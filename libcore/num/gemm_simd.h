@@ -48,7 +48,7 @@ static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, 
 static size_t left_over(const struct np_tiles *g)
 {
     size_t rest = g->n % NR;
-    bool may = WIDE > 2 && !g->groups && !g->b_copied;
+    bool may = WIDE > 2 && !g->groups && !g->strips;
     return may && g->n > NR && rest > 0 && rest <= NP_VW ? NR + rest : 0;
 }
 

@@ -75,7 +75,7 @@ static void copy_sliver(const struct np_tiles *g, float *dst, struct coming *com
     coming->b = b + NR;
     coming->b_step = g->b_step;
     coming->lines = cols.end - cols.begin > NR ? depth : 0;
-    coming->some = (depth + tiles - 1) / tiles;
+    coming->each = (depth + tiles - 1) / tiles;
     for (size_t p = 0; p < depth; p++, b += g->b_step, dst += NR) {
         v_store(dst, v_load_n(b, low));
         v_store(dst + NP_VW, v_load_n(b + low, high));
@@ -87,14 +87,14 @@ static void tile_slivers(const struct np_tiles *g, struct strips *s, struct np_s
 {
     _Alignas(64) float copy[NP_GEMM_PACKS_A ? NP_KC * NR : 1];
     struct np_tiles x = *g;
-    if (g->b_copied) {
+    if (g->strips) {
         x.b = copy;
         x.b_step = NR;
         x.sliver = sizeof copy / sizeof *copy;
     }
     for (size_t j = cols.begin; j < cols.end; j += NR) {
-        size_t number = g->b_copied ? 0 : j / NR;
-        if (g->b_copied)
+        size_t number = g->strips ? 0 : j / NR;
+        if (g->strips)
             copy_sliver(g, copy, s->run[0].coming, (struct np_share){j, cols.end}, s->tiles);
         for (size_t r = 0; r < s->runs; r++) {
             s->run[r].j = j;
@@ -146,7 +146,8 @@ static size_t join_stretches(const struct np_tiles *g, struct np_stretch *to)
 static void tile_packed(const struct np_tiles *g, struct tile *t, struct np_share cols,
                         const struct band *band, size_t tiles, size_t turns)
 {
-    _Alignas(64) float a[NP_GEMM_PACKS_A ? MOST_STRIPS * STRIP_SIZE : 1];
+    _Alignas(64) float few[NP_GEMM_PACKS_A ? STRIPS_AT_ONCE * STRIP_SIZE : 1];
+    float *a = g->strips ? g->strips : few;
     struct under_strips under;
     struct np_stretch stretch[NP_KC];
     struct np_tiles x = *g;
@@ -155,7 +156,7 @@ static void tile_packed(const struct np_tiles *g, struct tile *t, struct np_shar
     find_under_strips(g, &under, band, tiles);
     for (size_t count; tiles > 0; tiles -= count, band += count) {
         struct strips s;
-        count = np_min(g->b_copied ? MOST_STRIPS : STRIPS_AT_ONCE, tiles);
+        count = np_min(g->strips ? MOST_STRIPS : STRIPS_AT_ONCE, tiles);
         pack_a(g, a, band, count);
         struct coming coming = coming_a(g, band, count, np_share_count(cols));
         t->coming = &coming;

@@ -66,6 +66,8 @@
 #endif
 
 _Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
+_Static_assert(NP_GEMM_STRIPS >= MOST_STRIPS * STRIP_SIZE, "packed A of a block of rows fits");
+_Static_assert(PACKED_COLS <= NP_GEMM_COPIED, "slivers of B are copied only beside packed A");
 _Static_assert(FINISHED % NR == 0 && HIGH <= 2 * MR, "a buffer of MR x FINISHED holds any tile");
 
 /* Rows of C under a row of tiles. */
@@ -78,9 +80,8 @@ struct coming {
     const float *const *row;
     size_t count, at, width; /* each from `at` on, `width` floats */
     size_t tiles, due;
-    const float
-        *b; /* the next sliver of B, where these are copied: `lines` inner indices, some of */
-    size_t b_step, lines, some; /* them a tile */
+    const float *b;             /* the next sliver of B, where these are copied */
+    size_t b_step, lines, each; /* how many inner indices are left of it; of them, for a tile */
 };
 
 /* One tile of C: where its operands begin. Where A is packed, some of one height may follow. */

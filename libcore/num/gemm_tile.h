@@ -190,7 +190,7 @@ NP_INLINE void fetch_coming(struct coming *c)
     for (c->due += c->count; c->due >= c->tiles; c->due -= c->tiles, c->row++)
         for (size_t k = 0; k < c->width + LINE - 1; k += LINE)
             __builtin_prefetch(*c->row + c->at + k, 0, 2);
-    for (size_t n = np_min(c->some, c->lines); n > 0; n--, c->lines--, c->b += c->b_step)
+    for (size_t n = np_min(c->each, c->lines); n > 0; n--, c->lines--, c->b += c->b_step)
         __builtin_prefetch(c->b, 0, 2);
 }
 

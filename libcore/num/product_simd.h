@@ -189,7 +189,7 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     if (p->b->direct) {
         t.b = p->b->direct + panel->inner.begin * p->b->ld + pass->cols.begin;
         t.b_step = p->b->ld;
-        t.b_copied = p->b->copied;
+        t.strips = p->b->copied ? p->packed : NULL;
         t.sliver = 0;
     } else {
         t.tail = NULL;
