@@ -1,91 +1,56 @@
 /* The epilogue of tiles side by side whose sums are complete, a part of num/gemm_simd.h.
  *
- * They lie in a buffer in the first cache, their rows following each other, as wide as whole
- * vectors: so the elementary functions, each of which takes long and waits for itself, run over
- * many vectors in one loop. Columns that C does not have are computed with the others; what they
- * hold is not finite only if their row of A is not, and then no sum of that row is.
+ * The elementary functions take long and wait for themselves, so they run over many vectors at a
+ * time: over the sums of FINISHED columns, which wait in the first cache or where they are stored.
  */
 #ifndef NP_NUM_GEMM_FINISH_H
 #define NP_NUM_GEMM_FINISH_H
 
-#include "num/activation.h"
+#include "num/activation_lanes.h"
 #include "num/gemm_tile.h"
-#include "num/loops.h"
-#include "num/simd.h"
 
-/* Copies part of a row, and zeros after it up to a whole vector. */
-static inline void read_row(float *dst, const float *src, size_t width)
+/* Where a row's elements are: those of C and of what its epilogue reads and writes. */
+struct finish_row {
+    const float *sums, *before, *residual; /* the last two may be NULL */
+    float *kept, *c;                       /* kept may be NULL; c may be sums or residual */
+    size_t width;
+};
+
+/* back: through an activation, whose input is row->before. */
+NP_INLINE vf finish_as(enum np_act act, bool back, const struct finish_row *row)
 {
-    size_t j = 0;
-    for (; j + NP_VW <= width; j += NP_VW)
-        v_store(dst + j, v_load(src + j));
-    if (j < width)
-        v_store(dst + j, v_load_n(src + j, width - j));
+    vf bad = v_zero();
+#define STEP(at, n)                                                                                \
+    do {                                                                                           \
+        struct lanes u = lanes_load(row->sums + (at), n);                                          \
+        if (back)                                                                                  \
+            u = l_mul(u, l_act_grad(act, lanes_load(row->before + (at), n)));                      \
+        if (row->residual)                                                                         \
+            u = l_add(lanes_load(row->residual + (at), n), u);                                     \
+        bad = lanes_bad(bad, u);                                                                   \
+        if (!back && row->kept)                                                                    \
+            lanes_store(row->kept + (at), n, u);                                                   \
+        lanes_store(row->c + (at), n, back ? u : l_act(act, u));                                   \
+    } while (0)
+    LANES_BLOCKS(0, row->width, STEP);
+#undef STEP
+    return bad;
 }
 
-static inline void write_row(float *dst, const float *src, size_t width)
-{
-    size_t j = 0;
-    for (; j + NP_VW <= width; j += NP_VW)
-        v_store(dst + j, v_load(src + j));
-    if (j < width)
-        v_store_n(dst + j, width - j, v_load(src + j));
-}
-
-NP_INLINE void act_all(enum np_act act, float *u, size_t count)
-{
-    NP_INDEPENDENT
-    for (size_t k = 0; k < count; k++)
-        u[k] = np_act(act, u[k]);
-}
-
-NP_INLINE void act_grad_all(enum np_act act, float *u, const float *before, size_t count)
-{
-    NP_INDEPENDENT
-    for (size_t k = 0; k < count; k++)
-        u[k] = u[k] * np_act_grad(act, before[k]);
-}
-
-/* The part of an epilogue's matrix under tiles, its rows `pitch` floats apart. */
-static void read_under(float *dst, size_t pitch, const float *from, size_t ld, const size_t *row,
-                       size_t h, size_t width)
-{
-    for (size_t r = 0; r < h; r++)
-        read_row(dst + r * pitch, from + row[r] * ld, width);
-}
-
-/* Rows i.. of C, h of them, columns j..: their sums, with the bias, are in u. The result is 0, or
- * NaN somewhere if an element is not finite. */
-static vf finish_tiles(const struct np_finish *f, float *u, size_t i, size_t h, size_t j,
-                       size_t width)
+/* Columns j.. of row i of C: their sums, with the bias, are in `sums`, which may be where they are
+ * stored. The result is 0, or NaN somewhere if an element is not finite. */
+static vf finish_row(const struct np_finish *f, const float *sums, size_t i, size_t j, size_t width)
 {
     const struct np_epilogue *e = f->epilogue;
-    size_t pitch = (width + NP_VW - 1) / NP_VW * NP_VW, count = h * pitch, col = f->col + j;
-    const size_t *row = f->row + i;
-    float other[MR * FINISHED];
+    size_t col = f->col + j, at = f->row[i] * e->ld + col;
+    struct finish_row row = {.sums = sums, .c = f->c + f->row[i] * f->ldc + col, .width = width};
     vf bad = v_zero();
-    if (e->before) {
-        read_under(other, pitch, e->before + col, e->ld, row, h, width);
-#define CALL(act) act_grad_all(act, u, other, count)
-        NP_ACT_EACH(e->act, CALL);
+    row.before = e->before ? e->before + at : NULL;
+    row.residual = e->residual ? e->residual + at : NULL;
+    row.kept = e->kept && e->act != NP_ACT_NONE ? e->kept + at : NULL;
+#define CALL(act) bad = row.before ? finish_as(act, true, &row) : finish_as(act, false, &row)
+    NP_ACT_EACH(e->act, CALL);
 #undef CALL
-    }
-    if (e->residual) {
-        read_under(other, pitch, e->residual + col, e->ld, row, h, width);
-        for (size_t k = 0; k < count; k += NP_VW)
-            v_store(u + k, v_add(v_load(other + k), v_load(u + k)));
-    }
-    for (size_t k = 0; k < count; k += NP_VW)
-        bad = v_or(bad, v_sub(v_load(u + k), v_load(u + k)));
-    if (!e->before && e->act != NP_ACT_NONE) {
-        for (size_t r = 0; e->kept && r < h; r++)
-            write_row(e->kept + row[r] * e->ld + col, u + r * pitch, width);
-#define CALL(act) act_all(act, u, count)
-        NP_ACT_EACH(e->act, CALL);
-#undef CALL
-    }
-    for (size_t r = 0; r < h; r++)
-        write_row(f->c + row[r] * f->ldc + col, u + r * pitch, width);
     return bad;
 }
 

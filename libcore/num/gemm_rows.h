@@ -207,8 +207,9 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
             wait_for(&waiting, t, s, width, g->groups);
         aim(g, t, h, number, width)(g, t);
         if (waits && j + width == waiting.cols.end)
-            t->bad = v_or(t->bad, finish_tiles(f, waiting.out, i, h, waiting.cols.begin,
-                                               np_share_count(waiting.cols)));
+            for (size_t r = 0; r < h; r++)
+                t->bad = v_or(t->bad, finish_row(f, waiting.out + r * t->pitch, i + r,
+                                                 waiting.cols.begin, np_share_count(waiting.cols)));
     }
 }
 

@@ -103,14 +103,14 @@ static void tile_slivers(const struct np_tiles *g, struct strips *s, struct np_s
     }
 }
 
-/* The epilogue of the sums in a row of tiles, as finish_tiles(). */
+/* The epilogue of the sums in a row of tiles, as finish_row(). */
 static vf finish_band(const struct np_tiles *g, struct band band, struct np_share cols)
 {
-    _Alignas(64) float sums[MR * FINISHED];
-    size_t width = np_share_count(cols), pitch = (width + NP_VW - 1) / NP_VW * NP_VW;
-    for (size_t r = 0; r < band.height; r++)
-        read_row(sums + r * pitch, g->c[band.row + r] + cols.begin, width);
-    return finish_tiles(g->finish, sums, band.row, band.height, cols.begin, width);
+    vf bad = v_zero();
+    for (size_t i = band.row; i < band.row + band.height; i++)
+        bad = v_or(
+            bad, finish_row(g->finish, g->c[i] + cols.begin, i, cols.begin, np_share_count(cols)));
+    return bad;
 }
 
 /* All tiles of some columns, and what happens to their sums. */
