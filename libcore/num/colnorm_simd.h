@@ -259,7 +259,13 @@ static void colnorm_other_sums(struct np_team *team, float *sum, float *dot,
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
                               const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
-    const struct col_terms t = {dy, p->x, p->mean, p->rstd, p->gamma, p->beta, p->cols};
+    const struct col_terms t = {.a = dy,
+                                .b = p->x,
+                                .mean = p->mean,
+                                .rstd = p->rstd,
+                                .gamma = p->gamma,
+                                .beta = p->beta,
+                                .ld = p->cols};
 #define SUMS(kind) col_segments(kind, team, sum, dot, &t, p->segments, p->rows, 0, how)
     if (p->act == NP_ACT_NONE)
         SUMS(COL_PLAIN);

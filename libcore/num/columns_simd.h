@@ -11,20 +11,34 @@
 #include "num/chunk_sums.h"
 #include "num/simd_loops.h"
 
-#define COL_TILE 1024  /* columns whose sums are kept at a time */
-#define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows, of two arrays 8 */
-#define COL_GROUP 8    /* vectors of columns that are summed together */
+#define COL_TILE 1024      /* columns whose sums are kept at a time */
+#define COL_BLOCK 2048     /* floats of a block of rows, at least 4 rows, of two arrays 8 */
+#define COL_GROUP 8        /* vectors of columns that are summed together */
+#define COL_NEAR (1 << 20) /* floats of each of two arrays that a cache may still hold */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
  * and rstd of rows, the same with those of columns, and with a times an activation's slope at
  * fma(h, gamma, beta) for a. */
 enum col_kind { COL_SUM, COL_DOT, COL_SQUARE, COL_ROWS, COL_PLAIN, COL_RELU, COL_RELU6 };
 
-/* Terms of rows that lie ld apart. */
+/* Terms of rows that lie ld apart; far: in memory rather than in a cache. */
 struct col_terms {
     const float *a, *b, *mean, *rstd, *gamma, *beta;
     size_t ld;
+    bool far;
 };
+
+/* Rows of a block of n columns. Groups jump from row to row, which caches bear and one array too,
+ * asked for ahead; but two arrays come from memory several times as fast in the order of their
+ * addresses, in which processors foresee what is wanted. */
+NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
+{
+    const bool one = kind == COL_SUM || kind == COL_SQUARE;
+    const size_t least = one ? 4 : 8;
+    if (!one && far && n > COL_GROUP / 2 * NP_VW)
+        return 1;
+    return COL_BLOCK / n > least ? COL_BLOCK / n : least;
+}
 
 /* act'(u), kind saying which. */
 NP_INLINE vf col_slope(enum col_kind kind, vf u)
@@ -119,7 +133,6 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                           size_t rows, struct np_share cols, size_t grain, bool accumulate)
 {
     const bool both = kind >= COL_ROWS;
-    const size_t least = kind == COL_SUM || kind == COL_SQUARE ? 4 : 8;
     float part[COL_TILE], part_dot[COL_TILE];
     for (size_t c = cols.begin, n; c < cols.end; c += n) {
         n = np_min(COL_TILE, cols.end - c);
@@ -130,7 +143,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
             memset(part_dot, 0, both ? wide * sizeof *part_dot : 0);
             for (size_t r = begin; r < end; r += count) {
                 struct col_terms block = t;
-                count = np_min(COL_BLOCK / n > least ? COL_BLOCK / n : least, end - r);
+                count = np_min(col_rows_of_block(kind, n, t.far), end - r);
                 block.a = t.a + r * t.ld;
                 block.b = t.b ? t.b + r * t.ld : block.a;
                 if (kind == COL_ROWS) {
@@ -194,6 +207,7 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
     for (size_t i; np_deal_item(&u.units, &i);) {
         struct np_share unit = col_unit(&u, i);
         struct col_terms part = *t;
+        part.far = segments * rows * t->ld > COL_NEAR;
         part.a = t->a + unit.begin * t->ld;
         part.b = t->b ? t->b + unit.begin * t->ld : NULL;
         part.mean = t->mean ? t->mean + i / u.each * t->ld : NULL;
@@ -229,6 +243,7 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
                                   size_t rows, size_t cols, size_t grain, bool accumulate)
 {
     struct col_terms t = {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols};
+    t.far = rows * cols > COL_NEAR;
     col_chunks(COL_ROWS, dbeta, dgamma, t, rows, col_share(team, cols), grain, accumulate);
 }
 
