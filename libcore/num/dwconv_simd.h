@@ -10,6 +10,7 @@
 #define NP_NUM_DWCONV_SIMD_H
 
 #include "num/columns_simd.h"
+#include "num/image_ahead.h"
 #include "num/image_axis.h"
 #include "num/simd_loops.h"
 #include "num/window.h"
@@ -38,6 +39,7 @@ struct dw_row {
     float *out;
     const float *bias, *residual;
     size_t ld_out, ld_residual;
+    struct ahead *ahead; /* [2]: inputs and outputs of the next row; NULL: they are close by */
 };
 
 static size_t dw_gcd(size_t a, size_t b)
@@ -99,6 +101,7 @@ struct dw_block {
     float *out;
     const float *bias, *residual;
     ptrdiff_t out_step, residual_step;
+    struct ahead *ahead;
 };
 
 static inline struct dw_block dw_block_of(const struct dw_row *row, const struct dw_line *line,
@@ -107,6 +110,7 @@ static inline struct dw_block dw_block_of(const struct dw_row *row, const struct
     const ptrdiff_t t = (ptrdiff_t)(i * line->stride), ld = (ptrdiff_t)row->ld;
     const ptrdiff_t out = line->out + (ptrdiff_t)i * line->out_step;
     struct dw_block b = {.pairs = row->pairs, .end = row->pairs + row->pair_count};
+    b.ahead = row->ahead;
     b.in = (line->in + t * line->in_step) * ld;
     b.in_step = line->in_step * ld;
     b.low = line->low - t;
@@ -199,13 +203,23 @@ static inline uint32_t dw_bits(ptrdiff_t low, ptrdiff_t high)
     return low >= 32 ? 0 : low > 0 ? below >> low << low : below;
 }
 
+/* Some of what the next row wants. */
+static void dw_fetch(struct ahead ahead[2])
+{
+    ahead_step(&ahead[0]);
+    ahead_step(&ahead[1]);
+}
+
 /* Columns 0 .. end - 1 of n outputs, at most `outputs`, the last vector of them once more if it is
  * no whole one; which: as in dw_block_run. */
 NP_INLINE vf dw_columns(const struct dw_block *b, size_t end, size_t taps, size_t stride,
                         size_t outputs, size_t n, uint32_t which, vf bad)
 {
-    for (size_t c = 0; c < end; c += NP_VW)
+    for (size_t c = 0; c < end; c += NP_VW) {
+        if (__builtin_expect(b->ahead != NULL, 0))
+            dw_fetch(b->ahead);
         bad = dw_block_run(b, np_min(c, end - NP_VW), NP_VW, taps, stride, outputs, n, which, bad);
+    }
     return bad;
 }
 
@@ -338,6 +352,35 @@ static void dw_row_pairs(const struct np_conv *v, struct dw_row *row, size_t r, 
     }
 }
 
+/* Rows of inputs up to the last that rows 0 .. r of outputs read. */
+static size_t dw_rows_read(const struct np_conv *v, size_t r, bool grad)
+{
+    const struct np_window *w = &v->window;
+    size_t height = grad ? v->in_height : v->out_height;
+    size_t other = grad ? v->out_height : v->in_height;
+    ptrdiff_t at = (ptrdiff_t)(r % height), last;
+    if (grad)
+        last = (at + w->pad_top) / w->stride_height;
+    else
+        last = at * w->stride_height + (w->kernel_height - 1) * w->dilation - w->pad_top;
+    last += (ptrdiff_t)(r / height * other);
+    return last < 0 ? 0 : np_min((size_t)last + 1, v->samples * other);
+}
+
+/* What row r + 1 of outputs reads for the first time and writes. */
+static void dw_look_ahead(const struct np_conv *v, struct dw_row *row, const struct dw_line *line,
+                          size_t r, bool grad)
+{
+    const float *in = grad ? v->dy : v->x;
+    size_t ld = (grad ? v->out_width : v->in_width) * row->ld;
+    size_t out = (grad ? v->in_width : v->out_width) * row->ld_out;
+    size_t blocks = (line->count + DW_WIDE - 1) / DW_WIDE,
+           vectors = (row->cols + NP_VW - 1) / NP_VW;
+    row->ahead[0] = ahead_of(in + dw_rows_read(v, r, grad) * ld,
+                             in + dw_rows_read(v, r + 1, grad) * ld, blocks * vectors);
+    row->ahead[1] = ahead_of(row->out + out, row->out + 2 * out, blocks * vectors);
+}
+
 /* Positions `share` of the outputs, which are of one sample: line by line, and row by row. */
 static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_share share, bool grad,
                       vf bad)
@@ -354,6 +397,8 @@ static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_sha
             size_t end = last > k ? (last - k + period - 1) / period : 0;
             dw_row_pairs(v, row, r, grad);
             row->out = v->out + r * width * row->ld_out;
+            if (row->ahead && k == 0) /* later lines are of the same rows */
+                dw_look_ahead(v, row, &line, r, grad);
             if (v->epilogue.residual)
                 row->residual = v->epilogue.residual + r * width * row->ld_residual;
             bad = grad ? run(row, &line, line.count - end, line.count - begin, bad)
@@ -367,6 +412,8 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
 {
     size_t image = grad ? v->in_height * v->in_width : v->out_height * v->out_width;
     struct np_deal deal = np_team_deal(team, v->samples * image, 1);
+    size_t floats = v->in_height * v->in_width * v->ldx + v->out_height * v->out_width * v->ldy;
+    struct ahead ahead[2];
     struct dw_row row;
     vf bad = v_zero();
     row.cols = v->in_channels;
@@ -375,6 +422,7 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     row.ld = grad ? v->ldy : v->ldx;
     row.ld_out = grad ? v->ldx : v->ldy;
     row.ld_residual = v->epilogue.ld;
+    row.ahead = v->samples * floats * sizeof(float) >= AHEAD_BYTES ? ahead : NULL;
     for (struct np_share part; np_deal_run(&deal, image, &part);)
         bad = dw_rows_run(v, &row, part, grad, bad);
     return v_all_finite(bad);
