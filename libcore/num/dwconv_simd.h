@@ -412,7 +412,6 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
 {
     size_t image = grad ? v->in_height * v->in_width : v->out_height * v->out_width;
     struct np_deal deal = np_team_deal(team, v->samples * image, 1);
-    size_t floats = v->in_height * v->in_width * v->ldx + v->out_height * v->out_width * v->ldy;
     struct ahead ahead[2];
     struct dw_row row;
     vf bad = v_zero();
@@ -422,7 +421,7 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     row.ld = grad ? v->ldy : v->ldx;
     row.ld_out = grad ? v->ldx : v->ldy;
     row.ld_residual = v->epilogue.ld;
-    row.ahead = v->samples * floats * sizeof(float) >= AHEAD_BYTES ? ahead : NULL;
+    row.ahead = ahead_pays(v) ? ahead : NULL;
     for (struct np_share part; np_deal_run(&deal, image, &part);)
         bad = dw_rows_run(v, &row, part, grad, bad);
     return v_all_finite(bad);

@@ -13,6 +13,7 @@
 #define DW_BAND 16         /* strips of a band, at most ... */
 #define DW_OUTPUTS 64      /* ... and outputs, whose inputs stay close by */
 #define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
+#define DW_PASSES 4        /* over a band, from which fetching the next pays */
 #define DW_VECTORS 3       /* of columns, at most */
 #define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
 
@@ -31,12 +32,19 @@ struct dw_strip {
     uint16_t *some;    /* [count]: of the others, bit q: whether input q from there is inside */
 };
 
+/* Positions that the next band reads, `each` of them fetched at a time. */
+struct dw_next {
+    const float *at, *end;
+    size_t ld, each;
+};
+
 struct dw_band {
     struct dw_strip strip[DW_BAND];
     size_t strips, outputs;
     ptrdiff_t tap, next, ldy; /* floats from tap to tap, from output to output */
     ptrdiff_t row, h, high;   /* the kernel's row meets what is `row` floats and h rows further on,
                                  inside if that is below high */
+    struct dw_next next_x, next_dy;
     uint16_t some[DW_OUTPUTS];
 };
 
@@ -177,6 +185,7 @@ static dw_weight_run *const dw_weight_runs[DW_TAPS][2] = {
 struct dw_sums {
     const struct np_conv *v;
     size_t width;
+    bool far; /* x and dy are not close by */
 };
 
 /* The strips of a band that begins at row r of y, and may reach row `end`. */
@@ -223,17 +232,65 @@ static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struc
     }
 }
 
+/* Positions up to the last that output r, of all samples, reads. */
+static size_t dw_read_end(const struct np_conv *v, size_t r)
+{
+    const struct np_window *w = &v->window;
+    const size_t row = r / v->out_width, most = v->samples * v->in_height * v->in_width;
+    ptrdiff_t h = (ptrdiff_t)(row % v->out_height) * w->stride_height;
+    ptrdiff_t at = (ptrdiff_t)(r % v->out_width) * w->stride_width;
+    h += (ptrdiff_t)(row / v->out_height * v->in_height);
+    h += (w->kernel_height - 1) * w->dilation - w->pad_top;
+    at += (w->kernel_width - 1) * w->dilation - w->pad_left + h * (ptrdiff_t)v->in_width;
+    return at < 0 ? 0 : np_min((size_t)at + 1, most);
+}
+
+static struct dw_next dw_next_of(const float *p, size_t ld, size_t from, size_t end, size_t steps)
+{
+    if (end <= from)
+        return (struct dw_next){0};
+    return (struct dw_next){p + from * ld, p + end * ld, ld, (end - from + steps - 1) / steps};
+}
+
+/* What `outputs` outputs from r on read and those before them do not. It takes time where a band is
+ * gone over a few times only: there memory is met almost in order. */
+static void dw_band_ahead(const struct np_conv *v, struct dw_band *b, size_t r, size_t outputs,
+                          struct np_share cols)
+{
+    const size_t all = v->samples * v->out_height * v->out_width;
+    const size_t most = DW_VECTORS_OF((size_t)v->window.kernel_width);
+    const size_t vectors = (np_share_count(cols) + NP_VW - 1) / NP_VW;
+    const size_t passes = (vectors + most - 1) / most * (size_t)v->window.kernel_height;
+    const size_t end = np_min(r + outputs, all);
+    b->next_x = b->next_dy = (struct dw_next){0};
+    if (r >= end || passes < DW_PASSES)
+        return;
+    b->next_dy = dw_next_of(v->dy + cols.begin, v->ldy, r, end, passes);
+    b->next_x = dw_next_of(v->x + cols.begin, v->ldx, dw_read_end(v, r - 1),
+                           dw_read_end(v, end - 1), passes);
+}
+
+/* `cols` columns of some of them. */
+static void dw_fetch_next(struct dw_next *next, size_t cols)
+{
+    for (size_t i = 0; i < next->each && next->at < next->end; i++, next->at += next->ld)
+        ahead_fetch(next->at, next->at + cols);
+}
+
 /* acc += the products of a band with all rows of the kernel, of `taps` taps from kw on. */
 static void dw_band_run(const struct dw_sums *sums, float *acc, struct dw_band *b, size_t kw,
                         size_t taps, struct np_share cols)
 {
     const struct np_conv *v = sums->v;
     const struct np_window *win = &v->window;
+    const size_t all = np_share_count(cols);
     dw_weight_run *run = dw_weight_runs[taps - 1][b->next == b->tap];
     for (size_t done = 0; cols.begin < cols.end; cols.begin += done, acc += done) {
         b->h = b->row = 0;
         for (size_t kh = 0; kh < (size_t)win->kernel_height; kh++) {
             float *to = acc + (kh * (size_t)win->kernel_width + kw) * sums->width;
+            dw_fetch_next(&b->next_x, all);
+            dw_fetch_next(&b->next_dy, all);
             done = run(to, sums->width, b, cols);
             b->h += win->dilation;
             b->row += win->dilation * (ptrdiff_t)(v->in_width * v->ldx);
@@ -253,6 +310,8 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
     b.next = (ptrdiff_t)((size_t)v->window.stride_width * v->ldx);
     for (size_t r = chunk.begin; r < chunk.end; r += b.outputs) {
         dw_band_cut(v, &b, r, chunk.end);
+        if (sums->far)
+            dw_band_ahead(v, &b, r + b.outputs, b.outputs, cols);
         for (size_t kw = 0, taps; kw < wide; kw += taps) {
             struct axis axis = forward_width(v);
             taps = axis.taps = np_min(wide - kw, DW_TAPS);
@@ -278,7 +337,7 @@ static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
 {
     size_t wide = (size_t)v->window.kernel_width, taps = (size_t)v->window.kernel_height * wide;
     size_t image = v->out_height * v->out_width, room = team->scratch_bytes / sizeof(float), span;
-    struct dw_sums sums = {.v = v};
+    struct dw_sums sums = {.v = v, .far = ahead_pays(v)};
     struct np_chunk_sums s = {.team = team, .out = v->out, .ld = v->in_channels, .lines = taps};
     bool finite = true;
     s.count = v->samples * image;
