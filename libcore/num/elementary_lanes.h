@@ -135,6 +135,12 @@ NP_INLINE struct lanes l_pick(struct lanes x, struct lanes limit, struct lanes a
     return a;
 }
 
+NP_INLINE struct lanes l_scale_or_0(struct lanes p, struct lanes t, struct lanes a, struct lanes b)
+{
+    EACH_VECTOR p.v[k] = v_scale_or_0(p.v[k], t.v[k], a.v[k], b.v[k]);
+    return p;
+}
+
 NP_INLINE struct lanes l_flush(struct lanes x)
 {
     return l_drop(x, l_abs(x), l_set1(NP_FLUSH));
@@ -157,7 +163,7 @@ NP_INLINE struct lanes l_exp_below(struct lanes x)
     p = l_fma(p, r, l_set1(NP_EXP2));
     p = l_fma(p, r, l_set1(1.0f));
     p = l_fma(p, r, l_set1(1.0f));
-    return l_drop(l_scale(p, t), x, l_set1(NP_EXP_LEAST));
+    return l_scale_or_0(p, t, x, l_set1(NP_EXP_LEAST));
 }
 
 /* z = exp(-|x|), of which both signs' sigmoids are made: 1 for either zero. */

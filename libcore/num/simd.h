@@ -25,6 +25,7 @@
  *   v_same(x, a, b)                  a and b have the same bits ? x : +0
  *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for
  *                                    the n in the low bits of t
+ *   v_scale_or_0(p, t, a, b)         a < b ? +0 : v_scale(p, t)
  *   v_or(a, b) v_any(a)              bits; whether any is set
  *   vh vh_zero vh_load vh_fma1       half a vector where that is worth having, else a vector;
  *                                    vh_widen(v): the rest is zero
@@ -112,6 +113,10 @@ typedef __m512 vf;
 #define v_scale(p, t)                                                                              \
     _mm512_castsi512_ps(                                                                           \
         _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_castps_si512(t), 23)))
+#define v_scale_or_0(p, t, a, b) /* compilers do not see that one instruction adds and drops */    \
+    _mm512_castsi512_ps(_mm512_maskz_add_epi32(_mm512_cmp_ps_mask(a, b, _CMP_NLT_US),              \
+                                               _mm512_castps_si512(p),                             \
+                                               _mm512_slli_epi32(_mm512_castps_si512(t), 23)))
 #define v_or(a, b) _mm512_or_ps(a, b)
 #define v_any(a) (_mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(a)) != 0)
 #define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
@@ -444,6 +449,9 @@ static inline void v_transpose8(float *to, size_t ld, const float *const from[8]
 #error "num/simd.h: this file's name must end in _avx2, _avx512 or _neon, as its instruction set"
 #endif
 
+#ifndef v_scale_or_0
+#define v_scale_or_0(p, t, a, b) v_drop(v_scale(p, t), a, b)
+#endif
 #ifndef v_fma1_from
 #define v_fma1_from(c, x, p) ((c) = v_fma1(x, v_load(p), c))
 #endif
