@@ -69,12 +69,29 @@ NP_INLINE struct lanes lanes_plus(struct lanes s, struct lanes x, size_t n)
     return s;
 }
 
+/* The larger of top and x in the first n elements. */
+NP_INLINE vf lanes_most(vf top, struct lanes x, size_t n)
+{
+    EACH_VECTOR x.v[k] = lane_keep(lane_part(n, k), x.v[k], top);
+    for (size_t stride = LANE_VECTORS / 2; stride > 0; stride /= 2)
+        for (size_t k = 0; k < stride; k++)
+            x.v[k] = v_max(x.v[k], x.v[k + stride]);
+    return v_max(top, x.v[0]);
+}
+
 /* Lines of 16 floats that are wanted soon, of 32: where rows are worked on in several passes,
  * memory would rest in all but the first. */
 NP_INLINE void lanes_fetch(const float *p)
 {
     __builtin_prefetch(p);
     __builtin_prefetch(p + 16);
+}
+
+/* The same of lines that are written. */
+NP_INLINE void lanes_fetch_to(float *p)
+{
+    __builtin_prefetch(p, 1);
+    __builtin_prefetch(p + 16, 1);
 }
 
 /* Sets bits of bad where x is not finite. */

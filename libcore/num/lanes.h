@@ -103,7 +103,6 @@ static inline float lane_dot(const float *x, const float *y, size_t count)
 static inline float lane_max(const float *x, size_t count)
 {
     struct lanes m;
-    float part[NP_VW], result;
     size_t i = 0;
     for (size_t k = 0; k < LANE_VECTORS; k++)
         m.v[k] = v_set1(x[0]);
@@ -117,11 +116,7 @@ static inline float lane_max(const float *x, size_t count)
     for (size_t stride = LANE_VECTORS / 2; stride > 0; stride /= 2)
         for (size_t k = 0; k < stride; k++)
             m.v[k] = v_max(m.v[k], m.v[k + stride]);
-    v_store(part, m.v[0]);
-    result = part[0];
-    for (size_t k = 1; k < NP_VW; k++)
-        result = part[k] > result ? part[k] : result;
-    return result;
+    return v_most(m.v[0]);
 }
 
 #endif

@@ -133,33 +133,100 @@ static void sumsq(struct np_team *team, float *sum, const float *x, size_t count
         *sum = accumulate ? *sum + lane_dot(x, x, count) : lane_dot(x, x, count);
 }
 
-/* Lane sum of y = np_expf(x - m), m the largest x; another row may follow. */
-static float exp_sum(float *y, const float *x, float m, size_t count)
+/* Rows of softmax overlap, or units that divide would rest while others compute exponentials and
+ * both while the largest element is looked for: a pass over a row looks for the largest of the next
+ * one and divides the last one. */
+#define SOFT_AHEAD 128       /* floats of y that are asked for */
+#define SOFT_NEAR (2u << 20) /* floats of y that a cache may hold */
+
+/* A row of y that waits for its division by z; for xent_grad less off and times scale then. */
+struct soft_last {
+    float *y, z, off, scale;
+};
+
+/* grad is a constant wherever these are inlined. */
+NP_INLINE void soft_divide(const struct soft_last *last, bool grad, size_t at, size_t n)
 {
-    struct lanes s = lanes_zero();
+    struct lanes p = l_flush_small(l_div(lanes_load(last->y + at, n), l_set1(last->z)));
+    if (grad)
+        p = l_mul(l_sub(p, l_set1(last->off)), l_set1(last->scale));
+    lanes_store(last->y + at, n, p);
+}
+
+/* Returns the lane sum of y = np_expf(x - *most), which becomes the largest of next; `waits` is a
+ * constant: whether there is a last row. */
+NP_INLINE float soft_row(float *y, const float *x, const float *next, float *most,
+                         const struct soft_last *given, bool waits, bool grad, size_t cols)
+{
+    const struct soft_last last = *given;
+    struct lanes sum = lanes_zero();
+    const float m = *most;
+    vf top = v_set1(next[0]);
 #define STEP(at, n)                                                                                \
     do {                                                                                           \
-        struct lanes e = l_exp_below(l_sub(lanes_load(x + (at), n), l_set1(m)));                   \
-        lanes_fetch(x + count + (at));                                                             \
-        s = lanes_plus(s, e, n);                                                                   \
+        struct lanes e;                                                                            \
+        top = lanes_most(top, lanes_load(next + (at), n), n);                                      \
+        lanes_fetch(next + (at) + cols);                                                           \
+        lanes_fetch_to(y + (at) + SOFT_AHEAD);                                                     \
+        if (waits)                                                                                 \
+            soft_divide(&last, grad, at, n);                                                       \
+        e = l_exp_below(l_sub(lanes_load(x + (at), n), l_set1(m)));                                \
+        sum = lanes_plus(sum, e, n);                                                               \
         lanes_store(y + (at), n, e);                                                               \
     } while (0)
-    LANES_BLOCKS(0, count, STEP);
+    LANES_BLOCKS(0, cols, STEP);
 #undef STEP
-    return lanes_total(s);
+    *most = v_most(top);
+    return lanes_total(sum);
+}
+
+/* softmax, or if grad xent_grad; on, targets, and of `last` off and scale are then set. Far from
+ * the caches rows do not overlap: memory is better off with one row at a time. */
+NP_INLINE void soft_rows(struct np_team *team, float *y, const float *x, size_t rows, size_t cols,
+                         bool grad, struct soft_last last, float on, const int32_t *targets)
+{
+    struct np_deal deal = np_team_deal(team, rows, 1);
+    const bool near = rows * cols <= SOFT_NEAR;
+    for (struct np_share part; np_deal_piece(&deal, &part);) {
+        float most = 0, target = 0;
+        bool waits = false;
+        for (size_t r = part.begin; r < part.end; r++) {
+            const float *in = x + r * cols, *next = near && r + 1 < part.end ? in + cols : in;
+            float *out = y + r * cols;
+            if (!near || r == part.begin)
+                most = lane_max(in, cols);
+            if (waits)
+                last.z = soft_row(out, in, next, &most, &last, true, grad, cols);
+            else
+                last.z = soft_row(out, in, next, &most, &last, false, grad, cols);
+            if (grad && waits)
+                last.y[targets[r - 1]] = target;
+            last.y = out;
+            if (grad)
+                target = (np_flushf(out[targets[r]] / last.z) - (last.off + on)) * last.scale;
+            waits = near && r + 1 < part.end;
+            if (waits)
+                continue;
+#define STEP(at, n) soft_divide(&last, grad, at, n)
+            LANES_BLOCKS(0, cols, STEP);
+#undef STEP
+            if (grad)
+                out[targets[r]] = target;
+        }
+    }
 }
 
 static void softmax(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
 {
-    struct np_deal deal = np_team_deal(team, rows, 1);
-    for (size_t r; np_deal_item(&deal, &r);) {
-        const float *in = x + r * cols;
-        float *out = y + r * cols, z = exp_sum(out, in, lane_max(in, cols), cols);
-#define STEP(at, n)                                                                                \
-    lanes_store(out + (at), n, l_flush_small(l_div(lanes_load(out + (at), n), l_set1(z))))
-        LANES_BLOCKS(0, cols, STEP);
-#undef STEP
-    }
+    soft_rows(team, y, x, rows, cols, false, (struct soft_last){.z = 1}, 0, NULL);
+}
+
+static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
+                      const int32_t *targets, size_t rows, size_t classes, float smoothing,
+                      float scale)
+{
+    struct soft_last last = {.off = smoothing / (float)classes, .scale = scale};
+    soft_rows(team, dlogits, logits, rows, classes, true, last, 1.0f - smoothing, targets);
 }
 
 static void softmax_grad(struct np_team *team, float *dx, const float *y, const float *dy,
@@ -175,14 +242,19 @@ static void softmax_grad(struct np_team *team, float *dx, const float *y, const 
     }
 }
 
-/* Lane sums of np_expf(x - m) and, if smooth (a constant wherever this is inlined), of x - m. */
-NP_INLINE void xent_sums(float *z, float *far, const float *x, float m, size_t count, bool smooth)
+/* Lane sums of np_expf(x - *most) and, if smooth (a constant wherever this is inlined), of
+ * x - *most, which becomes the largest of next. */
+NP_INLINE void xent_sums(float *z, float *far, const float *x, const float *next, float *most,
+                         size_t count, bool smooth)
 {
     struct lanes e = lanes_zero(), d = lanes_zero();
+    const float m = *most;
+    vf top = v_set1(next[0]);
 #define STEP(at, n)                                                                                \
     do {                                                                                           \
         struct lanes below = l_sub(lanes_load(x + (at), n), l_set1(m));                            \
-        lanes_fetch(x + count + (at));                                                             \
+        top = lanes_most(top, lanes_load(next + (at), n), n);                                      \
+        lanes_fetch(next + (at) + count);                                                          \
         if (smooth)                                                                                \
             d = lanes_plus(d, below, n);                                                           \
         e = lanes_plus(e, l_exp_below(below), n);                                                  \
@@ -191,6 +263,7 @@ NP_INLINE void xent_sums(float *z, float *far, const float *x, float m, size_t c
 #undef STEP
     *z = lanes_total(e);
     *far = smooth ? lanes_total(d) : 0.0f;
+    *most = v_most(top);
 }
 
 static void xent(struct np_team *team, float *loss, const float *logits, const int32_t *targets,
@@ -198,37 +271,19 @@ static void xent(struct np_team *team, float *loss, const float *logits, const i
 {
     struct np_deal deal = np_team_deal(team, rows, 1);
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
-    for (size_t r; np_deal_item(&deal, &r);) {
-        const float *x = logits + r * classes;
-        float m = lane_max(x, classes), d_target = x[targets[r]] - m, z, far;
-        if (smoothing == 0.0f) {
-            xent_sums(&z, &far, x, m, classes, false);
-            loss[r] = np_logf(z) - d_target;
-        } else {
-            xent_sums(&z, &far, x, m, classes, true);
-            loss[r] = fmaf(-off, far, fmaf(-on, d_target, np_logf(z)));
+    for (struct np_share part; np_deal_piece(&deal, &part);) {
+        float most = lane_max(logits + part.begin * classes, classes);
+        for (size_t r = part.begin; r < part.end; r++) {
+            const float *x = logits + r * classes, *next = r + 1 < part.end ? x + classes : x;
+            float d_target = x[targets[r]] - most, z, far;
+            if (smoothing == 0.0f) {
+                xent_sums(&z, &far, x, next, &most, classes, false);
+                loss[r] = np_logf(z) - d_target;
+            } else {
+                xent_sums(&z, &far, x, next, &most, classes, true);
+                loss[r] = fmaf(-off, far, fmaf(-on, d_target, np_logf(z)));
+            }
         }
-    }
-}
-
-static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
-                      const int32_t *targets, size_t rows, size_t classes, float smoothing,
-                      float scale)
-{
-    struct np_deal deal = np_team_deal(team, rows, 1);
-    float on = 1.0f - smoothing, off = smoothing / (float)classes;
-    for (size_t r; np_deal_item(&deal, &r);) {
-        const float *x = logits + r * classes;
-        float *d = dlogits + r * classes, z = exp_sum(d, x, lane_max(x, classes), classes);
-        float target = (np_flushf(d[targets[r]] / z) - (off + on)) * scale;
-#define STEP(at, n)                                                                                \
-    do {                                                                                           \
-        struct lanes p = l_flush_small(l_div(lanes_load(d + (at), n), l_set1(z)));                 \
-        lanes_store(d + (at), n, l_mul(l_sub(p, l_set1(off)), l_set1(scale)));                     \
-    } while (0)
-        LANES_BLOCKS(0, classes, STEP);
-#undef STEP
-        d[targets[r]] = target;
     }
 }
 

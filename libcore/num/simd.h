@@ -34,6 +34,7 @@
  *   vi vi_load(p)                    NP_VW int32_t: numbers of elements
  *   v_choose(v, i)                   element i[l] of v for every l
  *   v_total(v)                       sum of all: halves are added to each other until one is left
+ *   v_most(v)                        the largest element
  *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8; x86: i ascends,
  *                                    so that with ld < 8 what is behind ld floats comes later
  *
@@ -63,6 +64,13 @@ static inline float np_total8(__m256 v)
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+static inline float np_most8(__m256 v)
+{
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
 /* Both x86 backends use 256-bit vectors for it. */
@@ -141,6 +149,10 @@ typedef __m512i vi;
 static inline float v_total(vf v)
 {
     return np_total8(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+static inline float v_most(vf v)
+{
+    return np_most8(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
 typedef __m512i vq;
@@ -246,6 +258,7 @@ typedef __m256i vi;
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define v_choose(v, i) _mm256_permutevar8x32_ps(v, i)
 #define v_total(v) np_total8(v)
+#define v_most(v) np_most8(v)
 
 typedef __m256i vq;
 #define q_set1(x) _mm256_set1_epi64x((long long)(x))
@@ -398,6 +411,7 @@ static inline float v_total(vf v)
 {
     return vpadds_f32(vadd_f32(vget_low_f32(v), vget_high_f32(v)));
 }
+#define v_most(v) vmaxvq_f32(v)
 
 typedef uint64x2_t vq;
 #define q_set1(x) vdupq_n_u64(x)
