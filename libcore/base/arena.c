@@ -17,8 +17,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#define HUGE_PAGE ((uint64_t)2 << 20) /* of which the system clears and enters many at a time */
-
 /* All blocks of one size, those in use first, then the vacant, the last one given back before the
  * others. */
 struct size_list {
@@ -181,7 +179,7 @@ static enum np_status map_pages(struct np_arena *arena, void **out, uint64_t byt
                                 struct pages *kept, struct np_error *err)
 {
     void *block = MAP_FAILED;
-    if (kept->at && bytes < HUGE_PAGE)
+    if (kept->at && bytes < NP_HUGE_PAGE)
         block = mremap(kept->at, (size_t)kept->bytes, (size_t)bytes, MREMAP_MAYMOVE);
     if (block != MAP_FAILED) {
         *kept = (struct pages){NULL, 0};
@@ -191,8 +189,7 @@ static enum np_status map_pages(struct np_arena *arena, void **out, uint64_t byt
             mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED)
             return np_fail_errno(err, "cannot allocate %s", np_text_size(bytes).s);
-        /* Fewer misses in the table of pages; where it is refused nothing else changes. */
-        madvise(block, (size_t)bytes, MADV_HUGEPAGE);
+        np_want_huge_pages(block, (size_t)bytes);
     }
     *out = block;
     return NP_OK;

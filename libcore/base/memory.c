@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* out_pointer is the address of any object pointer; memcpy keeps the aliasing rules. */
 static void store(void *out_pointer, void *value)
@@ -14,15 +15,22 @@ static enum np_status too_much(struct np_error *err, size_t count, size_t size)
     return np_fail(err, NP_EMEM, "cannot allocate %zu x %zu bytes", count, size);
 }
 
+void np_want_huge_pages(void *block, size_t bytes)
+{
+    madvise(block, bytes, MADV_HUGEPAGE);
+}
+
 enum np_status np_alloc(void *out_pointer, size_t count, size_t size, struct np_error *err)
 {
-    size_t bytes;
+    size_t bytes, align;
     void *p;
     if (!np_mul_size(&bytes, count, size) || !np_add_size(&bytes, bytes, NP_ALIGN))
         return too_much(err, count, size);
-    p = aligned_alloc(NP_ALIGN, bytes / NP_ALIGN * NP_ALIGN);
-    if (!p)
+    align = bytes < NP_HUGE_PAGE ? NP_ALIGN : NP_HUGE_PAGE;
+    if (posix_memalign(&p, align, bytes))
         return too_much(err, count, size);
+    if (align == NP_HUGE_PAGE)
+        np_want_huge_pages(p, bytes);
     store(out_pointer, p);
     return NP_OK;
 }

@@ -15,6 +15,9 @@
 
 #define NP_ALIGN 64 /* bytes: a cache line and the widest vector register */
 
+/* Bytes of a page of which the system clears and enters many at a time. */
+#define NP_HUGE_PAGE ((size_t)2 << 20)
+
 /* *out = a * b (a + b); false, *out untouched, when it overflows. */
 static inline bool np_mul_size(size_t *out, size_t a, size_t b)
 {
@@ -39,6 +42,10 @@ static inline bool np_add_size(size_t *out, size_t a, size_t b)
  * written. Both are released with free(). */
 enum np_status np_alloc(void *out_pointer, size_t count, size_t size, struct np_error *err);
 enum np_status np_zalloc(void *out_pointer, size_t count, size_t size, struct np_error *err);
+
+/* Fewer misses in the table of pages, where a block holds whole huge ones; where the system refuses
+ * nothing else changes. np_alloc does it. */
+void np_want_huge_pages(void *block, size_t bytes);
 
 /* Makes room for one more element in a growing array: *array holds *capacity elements of size
  * bytes, used of them taken. Doubles; the array stays as it was on failure. */

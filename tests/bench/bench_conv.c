@@ -49,12 +49,13 @@ static void check(dnnl_status_t status)
     exit(2);
 }
 
-/* A oneDNN primitive with memory in its own layout. */
+/* A oneDNN primitive with memory in its own layout, on pages like ours. */
 struct peer {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
     dnnl_memory_t memory[3];
+    float *data[3];
     dnnl_exec_arg_t args[3];
 };
 
@@ -107,11 +108,12 @@ static void peer_init(struct peer *p, const struct np_conv *v, enum kind kind)
     check(dnnl_primitive_create(&p->primitive, desc));
     for (int i = 0; i < 3; i++) {
         const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, query[kind][i], 0);
-        void *data;
-        check(dnnl_memory_create(&p->memory[i], md, p->engine, DNNL_MEMORY_ALLOCATE));
-        check(dnnl_memory_get_data_handle(p->memory[i], &data));
-        for (size_t f = 0; f < dnnl_memory_desc_get_size(md) / sizeof(float); f++)
-            ((float *)data)[f] = (float)(f * 7919 % 1009) / 1009 - 0.5F;
+        size_t floats = dnnl_memory_desc_get_size(md) / sizeof(float);
+        check(np_alloc(&p->data[i], floats, sizeof(float), NULL) ? dnnl_out_of_memory
+                                                                 : dnnl_success);
+        check(dnnl_memory_create(&p->memory[i], md, p->engine, p->data[i]));
+        for (size_t f = 0; f < floats; f++)
+            p->data[i][f] = (float)(f * 7919 % 1009) / 1009 - 0.5F;
         p->args[i] = (dnnl_exec_arg_t){argument[kind][i], p->memory[i]};
     }
     check(dnnl_primitive_desc_destroy(desc));
@@ -125,8 +127,10 @@ static void peer_run(const struct peer *p)
 
 static void peer_clear(struct peer *p)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         check(dnnl_memory_destroy(p->memory[i]));
+        free(p->data[i]);
+    }
     check(dnnl_primitive_destroy(p->primitive));
     check(dnnl_stream_destroy(p->stream));
     check(dnnl_engine_destroy(p->engine));
