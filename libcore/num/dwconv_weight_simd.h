@@ -17,9 +17,10 @@
 #define DW_VECTORS 3       /* of columns, at most */
 #define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
 
-/* Vectors of columns and neighbours whose sums, outputs and inputs have registers. */
+/* Vectors of columns and neighbours whose sums, outputs and inputs have registers; AVX-512 has more
+ * of them. */
 #define DW_VECTORS_OF(taps) ((taps) <= 3 ? 3 : (taps) <= 5 ? 2 : 1)
-#define DW_NEIGHBOURS_OF(taps) ((taps) <= 5 ? 2 : 4)
+#define DW_NEIGHBOURS_OF(taps) ((taps) > 5 || ((taps) <= 3 && NP_VW == 16) ? 4 : 2)
 
 /* Part of a row of y. */
 struct dw_strip {
