@@ -16,8 +16,23 @@
 struct pool_sums {
     const struct pool *pool;
     const float *one;
-    struct dw_row row; /* its ld, cols, ld_out and ld_residual */
+    struct dw_row row; /* its ld, cols, ld_out, ld_residual and ahead */
+    bool forward;
 };
+
+/* What the output after o wants; what the gradient reads is close by. */
+static void pool_look_ahead(struct pool_sums *s, const float *x, const struct dw_line *line,
+                            size_t o)
+{
+    const struct axis *high = &s->pool->h, *wide = &s->pool->w;
+    const size_t passes = dw_passes(&s->row, line), width = wide->places * s->row.ld_out;
+    const size_t seen = o * high->stride + (high->taps - 1) * high->spacing + 1;
+    const float *in = x + ((ptrdiff_t)seen + high->first) * (ptrdiff_t)(wide->in * s->row.ld);
+    const float *out = s->row.out + high->step * width;
+    s->row.ahead[0] =
+        ahead_of(in, s->forward ? in + high->stride * wide->in * s->row.ld : in, passes);
+    s->row.ahead[1] = ahead_of(out, out + width, passes);
+}
 
 /* Those that go to lines `lines` of an image, added to what residual holds, if it is not NULL. */
 static vf pool_add(struct pool_sums *s, const float *x, float *out, const float *residual,
@@ -42,6 +57,8 @@ static vf pool_add(struct pool_sums *s, const float *x, float *out, const float 
                 row->pairs[row->pair_count++] = (struct dw_pair){in, s->one};
             }
             row->out = out + at * wide->places * row->ld_out;
+            if (row->ahead && r == 0 && wide->place == 0) /* others are of the same rows */
+                pool_look_ahead(s, x, &line, o);
             if (residual)
                 row->residual = residual + at * wide->places * row->ld_residual;
             bad = run(row, &line, 0, line.count, bad);
@@ -88,7 +105,9 @@ static void avg_pool(struct np_team *team, const struct np_conv *v)
     const struct pool p = forward_pool(v);
     struct np_deal deal = np_team_deal(team, v->samples * v->out_height, 1);
     size_t most = pool_columns(team, v, 0);
-    struct pool_sums s = {.pool = &p, .row = {.ld = v->ldx, .ld_out = v->ldy}};
+    struct pool_sums s = {.pool = &p, .row = {.ld = v->ldx, .ld_out = v->ldy}, .forward = true};
+    struct ahead ahead[2] = {{0}};
+    s.row.ahead = ahead_pays(v) ? ahead : NULL;
     if (most == 0) {
         np_kernels_scalar.avg_pool(team, v);
         return;
@@ -138,6 +157,8 @@ static bool avg_pool_grad(struct np_team *team, const struct np_conv *v, const f
     struct np_deal deal = np_team_deal(team, v->samples * v->in_height, 1);
     size_t image = v->out_height * v->out_width, most = pool_columns(team, v, image);
     struct pool_sums s = {.row = {.ld_out = v->ldx, .ld_residual = v->ldx}};
+    struct ahead ahead[2] = {{0}};
+    s.row.ahead = ahead_pays(v) ? ahead : NULL;
     float *quotient = team->scratch;
     vf bad = v_zero();
     if (most == 0)

@@ -367,6 +367,12 @@ static size_t dw_rows_read(const struct np_conv *v, size_t r, bool grad)
     return last < 0 ? 0 : np_min((size_t)last + 1, v->samples * other);
 }
 
+/* Calls of dw_fetch in a row. */
+static size_t dw_passes(const struct dw_row *row, const struct dw_line *line)
+{
+    return (line->count + DW_WIDE - 1) / DW_WIDE * ((row->cols + NP_VW - 1) / NP_VW);
+}
+
 /* What row r + 1 of outputs reads for the first time and writes. */
 static void dw_look_ahead(const struct np_conv *v, struct dw_row *row, const struct dw_line *line,
                           size_t r, bool grad)
@@ -374,11 +380,10 @@ static void dw_look_ahead(const struct np_conv *v, struct dw_row *row, const str
     const float *in = grad ? v->dy : v->x;
     size_t ld = (grad ? v->out_width : v->in_width) * row->ld;
     size_t out = (grad ? v->in_width : v->out_width) * row->ld_out;
-    size_t blocks = (line->count + DW_WIDE - 1) / DW_WIDE,
-           vectors = (row->cols + NP_VW - 1) / NP_VW;
+    size_t passes = dw_passes(row, line);
     row->ahead[0] = ahead_of(in + dw_rows_read(v, r, grad) * ld,
-                             in + dw_rows_read(v, r + 1, grad) * ld, blocks * vectors);
-    row->ahead[1] = ahead_of(row->out + out, row->out + 2 * out, blocks * vectors);
+                             in + dw_rows_read(v, r + 1, grad) * ld, passes);
+    row->ahead[1] = ahead_of(row->out + out, row->out + 2 * out, passes);
 }
 
 /* Positions `share` of the outputs, which are of one sample: line by line, and row by row. */
