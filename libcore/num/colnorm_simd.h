@@ -273,6 +273,8 @@ static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
         SUMS(COL_RELU);
     else if (p->act == NP_ACT_RELU6)
         SUMS(COL_RELU6);
+    else if (p->act == NP_ACT_HSWISH)
+        SUMS(COL_HSWISH);
     else
         colnorm_other_sums(team, sum, dot, p, dy, how);
 }

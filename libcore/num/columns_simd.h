@@ -11,15 +11,25 @@
 #include "num/chunk_sums.h"
 #include "num/simd_loops.h"
 
-#define COL_TILE 1024      /* columns whose sums are kept at a time */
-#define COL_BLOCK 2048     /* floats of a block of rows, at least 4 rows, of two arrays 8 */
-#define COL_GROUP 8        /* vectors of columns that are summed together */
+#define COL_TILE 1024  /* columns whose sums are kept at a time */
+#define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows, of two arrays 8 */
+#define COL_GROUP 8    /* vectors of columns that are summed together */
+#define COL_NARROW 64  /* columns of rows so short that jumps from one to the next are foreseen */
 #define COL_NEAR (1 << 20) /* floats of each of two arrays that a cache may still hold */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
  * and rstd of rows, the same with those of columns, and with a times an activation's slope at
  * fma(h, gamma, beta) for a. */
-enum col_kind { COL_SUM, COL_DOT, COL_SQUARE, COL_ROWS, COL_PLAIN, COL_RELU, COL_RELU6 };
+enum col_kind {
+    COL_SUM,
+    COL_DOT,
+    COL_SQUARE,
+    COL_ROWS,
+    COL_PLAIN,
+    COL_RELU,
+    COL_RELU6,
+    COL_HSWISH
+};
 
 /* Terms of rows that lie ld apart; far: in memory rather than in a cache. */
 struct col_terms {
@@ -35,7 +45,7 @@ NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
 {
     const bool one = kind == COL_SUM || kind == COL_SQUARE;
     const size_t least = one ? 4 : 8;
-    if (!one && far && n > COL_GROUP / 2 * NP_VW)
+    if (!one && far && n > COL_NARROW)
         return 1;
     return COL_BLOCK / n > least ? COL_BLOCK / n : least;
 }
@@ -43,7 +53,12 @@ NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
 /* act'(u), kind saying which. */
 NP_INLINE vf col_slope(enum col_kind kind, vf u)
 {
-    vf slope = v_only(v_set1(1.0f), v_zero(), u);
+    const vf one = v_set1(1.0f);
+    if (kind == COL_HSWISH) {
+        vf middle = v_fma(u, v_set1(NP_THIRD), v_set1(0.5f));
+        return v_only(v_pick(v_set1(3.0f), u, one, middle), v_set1(-3.0f), u);
+    }
+    vf slope = v_only(one, v_zero(), u);
     return kind == COL_RELU6 ? v_only(slope, u, v_set1(6.0f)) : slope;
 }
 
