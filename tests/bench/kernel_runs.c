@@ -176,7 +176,7 @@ const struct bench_kernel bench_kernels[] = {
     {"act_grad swish", run_act_grad_swish, &bench_read_2_write_1, 3, {{12, 5, 2, 4, 1, 0, 2}}},
     {"act_grad hswish", run_act_grad_hswish, &bench_read_2_write_1, 3, {{2, 3, 1, 2}}},
     {"act_grad sigmoid", run_act_grad_sigmoid, &bench_read_2_write_1, 3, {{11, 6, 1, 4, 1, 0, 1}}},
-    {"bias_glu", run_glu, &bench_update_2, 5, {{10, 6, 1, 3, 1, 0, 1, 0, 4, 3}}},
+    {"bias_glu", run_glu, &bench_update_2_write_1, 5, {{10, 6, 1, 3, 1, 0, 1, 0, 4, 3}}},
     {"glu_grad", run_glu_grad, &bench_read_3_write_2, 5, {{13, 5, 1, 3, 1, 0, 1}}},
     {"add", run_add, &bench_read_2_write_1, 3, {{0, 2, 0, 1}}},
     {"add relu, kept", run_add_relu, &bench_read_2_write_2, 4, {{0, 3, 0, 1}}},

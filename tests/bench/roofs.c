@@ -103,6 +103,16 @@ static void roof_update_2(float *const *a, size_t floats)
     }
 }
 
+static void roof_update_2_write_1(float *const *a, size_t floats)
+{
+    float *restrict y0 = a[0], *restrict y1 = a[1], *restrict z = a[2];
+    for (size_t i = 0; i < floats; i++) {
+        y0[i] = y0[i] + 0.5f;
+        y1[i] = y1[i] - 0.5f;
+        z[i] = y0[i] + y1[i];
+    }
+}
+
 static void roof_update_3(float *const *a, size_t floats)
 {
     float *restrict y0 = a[0], *restrict y1 = a[1], *restrict y2 = a[2];
@@ -125,4 +135,5 @@ const struct bench_roof bench_read_3_write_2 = {roof_read_3_write_2, 5};
 const struct bench_roof bench_read_2_write_2 = {roof_read_2_write_2, 4};
 const struct bench_roof bench_update_1 = {roof_update_1, 3};
 const struct bench_roof bench_update_2 = {roof_update_2, 5};
+const struct bench_roof bench_update_2_write_1 = {roof_update_2_write_1, 5};
 const struct bench_roof bench_update_3 = {roof_update_3, 7};

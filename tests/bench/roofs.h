@@ -10,9 +10,9 @@ struct bench_roof {
     int arrays;                                  /* how many pass */
 };
 
-/* update_n: n arrays are read and written, the fourth is read. */
+/* update_n: n arrays are read and written, the fourth is read or, write_1, the third written. */
 extern const struct bench_roof bench_read, bench_read_2, bench_write, bench_read_1_write_1,
     bench_read_1_write_2, bench_read_2_write_1, bench_read_3_write_1, bench_read_2_write_2,
-    bench_read_3_write_2, bench_update_1, bench_update_2, bench_update_3;
+    bench_read_3_write_2, bench_update_1, bench_update_2, bench_update_2_write_1, bench_update_3;
 
 #endif
