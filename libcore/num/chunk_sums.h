@@ -14,7 +14,7 @@
 #include "num/elementary.h"
 #include "num/loops.h"
 
-#define NP_WAVE (16 << 10) /* floats of a member's sums in a wave, or those of one item */
+#define NP_WAVE (64 << 10) /* floats of a member's sums in a wave, or those of one item */
 
 /* Item: the sums of one chunk for one block of columns, [lines][width]. */
 struct np_chunk_sums {

@@ -8,7 +8,8 @@
 #include "num/chunk_sums.h"
 #include "num/product_simd.h"
 
-#define SHORT 64 /* inner indices of a chunk that do not pay for a product of their own */
+#define SHORT 64         /* inner indices of a chunk that do not pay for a product of their own */
+#define SMALL (16 << 10) /* elements of C, of which halves would be too narrow */
 
 static void product_of_chunk(void *context, float *sums, struct np_share inner,
                              struct np_share cols)
@@ -25,7 +26,7 @@ static void product_of_chunk(void *context, float *sums, struct np_share inner,
 /* Whether there are enough chunks for everybody, long enough, and their sums stay in the cache. */
 static bool pays_by_chunks(const struct np_team *team, size_t m, size_t n, size_t k, size_t grain)
 {
-    return team->size > 1 && m * n <= NP_WAVE && np_chunk_end(0, k, grain) >= SHORT &&
+    return team->size > 1 && m * n <= SMALL && np_chunk_end(0, k, grain) >= SHORT &&
            np_chunk_count(k, grain) >= 2 * (size_t)team->size;
 }
 
