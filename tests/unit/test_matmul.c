@@ -287,6 +287,15 @@ START_TEST(many_rows)
 }
 END_TEST
 
+/* A small gradient of weights with more chunks than a team keeps before it adds them up. */
+START_TEST(waves_of_chunks)
+{
+    struct np_matmul mm = shape(120, 130, 19 * 64, _i == 0 ? 1 : 5);
+    mm.grain = 64;
+    compare(mm, plain, 9);
+}
+END_TEST
+
 /* A gradient of weights that is wide: B is copied sliver by sliver. */
 START_TEST(copied_slivers)
 {
@@ -416,6 +425,7 @@ int main(void)
     tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);
     tcase_add_loop_test(tests, many_rows, 0, 4);
+    tcase_add_loop_test(tests, waves_of_chunks, 0, 2);
     tcase_add_loop_test(tests, copied_slivers, 0, 4);
     tcase_add_loop_test(tests, aliasing_rows, 0, 4);
     tcase_add_test(tests, nothing_to_do);
