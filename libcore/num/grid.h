@@ -17,7 +17,7 @@ static inline size_t np_share_count(struct np_share s)
     return s.end - s.begin;
 }
 
-#define NP_GRID_A 2 /* multiplications in the time of fetching a float of A ... */
+#define NP_GRID_A 8 /* multiplications in the time of fetching a float of A from afar ... */
 #define NP_GRID_B 8 /* ... and of packing one of B */
 
 /* The rectangle of the grid of members that costs least; columns in multiples of `unit`. */
