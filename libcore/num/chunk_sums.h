@@ -19,7 +19,8 @@
 /* Item: the sums of one chunk for one block of columns, [lines][width]. */
 struct np_chunk_sums {
     struct np_team *team;
-    float *out; /* [lines][ld], of which columns `cols` are computed */
+    float *out;  /* [lines][ld], of which columns `cols` are computed */
+    float *last; /* the last line, if it is elsewhere */
     size_t ld, lines;
     struct np_share cols;
     size_t width;        /* of a block */
@@ -73,7 +74,8 @@ static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size
         size_t line = i / blocks, block = i % blocks;
         struct np_share cols = np_sums_cols(s, block);
         size_t width = cols.end - cols.begin;
-        float *out = s->out + line * s->ld + cols.begin;
+        float *out = s->last && line + 1 == s->lines ? s->last : s->out + line * s->ld;
+        out += cols.begin;
         for (size_t k = 0; k < count; k++)
             np_add_chunk(out, np_sums_item(s, k * blocks + block, items) + line * s->width, width,
                          first + k, s->accumulate);

@@ -250,10 +250,11 @@ static void colnorm_other_sums(struct np_team *team, float *sum, float *dot,
                                const struct np_colnorm *p, const float *dy, enum np_sum how)
 {
     struct col_units u = col_units_of(team, p->segments, p->rows, p->cols, how);
-    for (size_t i; np_deal_item(&u.units, &i);)
-        for (size_t c = u.cols.begin; c < u.cols.end; c += NORM_TILE)
+    struct np_share cols;
+    for (size_t i; col_next_unit(&u, &i, &cols);)
+        for (size_t c = cols.begin; c < cols.end; c += NORM_TILE)
             colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy, col_unit(&u, i),
-                            i / u.each, c, np_min(NORM_TILE, u.cols.end - c));
+                            i / u.each, c, np_min(NORM_TILE, cols.end - c));
 }
 
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,

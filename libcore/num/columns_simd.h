@@ -16,6 +16,7 @@
 #define COL_GROUP 8    /* vectors of columns that are summed together */
 #define COL_NARROW 64  /* columns of rows so short that jumps from one to the next are foreseen */
 #define COL_NEAR (1 << 20) /* floats of each of two arrays that a cache may still hold */
+#define COL_APART 8192     /* floats that pay for members who meet twice */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
  * and rstd of rows, the same with those of columns, and with a times an activation's slope at
@@ -180,31 +181,43 @@ static inline struct np_share col_share(const struct np_team *team, size_t cols)
     return np_team_share(team, cols, cols < 64 * (size_t)team->size ? 4 : NP_SHARE_UNIT);
 }
 
-/* What has a sum of its own: a segment, or a chunk of one where these are kept. */
+/* What has a sum of its own: a segment, or a chunk of one where these are kept. Where units are few
+ * and would not come out even, each falls into parts, of columns: so members still read rows that
+ * are next to each other, those that they wrote, and share but one unit. */
 struct col_units {
     size_t rows, length, each; /* of a segment; of a unit, but the last; units of a segment */
-    struct np_deal units;
-    struct np_share cols; /* the caller's, of the units that it takes */
+    size_t cols, parts;        /* of a unit */
+    struct np_deal deal;       /* of all parts */
 };
 
-/* Members take whole units where these come out even or are many, else columns of each. */
 static struct col_units col_units_of(struct np_team *team, size_t segments, size_t rows,
                                      size_t cols, enum np_sum how)
 {
     size_t size = (size_t)team->size, count;
-    struct col_units u = {.rows = rows, .length = rows, .each = 1, .cols = {0, cols}};
+    struct col_units u = {.rows = rows, .length = rows, .each = 1, .cols = cols, .parts = 1};
     if (how == NP_SUM_CHUNKS) {
         u.length = NP_KC;
         u.each = np_chunks(rows);
     }
     count = segments * u.each;
-    if (count % size == 0 || count >= 4 * size) {
-        u.units = np_team_deal(team, count, 1);
-    } else {
-        u.units = np_deal_all(count);
-        u.cols = col_share(team, cols);
-    }
+    if (count % size != 0 && count < 4 * size)
+        u.parts = size;
+    u.deal = np_team_deal(team, count * u.parts, 1);
     return u;
+}
+
+/* The caller's next columns of a unit; false if there are none left. */
+static bool col_next_unit(struct col_units *u, size_t *unit, struct np_share *cols)
+{
+    struct np_team first = {.size = (int)u->parts}, last = first;
+    struct np_share run;
+    if (!np_deal_run(&u->deal, u->parts, &run))
+        return false;
+    *unit = run.begin / u->parts;
+    first.rank = (int)(run.begin % u->parts);
+    last.rank = (int)((run.end - 1) % u->parts);
+    *cols = (struct np_share){col_share(&first, u->cols).begin, col_share(&last, u->cols).end};
+    return true;
 }
 
 /* The rows of unit i, of all segments' rows. */
@@ -219,7 +232,8 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
                             enum np_sum how)
 {
     struct col_units u = col_units_of(team, segments, rows, t->ld, how);
-    for (size_t i; np_deal_item(&u.units, &i);) {
+    struct np_share cols;
+    for (size_t i; col_next_unit(&u, &i, &cols);) {
         struct np_share unit = col_unit(&u, i);
         struct col_terms part = *t;
         part.far = segments * rows * t->ld > COL_NEAR;
@@ -228,15 +242,60 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
         part.mean = t->mean ? t->mean + i / u.each * t->ld : NULL;
         part.rstd = t->rstd ? t->rstd + i / u.each * t->ld : NULL;
         col_chunks(kind, out + i * t->ld, dot ? dot + i * t->ld : NULL, part, unit.end - unit.begin,
-                   u.cols, grain, how == NP_SUM_ONTO);
+                   cols, grain, how == NP_SUM_ONTO);
     }
+}
+
+/* Of one segment, members may sum chunks rather than columns: rows that they wrote. */
+struct col_shared {
+    enum col_kind kind;
+    struct col_terms terms;
+    size_t cols;
+};
+
+static void col_shared_chunk(void *context, float *sums, struct np_share rows, struct np_share cols)
+{
+    const struct col_shared *c = context;
+    const size_t count = rows.end - rows.begin;
+    struct col_terms t = c->terms;
+    t.a += rows.begin * t.ld;
+    if (c->kind == COL_SUM) {
+        col_chunks(COL_SUM, sums, NULL, t, count, cols, 0, false);
+        return;
+    }
+    t.b += rows.begin * t.ld;
+    t.mean += rows.begin;
+    t.rstd += rows.begin;
+    col_chunks(COL_ROWS, sums, sums + c->cols, t, count, cols, 0, false);
+}
+
+/* False, and nothing done, if it would not pay. */
+static bool col_share_chunks(struct np_team *team, struct col_shared *c, float *out, float *dot,
+                             size_t rows, size_t grain, bool accumulate)
+{
+    struct np_chunk_sums s = {.team = team, .out = out, .last = dot, .width = c->cols};
+    s.cols.end = c->cols;
+    s.lines = dot ? 2 : 1;
+    s.count = rows;
+    s.grain = grain;
+    s.accumulate = accumulate;
+    s.room = team->scratch_bytes / sizeof(float);
+    s.sum = col_shared_chunk;
+    s.context = c;
+    if (team->size == 1 || np_chunk_count(rows, grain) < 2 * (size_t)team->size ||
+        rows * c->cols < COL_APART * (size_t)team->size || s.lines * c->cols > s.room)
+        return false;
+    np_sums_run(&s);
+    return true;
 }
 
 static void col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
                     size_t cols, size_t grain, enum np_sum how)
 {
-    struct col_terms t = {.a = x, .ld = cols};
-    col_segments(COL_SUM, team, out, NULL, &t, segments, rows, grain, how);
+    struct col_shared c = {COL_SUM, {.a = x, .ld = cols}, cols};
+    if (how == NP_SUM_CHUNKS || segments > 1 ||
+        !col_share_chunks(team, &c, out, NULL, rows, grain, how == NP_SUM_ONTO))
+        col_segments(COL_SUM, team, out, NULL, &c.terms, segments, rows, grain, how);
 }
 
 static void col_square(struct np_team *team, float *out, const float *x, const float *mean,
@@ -257,9 +316,12 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
                                   const float *dy, const float *mean, const float *rstd,
                                   size_t rows, size_t cols, size_t grain, bool accumulate)
 {
-    struct col_terms t = {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols};
-    t.far = rows * cols > COL_NEAR;
-    col_chunks(COL_ROWS, dbeta, dgamma, t, rows, col_share(team, cols), grain, accumulate);
+    struct col_shared c = {
+        COL_ROWS, {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols}, cols};
+    c.terms.far = rows * cols > COL_NEAR;
+    if (!col_share_chunks(team, &c, dbeta, dgamma, rows, grain, accumulate))
+        col_chunks(COL_ROWS, dbeta, dgamma, c.terms, rows, col_share(team, cols), grain,
+                   accumulate);
 }
 
 /* Columns c..c+7 of rows r..r+15. */

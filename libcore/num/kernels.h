@@ -16,14 +16,14 @@
  *         multiply-add exactly where `fma` is written. flush(x) is +0 where |x| < 2^-100, else x.
  *         sqrt and / are correctly rounded. Elementary functions: num/elementary.h.
  * Threads Every kernel is called by all members of a team and computes the caller's share. Those
- *         that make gradients of weights from products may wait inside, no other does. Callers put
- *         np_team_wait between a kernel and another that reads its result, unless they are told
- *         that shares agree: those of add, fill, copy, divide, rstd and col_total do where they
- *         write equally many elements. Others may deal their work out while it is done: the share
- *         is then what the caller took. Outputs do not alias inputs unless stated. A result of bool
- *         is the caller's share alone: the team's is the `and` over its members. Unless stated it
- *         is false if this share wrote a value that is not finite, or put one into an activation
- *         (which may hide it).
+ *         that make gradients of weights from products, layernorm_grad_weight and col_sum may wait
+ *         inside, no other does. Callers put np_team_wait between a kernel and another that reads
+ *         its result, unless they are told that shares agree: those of add, fill, copy, divide,
+ *         rstd and col_total do where they write equally many elements. Others may deal their work
+ *         out while it is done: the share is then what the caller took. Outputs do not alias inputs
+ *         unless stated. A result of bool is the caller's share alone: the team's is the `and` over
+ *         its members. Unless stated it is false if this share wrote a value that is not finite, or
+ *         put one into an activation (which may hide it).
  * Errors  none: sizes are checked by the callers. A kernel never allocates. Where an input is not
  *         finite the outputs that depend on it are unspecified (as a rule not finite either).
  */

@@ -1,5 +1,5 @@
-/* Kernels that go another way where their arrays are larger than caches: every instruction set
- * gives the bits of the scalar reference there too. */
+/* Kernels that go another way where their arrays are larger than caches, or rows are many: every
+ * instruction set gives the bits of the scalar reference there too, on teams of any size. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,13 @@
 #include "base/memory.h"
 #include "num/philox.h"
 #include "suite.h"
+#include "team_run.h"
 
 #define ROWS 4100
 #define COLS 523
 #define COUNT ((size_t)ROWS * COLS)
+#define GRAIN 300 /* rows: a chunk and a short one */
+#define SCRATCH (1 << 20)
 
 /* Two inputs, what belongs to rows or columns, and room for outputs. */
 struct arrays {
@@ -20,30 +23,35 @@ struct arrays {
     int32_t targets[ROWS];
 };
 
-static struct np_team team = {.size = 1};
-
-static void run_softmax(const struct np_kernels *k, struct arrays *d)
+static void run_softmax(const struct np_kernels *k, struct np_team *team, struct arrays *d)
 {
-    k->softmax(&team, d->out, d->a, ROWS, COLS);
+    k->softmax(team, d->out, d->a, ROWS, COLS);
 }
 
-static void run_xent_grad(const struct np_kernels *k, struct arrays *d)
+static void run_xent_grad(const struct np_kernels *k, struct np_team *team, struct arrays *d)
 {
-    k->xent_grad(&team, d->out, d->a, d->targets, ROWS, COLS, 0.1f, 0.5f);
+    k->xent_grad(team, d->out, d->a, d->targets, ROWS, COLS, 0.1f, 0.5f);
 }
 
-static void run_layernorm_grad_weight(const struct np_kernels *k, struct arrays *d)
+static void run_layernorm_grad_weight(const struct np_kernels *k, struct np_team *team,
+                                      struct arrays *d)
 {
-    k->layernorm_grad_weight(&team, d->out, d->out + COLS, d->a, d->b, d->vector[0], d->vector[1],
-                             ROWS, COLS, 300, false);
+    k->layernorm_grad_weight(team, d->out, d->out + COLS, d->a, d->b, d->vector[0], d->vector[1],
+                             ROWS, COLS, GRAIN, false);
 }
 
-static void run_col_dot(const struct np_kernels *k, struct arrays *d)
+static void run_col_sum(const struct np_kernels *k, struct np_team *team, struct arrays *d)
 {
-    k->col_dot(&team, d->out, d->a, d->b, 1, ROWS, COLS, 300);
+    k->col_sum(team, d->out, d->a, 1, ROWS, COLS, 0, NP_SUM_ONTO);
+    k->col_sum(team, d->out + COLS, d->b, 1, ROWS, COLS, GRAIN, NP_SUM_NEW);
 }
 
-static void run_grad_sums(const struct np_kernels *k, struct arrays *d)
+static void run_col_dot(const struct np_kernels *k, struct np_team *team, struct arrays *d)
+{
+    k->col_dot(team, d->out, d->a, d->b, 1, ROWS, COLS, GRAIN);
+}
+
+static void run_grad_sums(const struct np_kernels *k, struct np_team *team, struct arrays *d)
 {
     struct np_colnorm p = {.segments = 1, .rows = ROWS, .cols = COLS, .x = d->a};
     p.mean = d->vector[0];
@@ -51,7 +59,7 @@ static void run_grad_sums(const struct np_kernels *k, struct arrays *d)
     p.gamma = d->vector[2];
     p.beta = d->vector[3];
     p.act = NP_ACT_RELU;
-    k->colnorm_grad_sums(&team, d->out, d->out + COLS, &p, d->b, NP_SUM_NEW);
+    k->colnorm_grad_sums(team, d->out, d->out + COLS, &p, d->b, NP_SUM_NEW);
 }
 
 static void fill(float *x, size_t count, uint64_t step)
@@ -60,11 +68,26 @@ static void fill(float *x, size_t count, uint64_t step)
         x[i] = 6.0f * np_philox_unit(np_draw((struct np_draw_key){{1, 2}}, step, i).w[0]) - 3.0f;
 }
 
+typedef void kernel_run(const struct np_kernels *, struct np_team *, struct arrays *);
+
+static kernel_run *const runs[] = {run_softmax, run_xent_grad, run_layernorm_grad_weight,
+                                   run_col_sum, run_col_dot,   run_grad_sums};
+
+struct job {
+    kernel_run *run;
+    const struct np_kernels *kernels;
+    struct arrays *arrays;
+};
+
+static void work(struct np_team *team, void *arg)
+{
+    const struct job *job = arg;
+    job->run(job->kernels, team, job->arrays);
+}
+
 START_TEST(large_arrays_give_the_reference_bits)
 {
-    static void (*const runs[])(const struct np_kernels *, struct arrays *) = {
-        run_softmax, run_xent_grad, run_layernorm_grad_weight, run_col_dot, run_grad_sums};
-    static struct arrays d;
+    struct arrays d;
     float *slab;
     ck_assert_int_eq(np_alloc(&slab, 4 * COUNT, sizeof *slab, NULL), NP_OK);
     d.a = slab;
@@ -75,19 +98,16 @@ START_TEST(large_arrays_give_the_reference_bits)
     fill(d.vector[0], 4 * ROWS, 1);
     for (int32_t i = 0; i < ROWS; i++)
         d.targets[i] = i * 389 % COLS;
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        memset(d.expected, 0, COUNT * sizeof *d.expected);
-        for (int isa = 0; isa < BACKENDS; isa++) {
-            if (!backend_get(isa))
-                continue;
-            memset(d.out, 0, COUNT * sizeof *d.out);
-            runs[i](backend_get(isa), &d);
+    for (int isa = 0; isa < BACKENDS; isa++)
+        for (int size = 1; backend_get(isa) && size <= (isa == 0 ? 1 : 3); size++) {
+            struct job job = {runs[_i], backend_get(isa), &d};
+            memcpy(d.out, d.b, COUNT * sizeof *d.out);
+            team_run(size, SCRATCH, work, &job);
             if (isa == 0)
                 memcpy(d.expected, d.out, COUNT * sizeof *d.out);
-            ck_assert_msg(memcmp(d.out, d.expected, COUNT * sizeof *d.out) == 0, "kernel %zu, %s",
-                          i, backend_get(isa)->name);
+            ck_assert_msg(memcmp(d.out, d.expected, COUNT * sizeof *d.out) == 0, "%s, a team of %d",
+                          backend_get(isa)->name, size);
         }
-    }
     free(slab);
 }
 END_TEST
@@ -95,6 +115,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("kernels_far");
-    tcase_add_test(suite_case(suite, "kernels"), large_arrays_give_the_reference_bits);
+    tcase_add_loop_test(suite_case(suite, "kernels"), large_arrays_give_the_reference_bits, 0,
+                        sizeof runs / sizeof *runs);
     return suite_run(suite);
 }
