@@ -17,7 +17,8 @@
 
 #define DW_TAPS 7   /* that a function is made for */
 #define DW_WIDE 8   /* outputs of a block */
-#define DW_NARROW 4 /* of what is left */
+#define DW_NARROW 4 /* of what is left ... */
+#define DW_PAIR 2   /* and of rows of so many */
 
 struct dw_line {
     ptrdiff_t out, out_step; /* output i (of count) is position out + i * out_step of its row */
@@ -273,6 +274,8 @@ NP_INLINE vf dw_line_of(const struct dw_row *row, const struct dw_line *line, si
             bad = dw_outputs(&b, cols, taps, stride, DW_WIDE, bad);
         else if (n == DW_NARROW)
             bad = dw_outputs(&b, cols, taps, stride, DW_NARROW, bad);
+        else if (n == DW_PAIR)
+            bad = dw_outputs(&b, cols, taps, stride, DW_PAIR, bad);
         else
             bad = dw_columns(&b, cols, taps, stride, DW_NARROW, n, dw_bits(b.low, b.high), bad);
         if (cols < row->cols)
