@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "version.h"
@@ -246,23 +247,16 @@ void cli_catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-double cli_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void cli_progress_begin(struct cli_progress *progress, bool quiet)
 {
     progress->on = !quiet && isatty(STDERR_FILENO);
-    progress->started_s = cli_now();
+    progress->started_s = np_now_s();
     progress->shown_s = 0;
 }
 
 bool cli_progress_due(const struct cli_progress *progress)
 {
-    return progress->on && cli_now() - progress->shown_s >= 1.0 / 6;
+    return progress->on && np_now_s() - progress->shown_s >= 1.0 / 6;
 }
 
 void cli_progress_show(struct cli_progress *progress, const char *format, ...)
@@ -270,7 +264,7 @@ void cli_progress_show(struct cli_progress *progress, const char *format, ...)
     va_list args;
     if (!cli_progress_due(progress))
         return;
-    progress->shown_s = cli_now();
+    progress->shown_s = np_now_s();
     fputs("\r\033[K", stderr);
     va_start(args, format);
     vfprintf(stderr, format, args);

@@ -58,7 +58,4 @@ void cli_progress_show(struct cli_progress *progress, const char *format, ...)
 void cli_progress_end(struct cli_progress *progress);
 bool cli_progress_due(const struct cli_progress *progress);
 
-/* Monotonic seconds. */
-double cli_now(void);
-
 #endif

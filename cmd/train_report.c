@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 enum np_status train_report_begin(struct train_report *report, const struct train_options *options,
@@ -24,7 +25,7 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
 static void show(struct train_report *r, const struct np_step_record *record,
                  const struct np_train_times *times)
 {
-    double spent = cli_now() - r->progress.started_s, mean = 0;
+    double spent = np_now_s() - r->progress.started_s, mean = 0;
     double rate = (double)(record->step + 1 - r->first) / spent;
     double left = (double)(r->end - record->step - 1) / rate;
     char valid[48] = "", bubble[32] = "";

@@ -30,6 +30,7 @@
 #include <time.h>
 
 extern "C" {
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cuda/cuda_device.h"
@@ -64,13 +65,6 @@ struct nccl {
     uint64_t told, over;
     double since_s; /* when the oldest could begin, as far as was seen; 0: it could not yet */
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void pause_a_little(void)
 {
@@ -173,8 +167,8 @@ static enum np_status look_at_oldest(struct nccl *n, struct np_error *err)
         if (done == cudaErrorNotReady)
             ready = query(mine->ready[n->over % MOST_TOLD]);
         if (ready == cudaSuccess && n->since_s == 0)
-            n->since_s = now_s();
-        else if (ready == cudaSuccess && now_s() - n->since_s > n->deadline_s)
+            n->since_s = np_now_s();
+        else if (ready == cudaSuccess && np_now_s() - n->since_s > n->deadline_s)
             return fail_late(n, t, err);
         else if (ready != cudaSuccess && ready != cudaErrorNotReady)
             return fail_cuda(n, t, ready, err);
@@ -248,7 +242,7 @@ struct carrying {
 static enum np_status take_more(const struct carrying *c, struct np_error *err)
 {
     const int both[] = {c->transfer->from, c->transfer->to};
-    double until_s = now_s() + c->nccl->deadline_s;
+    double until_s = np_now_s() + c->nccl->deadline_s;
     for (int r : both)
         for (;;) {
             ncclResult_t state = state_of(&c->nccl->ranks[r]);
@@ -256,7 +250,7 @@ static enum np_status take_more(const struct carrying *c, struct np_error *err)
                 return fail_nccl(c->nccl, c->transfer, r, state, err);
             if (state == ncclSuccess)
                 break;
-            if (now_s() > until_s)
+            if (np_now_s() > until_s)
                 return fail_late(c->nccl, c->transfer, err);
             pause_a_little();
         }
@@ -369,10 +363,10 @@ static enum np_status carry(struct np_link *link, struct np_crew *crew, int from
 /* Waits until no communicator is in progress; what it comes to. */
 static ncclResult_t settle_all(const struct nccl *n)
 {
-    double until_s = now_s() + n->deadline_s;
+    double until_s = np_now_s() + n->deadline_s;
     for (int r = 0; r < n->count;) {
         ncclResult_t state = state_of(&n->ranks[r]);
-        if (is_error(state) || (state == ncclInProgress && now_s() > until_s))
+        if (is_error(state) || (state == ncclInProgress && np_now_s() > until_s))
             return state;
         if (state == ncclInProgress)
             pause_a_little();

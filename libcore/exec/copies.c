@@ -3,14 +3,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "exec/step.h"
-
-double np_copies_now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void fail(struct np_residence *r, enum np_status status, const struct np_error *err)
 {
@@ -108,10 +102,10 @@ static bool copy_here(struct np_residence_stage *place)
     struct np_copy copy;
     bool any = false;
     while (next_copy(place, &copy)) {
-        double start = np_copies_now_s();
+        double start = np_now_s();
         struct np_error err;
         enum np_status status = carry_out(place, &copy, &err);
-        record_copy(place, 0, &copy, start, np_copies_now_s());
+        record_copy(place, 0, &copy, start, np_now_s());
         end_copy(place, &copy, status, &err);
         any = true;
     }
@@ -170,10 +164,10 @@ static void run_copy(struct np_residence_stage *place, int copier, const struct 
     struct np_error err;
     double start, end;
     pthread_mutex_unlock(&r->lock);
-    start = np_copies_now_s();
+    start = np_now_s();
     injected_delay(r, copy, index);
     status = carry_out(place, copy, &err);
-    end = np_copies_now_s();
+    end = np_now_s();
     pthread_mutex_lock(&r->lock);
     record_copy(place, copier, copy, start, end);
     end_copy(place, copy, status, &err);

@@ -72,7 +72,4 @@ bool np_copies_in_vain(struct np_residence_stage *place);
 enum np_status np_copies_start(struct np_residence_stage *place, struct np_error *err);
 void np_copies_join(struct np_residence_stage *place);
 
-/* Seconds, of np_residence_config's origin_s; under no lock. */
-double np_copies_now_s(void);
-
 #endif

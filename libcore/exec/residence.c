@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "exec/copies.h"
 
@@ -204,7 +205,7 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
     double waited;
     pthread_mutex_lock(&r->lock);
     if (!np_context_enter(place->context, layer, step, pass)) {
-        double start = np_copies_now_s();
+        double start = np_now_s();
         place->waits = true;
         place->wanted = layer;
         np_copies_around(place);
@@ -214,7 +215,7 @@ enum np_status np_residence_enter(struct np_residence *r, int stage, uint32_t la
             np_copies_around(place);
         }
         place->waits = false;
-        waited = np_copies_now_s() - start;
+        waited = np_now_s() - start;
         place->stall_s += waited;
         if (stall_s)
             *stall_s += waited;

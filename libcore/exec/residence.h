@@ -36,7 +36,7 @@ struct np_residence_config {
     const struct np_device *device; /* the arenas', or one of several */
     uint64_t delay_seed;
     struct np_trace *trace; /* NULL, or where copies are recorded, in nanoseconds since origin_s */
-    double origin_s;
+    double origin_s;        /* of np_now_s */
 };
 
 /* Of one stage, so far. */

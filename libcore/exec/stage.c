@@ -1,15 +1,9 @@
 /* The stage loop: ask the scheduler, run the task, report what became ready. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "exec/engine.h"
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* A random pause of up to 1 ms, addressed by the task: for tests of the schedule's freedom. */
 static void injected_delay(const struct np_engine *e, const struct np_task *task, uint32_t place)
@@ -145,7 +139,7 @@ static enum np_status await_task(struct np_stage *stage, struct np_started *star
     pthread_mutex_unlock(&e->lock);
     injected_delay(e, &started->task, 2);
     status = np_engine_await(stage, started, err);
-    started->end_ns = now_ns();
+    started->end_ns = np_now_ns();
     if (started->start_ns < stage->ended_ns) { /* its turn came later */
         started->start_ns = stage->ended_ns;
         started->stall_s = 0;
@@ -199,10 +193,10 @@ static void run_task(struct np_stage *stage, const struct np_task *task)
     e->running++;
     pthread_mutex_unlock(&e->lock);
     injected_delay(e, task, 0);
-    started->start_ns = now_ns();
+    started->start_ns = np_now_ns();
     if (!started->skipped)
         status = np_engine_perform(stage, started, &err);
-    started->end_ns = now_ns();
+    started->end_ns = np_now_ns();
     pthread_mutex_lock(&e->lock);
     if (status != NP_OK) {
         e->running--;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "plan/profile_bench.h"
 #include "plan/profile_stage.h"
@@ -44,13 +44,6 @@ struct worker {
     pthread_t thread;
 };
 
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static float *time_of(const struct stage *stage, int pass, int kind, int op)
 {
     int kinds = stage->layers.net->kind_count;
@@ -67,10 +60,10 @@ static void run_pass(struct worker *worker, int pass)
             int k = (i + worker->stage_index) % kinds;
             if (!np_bench_stage_has(layers, (enum np_bench_op)op, k))
                 continue;
-            double begun = now_ns();
+            double begun = np_now_ns();
             np_bench_stage_run(layers, &worker->team, (enum np_bench_op)op, k);
             if (worker->team.rank == 0)
-                *time_of(worker->stage, pass, k, op) = (float)(now_ns() - begun);
+                *time_of(worker->stage, pass, k, op) = (float)(np_now_ns() - begun);
         }
     }
 }
@@ -79,7 +72,7 @@ static void run_pass(struct worker *worker, int pass)
  * took all the time there is: then what it missed hardly counts. */
 static void decide(struct bench *bench, int pass)
 {
-    double spent = now_ns() - bench->started_ns;
+    double spent = np_now_ns() - bench->started_ns;
     bool enough = spent > bench->budget_ns;
     bench->first_pass = pass == 0 ? 0 : 1;
     bench->last_pass = pass;
@@ -219,7 +212,7 @@ enum np_status np_profile_bench(struct np_layer_cost *cost, const struct np_supe
         NP_TRY(stage_init(&bench.stages[s], &bench, err));
     for (int i = 0; i < count; i++)
         NP_TRY(worker_init(&bench.workers[i], &bench, i, scratch, err));
-    bench.started_ns = now_ns();
+    bench.started_ns = np_now_ns();
     NP_TRY(start_and_join(&bench, count, err));
     NP_TRY(summarise(&bench, cost, err));
 out:

@@ -2,8 +2,8 @@
  * teams of processors do (profile_bench.c), and each operator is awaited, as a task's are. */
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "plan/profile_bench.h"
 #include "plan/profile_stage.h"
@@ -23,13 +23,6 @@ struct job {
     enum np_bench_op op;
     int kind;
 };
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static float *times_of(const struct bench *bench, int kind, int op)
 {
@@ -55,10 +48,10 @@ static enum np_status run_pass(const struct bench *bench, int pass, struct np_er
             struct job job = {&bench->layers, (enum np_bench_op)op, k};
             if (!np_bench_stage_has(&bench->layers, job.op, k))
                 continue;
-            double begun = now_ns();
+            double begun = np_now_ns();
             np_crew_run(bench->crew, run, &job);
             NP_TRY(np_crew_finish(bench->crew, err));
-            times_of(bench, k, op)[pass] = (float)(now_ns() - begun);
+            times_of(bench, k, op)[pass] = (float)(np_now_ns() - begun);
         }
     }
 out:
@@ -105,11 +98,11 @@ enum np_status np_profile_bench_device(struct np_layer_cost *cost, const struct 
 {
     struct bench bench = {.crew = NULL};
     enum np_status status;
-    double started = now_ns();
+    double started = np_now_ns();
     int passes = 0;
     NP_TRY(bench_init(&bench, net, config, samples, err));
-    while (passes < 2 || (passes < PASSES_MAX && now_ns() - started < 4 * budget_ns &&
-                          (passes < PASSES_MIN || now_ns() - started < budget_ns)))
+    while (passes < 2 || (passes < PASSES_MAX && np_now_ns() - started < 4 * budget_ns &&
+                          (passes < PASSES_MIN || np_now_ns() - started < budget_ns)))
         NP_TRY(run_pass(&bench, passes++, err));
     summarise(&bench, cost, config, samples, passes);
 out:

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "io/stash.h"
 #include "plan/profile_bench.h"
@@ -47,13 +47,6 @@ struct bench {
     double seconds;
 };
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static enum np_status move(struct worker *w, size_t record)
 {
     bool writes = w->work == WRITE_ONCE || w->work == WRITE;
@@ -80,7 +73,7 @@ static void compute(struct worker *w)
 static void *run_worker(void *argument)
 {
     struct worker *w = argument;
-    for (size_t i = 0; w->work == WRITE_ONCE ? i < w->count : now_s() < w->until_s; i++) {
+    for (size_t i = 0; w->work == WRITE_ONCE ? i < w->count : np_now_s() < w->until_s; i++) {
         size_t record = w->first + (w->count ? i % w->count : 0);
         if (w->work == COMPUTE) {
             compute(w);
@@ -126,14 +119,14 @@ static enum np_status finish(struct worker *workers, int started, uint64_t *done
 /* So many movers and computing threads at once. */
 static enum np_status run_round(struct bench *b, int movers, int computing, struct np_error *err)
 {
-    double begun = now_s();
+    double begun = np_now_s();
     int moving = 0, computes = 0;
     enum np_status status = start(b->movers, movers, begun + b->round_s, &moving, err);
     if (status == NP_OK)
         status = start(b->computing, computing, begun + b->round_s, &computes, err);
     status = finish(b->movers, moving, &b->moved, status, err);
     status = finish(b->computing, computes, &b->computed, status, err);
-    b->seconds = now_s() - begun;
+    b->seconds = np_now_s() - begun;
     return status;
 }
 

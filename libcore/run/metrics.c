@@ -3,16 +3,16 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct np_metrics {
     char *path;
     FILE *stream;
-    struct timespec begun;
-    double flushed_s; /* since begun: lines reach the file within about a second */
+    double begun_s;   /* of np_now_s */
+    double flushed_s; /* of np_now_s: lines reach the file within about a second */
 };
 
 enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err)
@@ -28,7 +28,7 @@ enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct 
         status = np_fail_errno(err, "cannot open '%s'", m->path);
         goto out;
     }
-    clock_gettime(CLOCK_MONOTONIC, &m->begun);
+    m->begun_s = m->flushed_s = np_now_s();
     *out = m;
     return NP_OK;
 out:
@@ -38,14 +38,12 @@ out:
 
 static double seconds(const struct np_metrics *m)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - m->begun.tv_sec) + (double)(now.tv_nsec - m->begun.tv_nsec) * 1e-9;
+    return np_now_s() - m->begun_s;
 }
 
 static enum np_status check(struct np_metrics *m, struct np_error *err)
 {
-    double now_s = seconds(m);
+    double now_s = np_now_s();
     if (now_s - m->flushed_s >= 1) {
         fflush(m->stream);
         m->flushed_s = now_s;

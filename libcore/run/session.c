@@ -1,8 +1,8 @@
 #include "run/session.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "run/checkpoint.h"
 #include "run/directory.h"
@@ -29,13 +29,6 @@ struct session {
     struct np_error hook_err; /* why the caller's hook wants no further step */
     enum np_status hook_status;
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static enum np_status open_stream(struct session *s, struct np_error *err)
 {
@@ -278,17 +271,17 @@ enum np_status np_session_run(struct np_session_result *result,
 {
     uint64_t end = config->net->recipe->steps;
     struct session s;
-    double begun = now_s();
+    double begun = np_now_s();
     enum np_status status = session_init(&s, config, err), saved;
     *result = (struct np_session_result){.first = s.step};
     if (status != NP_OK)
         goto out;
     if (config->stop_after && config->stop_after < end)
         end = config->stop_after;
-    begun = now_s();
+    begun = np_now_s();
     status = train(&s, end, err);
     result->next = s.step;
-    result->seconds = now_s() - begun;
+    result->seconds = np_now_s() - begun;
     if (status == NP_OK || status == NP_ESTOP || status == NP_EINPUT) {
         struct np_error why;
         saved = checkpoint(&s, &why);
