@@ -319,8 +319,9 @@ $(BUILD)/tests/bench/roofs.o: NP_ISA = $(if $(filter x86_64%,$(TARGET)),-mavx2)
 BENCH_OBJ := $(patsubst %,$(BUILD)/tests/bench/%.o,kernel_runs roofs timing units vision_runs)
 $(BUILD)/tests/bench/bench_kernels: $(BUILD)/tests/bench/kernel_runs.o
 $(BUILD)/tests/bench/bench_vision: $(BUILD)/tests/bench/vision_runs.o
-$(BUILD)/tests/bench/bench_kernels $(BUILD)/tests/bench/bench_vision: \
-    $(BUILD)/tests/bench/roofs.o $(BUILD)/tests/bench/units.o
+$(BUILD)/tests/bench/bench_kernels $(BUILD)/tests/bench/bench_vision: $(BUILD)/tests/bench/units.o
+$(BUILD)/tests/bench/bench_kernels $(BUILD)/tests/bench/bench_vision \
+    $(BUILD)/tests/bench/bench_cores: $(BUILD)/tests/bench/roofs.o
 
 $(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(BUILD)/tests/bench/timing.o $(LIB)
 	$(call SAY,LINK,$@)
