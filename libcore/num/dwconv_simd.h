@@ -204,6 +204,11 @@ static inline uint32_t dw_bits(ptrdiff_t low, ptrdiff_t high)
     return low >= 32 ? 0 : low > 0 ? below >> low << low : below;
 }
 
+static inline uint32_t dw_all_inputs(size_t taps, size_t outputs, size_t stride)
+{
+    return (UINT32_C(1) << ((outputs - 1) * stride + taps)) - 1;
+}
+
 /* Some of what the next row wants. */
 static void dw_fetch(struct ahead ahead[2])
 {
@@ -229,7 +234,7 @@ NP_INLINE vf dw_columns(const struct dw_block *b, size_t end, size_t taps, size_
 NP_INLINE vf dw_outputs(const struct dw_block *b, size_t end, size_t taps, size_t stride,
                         size_t outputs, vf bad)
 {
-    const uint32_t all = (UINT32_C(1) << ((outputs - 1) * stride + taps)) - 1;
+    const uint32_t all = dw_all_inputs(taps, outputs, stride);
     const uint32_t first = all >> (taps / 2) << (taps / 2), last = all >> ((taps - stride) / 2);
     const uint32_t which = dw_bits(b->low, b->high) & all;
     if (which == all)

@@ -1,8 +1,9 @@
 /* SIMD kernels of num/kernels.h: the weights' gradient of depthwise convolutions.
  *
  * Strips of outputs, parts of rows, are gathered in a band, which meets one row of the kernel after
- * the other with the sums of its taps in registers: of several vectors of columns where taps are
- * few, since every sum is a chain of its own and the chains must fill the latency.
+ * the other with the sums of its taps in registers, or all rows of a small one together: of several
+ * vectors of columns where taps are few, since every sum is a chain of its own and the chains must
+ * fill the latency.
  */
 #ifndef NP_NUM_DWCONV_WEIGHT_SIMD_H
 #define NP_NUM_DWCONV_WEIGHT_SIMD_H
@@ -16,11 +17,22 @@
 #define DW_PASSES 4        /* over a band, from which fetching the next pays */
 #define DW_VECTORS 3       /* of columns, at most */
 #define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
+#define DW_STRIDE 2        /* taps from one to the next, at most, that do */
+#define DW_SQUARE 3        /* rows and columns of a kernel whose rows are met together */
+#define DW_CLOSE 128       /* channels of an image, up to which short vectors do so */
+#define DW_CHAINS 9        /* sums of a vector of columns, at most */
 
 /* Vectors of columns and neighbours whose sums, outputs and inputs have registers; AVX-512 has more
  * of them. */
-#define DW_VECTORS_OF(taps) ((taps) <= 3 ? 3 : (taps) <= 5 ? 2 : 1)
-#define DW_NEIGHBOURS_OF(taps) ((taps) > 5 || ((taps) <= 3 && NP_VW == 16) ? 4 : 2)
+#define DW_VECTORS_OF(taps, rows)                                                                  \
+    (NP_VW == 16                ? ((rows) == 1 && (taps) <= 5 ? 3 : 2)                             \
+     : (rows) > 1 || (taps) > 5 ? 1                                                                \
+     : (taps) > 3               ? 2                                                                \
+                                : 3)
+#define DW_NEIGHBOURS_OF(taps, stride, rows)                                                       \
+    ((stride) == 0                                                                 ? 1             \
+     : (stride) == 1 && ((taps) > 5 || (rows) > 1 || ((taps) <= 3 && NP_VW == 16)) ? 4             \
+                                                                                   : 2)
 
 /* Part of a row of y. */
 struct dw_strip {
@@ -28,9 +40,8 @@ struct dw_strip {
     ptrdiff_t h;       /* ... in row h of the image, which may be outside, as may the position */
     const float *dy;   /* the first output */
     size_t row, ow;    /* of y, of all samples: where it begins */
-    size_t count;      /* outputs ... */
-    size_t begin, end; /* ... of which these begin a block of neighbours that are all inside */
-    uint16_t *some;    /* [count]: of the others, bit q: whether input q from there is inside */
+    size_t count, end; /* outputs; at end no block begins, nor later, that is all inside */
+    uint16_t *some; /* [count]: where a block begins, bit q: whether input q from there is inside */
 };
 
 /* Positions that the next band reads, `each` of them fetched at a time. */
@@ -39,19 +50,28 @@ struct dw_next {
     size_t ld, each;
 };
 
+/* Floats of x from tap to tap across and down, of x and of dy from output to output. */
+struct dw_steps {
+    ptrdiff_t tap, row, next, ldy;
+};
+
 struct dw_band {
     struct dw_strip strip[DW_BAND];
     size_t strips, outputs;
-    ptrdiff_t tap, next, ldy; /* floats from tap to tap, from output to output */
-    ptrdiff_t row, h, high;   /* the kernel's row meets what is `row` floats and h rows further on,
-                                 inside if that is below high */
+    struct dw_steps step;
+    size_t stride, rows;    /* those of the functions that it is for */
+    ptrdiff_t row, h, high; /* the kernel's row meets what is `row` floats and h rows further on,
+                               inside if that is below high; rows are `apart` */
+    ptrdiff_t apart;
     struct dw_next next_x, next_dy;
     uint16_t some[DW_OUTPUTS];
 };
 
-/* What a function is made for: constants. n, columns of the last vector, is one if it is NP_VW. */
+/* What a function is made for, constants: rows of the kernel and taps in each, neighbours `stride`
+ * taps apart, 0: that have nothing in common; n, columns of the last vector, is one if it is NP_VW.
+ */
 struct dw_shape {
-    size_t taps, vectors, n;
+    size_t taps, stride, rows, vectors, n;
 };
 
 NP_INLINE void dw_load(vf *to, const float *from, struct dw_shape s)
@@ -62,24 +82,15 @@ NP_INLINE void dw_load(vf *to, const float *from, struct dw_shape s)
     to[s.vectors - 1] = v_part(from + (s.vectors - 1) * NP_VW, s.n);
 }
 
-/* How to get from one output to the next: floats of x and of dy. */
-struct dw_steps {
-    ptrdiff_t tap, next, ldy;
-};
-
-/* sums += the products of some neighbours with what their taps meet from `in` on, one input after
- * the other: where there are several, the stride is that from tap to tap. which: bit q, whether
- * input q is inside. */
-NP_INLINE void dw_weight_block(vf sums[DW_TAPS][DW_VECTORS], const float *in, const float *dy,
-                               const struct dw_steps *step, size_t outputs, uint32_t which,
-                               struct dw_shape s)
+/* sums += the products of some neighbours, y, with what a row of taps meets from `in` on, one input
+ * after the other. which: bit q, whether input q is inside. */
+NP_INLINE void dw_weight_row(vf sums[][DW_VECTORS], const float *in, vf y[][DW_VECTORS],
+                             ptrdiff_t step, size_t outputs, uint32_t which, struct dw_shape s)
 {
-    vf y[DW_NEIGHBOURS][DW_VECTORS], x[DW_VECTORS];
+    const size_t inputs = s.taps + (outputs - 1) * s.stride;
+    vf x[DW_VECTORS];
     NP_UNROLL
-    for (size_t o = 0; o < outputs; o++)
-        dw_load(y[o], dy + (ptrdiff_t)o * step->ldy, s);
-    NP_UNROLL
-    for (size_t q = 0; q < s.taps + outputs - 1; q++, in += step->tap) {
+    for (size_t q = 0; q < inputs; q++, in += step) {
         if (!__builtin_constant_p(which))
             NP_OPAQUE(which);
         if ((which >> q & 1) == 0)
@@ -87,54 +98,100 @@ NP_INLINE void dw_weight_block(vf sums[DW_TAPS][DW_VECTORS], const float *in, co
         dw_load(x, in, s);
         NP_UNROLL
         for (size_t v = 0; v < s.vectors; v++) {
-            if (q > 0 && q + 2 < s.taps + outputs)
+            if (outputs > 1 && q >= s.stride && q + s.stride < inputs)
                 v_keep(x[v]);
             NP_UNROLL
             for (size_t o = 0; o < outputs; o++)
-                if (q >= o && q - o < s.taps)
-                    sums[q - o][v] = v_fma(x[v], y[o][v], sums[q - o][v]);
+                if (q >= o * s.stride && q - o * s.stride < s.taps)
+                    sums[q - o * s.stride][v] = v_fma(x[v], y[o][v], sums[q - o * s.stride][v]);
         }
     }
 }
 
-NP_INLINE void dw_weight_strip(vf sums[DW_TAPS][DW_VECTORS], const float *in, const float *dy,
-                               const struct dw_strip *strip, const struct dw_steps *step,
-                               size_t outputs, struct dw_shape s)
+/* high: bit r, whether row r of the inputs is inside. */
+NP_INLINE void dw_weight_block(vf sums[DW_CHAINS][DW_VECTORS], const float *in, const float *dy,
+                               const struct dw_steps *step, size_t outputs, uint32_t high,
+                               uint32_t which, struct dw_shape s)
 {
-    const ptrdiff_t next = (ptrdiff_t)outputs * step->next, ldy = (ptrdiff_t)outputs * step->ldy;
-    size_t i = 0;
-    for (; i + outputs <= strip->count; i += outputs, in += next, dy += ldy) {
-        for (; i >= strip->begin && i < strip->end; i += outputs, in += next, dy += ldy)
-            dw_weight_block(sums, in, dy, step, outputs, ~UINT32_C(0), s);
-        if (i + outputs > strip->count)
-            break;
-        dw_weight_block(sums, in, dy, step, outputs, strip->some[i], s);
-    }
-    for (; outputs > 1 && i < strip->count; i++, in += step->next, dy += step->ldy)
-        dw_weight_block(sums, in, dy, step, 1, strip->some[i], s);
+    vf y[DW_NEIGHBOURS][DW_VECTORS];
+    NP_UNROLL
+    for (size_t o = 0; o < outputs; o++)
+        dw_load(y[o], dy + (ptrdiff_t)o * step->ldy, s);
+    NP_UNROLL
+    for (size_t r = 0; r < s.rows; r++, in += step->row)
+        if (s.rows == 1 || (high >> r & 1))
+            dw_weight_row(sums + r * s.taps, in, y, step->tap, outputs, which, s);
 }
 
-/* acc [taps][ld] += the products of a band, columns from c on. */
-NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size_t c,
-                            size_t outputs, struct dw_shape s)
+/* Those of a block that is not all inside, as dw_outputs does it. */
+NP_INLINE void dw_weight_edge(vf sums[DW_CHAINS][DW_VECTORS], const float *in, const float *dy,
+                              const struct dw_steps *steps, size_t outputs, uint32_t high,
+                              uint32_t which, struct dw_shape s)
 {
-    struct dw_steps step = {b->tap, b->next, b->ldy};
-    vf sums[DW_TAPS][DW_VECTORS];
+    struct dw_steps own = *steps, *step = &own;
+    const uint32_t all = dw_all_inputs(s.taps, outputs, s.stride);
+    const uint32_t first = all >> s.taps / 2 << s.taps / 2, last = all >> (s.taps - s.stride) / 2;
+    NP_OPAQUE(own.tap); /* or multiples of it take registers of the loop around */
+    NP_OPAQUE(own.ldy);
+    if (outputs > 1 && which == first)
+        dw_weight_block(sums, in, dy, step, outputs, high, first, s);
+    else if (outputs > 1 && which == last)
+        dw_weight_block(sums, in, dy, step, outputs, high, last, s);
+    else if (outputs > 1 && which == (first & last))
+        dw_weight_block(sums, in, dy, step, outputs, high, first & last, s);
+    else
+        dw_weight_block(sums, in, dy, step, outputs, high, which, s);
+}
+
+NP_INLINE void dw_weight_strip(vf sums[DW_CHAINS][DW_VECTORS], const float *in, const float *dy,
+                               const struct dw_strip *strip, const struct dw_steps *step,
+                               uint32_t high, struct dw_shape s)
+{
+    const size_t outputs = DW_NEIGHBOURS_OF(s.taps, s.stride, s.rows);
+    const ptrdiff_t next = (ptrdiff_t)outputs * step->next, ldy = (ptrdiff_t)outputs * step->ldy;
+    const uint32_t all = dw_all_inputs(s.taps, outputs, s.stride);
+    size_t i = 0, end = strip->end;
+    for (; i + outputs <= strip->count; i += outputs, in += next, dy += ldy) {
+        if (strip->some[i] == all)
+            for (; i < end; i += outputs, in += next, dy += ldy)
+                dw_weight_block(sums, in, dy, step, outputs, high, all, s);
+        if (i + outputs > strip->count)
+            break;
+        dw_weight_edge(sums, in, dy, step, outputs, high, strip->some[i], s);
+    }
+    for (; outputs > 1 && i < strip->count; i++, in += step->next, dy += step->ldy)
+        dw_weight_block(sums, in, dy, step, 1, high, strip->some[i], s);
+}
+
+/* acc [rows][taps][ld] += the products of a band, columns from c on. */
+NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size_t c,
+                            struct dw_shape s)
+{
+    struct dw_steps step = b->step;
+    vf sums[DW_CHAINS][DW_VECTORS];
     NP_OPAQUE(step.tap);
+    NP_OPAQUE(step.row);
     NP_OPAQUE(step.next);
     NP_OPAQUE(step.ldy);
     NP_UNROLL
-    for (size_t j = 0; j < s.taps; j++) {
+    for (size_t j = 0; j < s.rows * s.taps; j++) {
         NP_UNROLL
         for (size_t v = 0; v < s.vectors; v++)
             sums[j][v] = v_load(acc + j * ld + v * NP_VW);
     }
-    for (const struct dw_strip *strip = b->strip; strip < b->strip + b->strips; strip++)
-        if (strip->h + b->h >= 0 && strip->h + b->h < b->high)
+    for (const struct dw_strip *strip = b->strip; strip < b->strip + b->strips; strip++) {
+        uint32_t high = 0;
+        NP_UNROLL
+        for (size_t r = 0; r < s.rows; r++) {
+            ptrdiff_t h = strip->h + b->h + (ptrdiff_t)r * b->apart;
+            high |= (uint32_t)(h >= 0 && h < b->high) << r;
+        }
+        if (high != 0)
             dw_weight_strip(sums, strip->in + (b->row + (ptrdiff_t)c), strip->dy + c, strip, &step,
-                            outputs, s);
+                            high, s);
+    }
     NP_UNROLL
-    for (size_t j = 0; j < s.taps; j++) {
+    for (size_t j = 0; j < s.rows * s.taps; j++) {
         NP_UNROLL
         for (size_t v = 0; v < s.vectors; v++)
             v_store(acc + j * ld + v * NP_VW, sums[j][v]);
@@ -143,9 +200,9 @@ NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size
 
 /* The first columns of `cols`, as many as there are registers for; returns how many. */
 NP_INLINE size_t dw_weight_some(float *acc, size_t ld, const struct dw_band *b,
-                                struct np_share cols, size_t taps, size_t outputs)
+                                struct np_share cols, size_t taps, size_t stride, size_t rows)
 {
-    const size_t most = DW_VECTORS_OF(taps), count = cols.end - cols.begin, c = cols.begin;
+    const size_t most = DW_VECTORS_OF(taps, rows), c = cols.begin, count = cols.end - c;
     const size_t all = (count + NP_VW - 1) / NP_VW;
     const size_t vectors = all == most + 1 ? (most + 2) / 2 : np_min(most, all); /* none alone */
     const size_t n = np_min(count - (vectors - 1) * NP_VW, NP_VW);
@@ -154,33 +211,58 @@ NP_INLINE size_t dw_weight_some(float *acc, size_t ld, const struct dw_band *b,
         if (v != vectors)
             continue;
         if (n == NP_VW)
-            dw_weight_of(acc, ld, b, c, outputs, (struct dw_shape){taps, v, NP_VW});
+            dw_weight_of(acc, ld, b, c, (struct dw_shape){taps, stride, rows, v, NP_VW});
         else
-            dw_weight_of(acc, ld, b, c, outputs, (struct dw_shape){taps, v, n});
+            dw_weight_of(acc, ld, b, c, (struct dw_shape){taps, stride, rows, v, n});
     }
     return vectors * NP_VW;
 }
 
 typedef size_t dw_weight_run(float *acc, size_t ld, const struct dw_band *, struct np_share cols);
 
-#define DW_WEIGHT(taps)                                                                            \
-    static size_t dw_weight_##taps(float *acc, size_t ld, const struct dw_band *b,                 \
-                                   struct np_share cols)                                           \
+#define DW_WEIGHT(taps, stride, rows)                                                              \
+    static size_t dw_weight_##taps##_##stride##_##rows(                                            \
+        float *acc, size_t ld, const struct dw_band *b, struct np_share cols)                      \
     {                                                                                              \
-        return dw_weight_some(acc, ld, b, cols, taps, 1);                                          \
-    }                                                                                              \
-    static size_t dw_weight_shared_##taps(float *acc, size_t ld, const struct dw_band *b,          \
-                                          struct np_share cols)                                    \
-    {                                                                                              \
-        return dw_weight_some(acc, ld, b, cols, taps, DW_NEIGHBOURS_OF(taps));                     \
+        return dw_weight_some(acc, ld, b, cols, taps, stride, rows);                               \
     }
-#define DW_EACH_TAPS(CALL) CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7)
+#define DW_STRIDES(CALL, taps, rows) CALL(taps, 0, rows) CALL(taps, 1, rows) CALL(taps, 2, rows)
+#define DW_EACH_TAPS(CALL)                                                                         \
+    CALL(1, 0, 1)                                                                                  \
+    CALL(1, 1, 1)                                                                                  \
+    DW_STRIDES(CALL, 2, 1)                                                                         \
+    DW_STRIDES(CALL, 3, 1)                                                                         \
+    DW_STRIDES(CALL, 4, 1)                                                                         \
+    DW_STRIDES(CALL, 5, 1)                                                                         \
+    DW_STRIDES(CALL, 6, 1)                                                                         \
+    DW_STRIDES(CALL, 7, 1)                                                                         \
+    DW_STRIDES(CALL, 3, 3)
 DW_EACH_TAPS(DW_WEIGHT)
 
-/* [taps - 1][whether neighbours share inputs] */
-static dw_weight_run *const dw_weight_runs[DW_TAPS][2] = {
-#define DW_WEIGHT_ENTRY(taps) {dw_weight_##taps, dw_weight_shared_##taps},
-    DW_EACH_TAPS(DW_WEIGHT_ENTRY)};
+static dw_weight_run *dw_weight_runner(const struct dw_band *b, size_t taps)
+{
+#define DW_WEIGHT_CHOOSE(t, s, r)                                                                  \
+    if (taps == t && b->stride == s && b->rows == r)                                               \
+        return dw_weight_##t##_##s##_##r;
+    DW_EACH_TAPS(DW_WEIGHT_CHOOSE)
+    return NULL;
+}
+
+/* Taps from one output to the next, if a function is made for them. */
+static size_t dw_weight_stride(const struct np_window *w, size_t taps)
+{
+    const size_t stride = (size_t)(w->stride_width / w->dilation);
+    return w->stride_width % w->dilation == 0 && stride <= np_min(taps, DW_STRIDE) ? stride : 0;
+}
+
+/* Rows of the kernel that are met together. Where a vector is half a cache line, and lines are far
+ * apart, it takes longer to meet each line once more. */
+static size_t dw_weight_rows(const struct np_conv *v)
+{
+    const struct np_window *w = &v->window;
+    const bool square = w->kernel_height == DW_SQUARE && w->kernel_width == DW_SQUARE;
+    return square && (NP_VW == 16 || v->in_channels <= DW_CLOSE) ? DW_SQUARE : 1;
+}
 
 /* What is fixed while the sums of chunks are made: [taps][width] for each block of columns. */
 struct dw_sums {
@@ -206,9 +288,10 @@ static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, si
 }
 
 /* What the taps of a row of the kernel, or some of them, meet. */
-static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struct axis *wide,
-                         size_t outputs)
+static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struct axis *wide)
 {
+    const size_t outputs = DW_NEIGHBOURS_OF(wide->taps, b->stride, b->rows);
+    const uint32_t all = dw_all_inputs(wide->taps, outputs, b->stride);
     const struct np_share full = full_positions(wide);
     const ptrdiff_t apart = (ptrdiff_t)wide->spacing;
     for (size_t k = 0; k < b->strips; k++) {
@@ -220,15 +303,16 @@ static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struc
         strip->in =
             v->x + (((ptrdiff_t)(sample * v->in_height) + strip->h) * (ptrdiff_t)v->in_width + at) *
                        (ptrdiff_t)v->ldx;
-        strip->begin = np_min(full.begin > ow ? full.begin - ow : 0, strip->count);
         strip->end = np_min(full.end > ow ? full.end - ow : 0, strip->count);
-        strip->end = strip->end < strip->begin + outputs ? strip->begin : strip->end - outputs + 1;
-        for (size_t i = 0; i < strip->count; i++) {
-            if (i == strip->begin && (i = strip->end) == strip->count)
-                break;
+        strip->end = strip->end < outputs ? 0 : strip->end - outputs + 1;
+        if (k > 0 && ow == strip[-1].ow && strip->count == strip[-1].count) {
+            strip->some = strip[-1].some;
+            continue;
+        }
+        for (size_t i = 0; i < strip->count; i += i + outputs <= strip->count ? outputs : 1) {
             ptrdiff_t left = at + (ptrdiff_t)(i * wide->stride), right = (ptrdiff_t)wide->in - left;
             strip->some[i] =
-                (uint16_t)dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart));
+                (uint16_t)(dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart)) & all);
         }
     }
 }
@@ -259,9 +343,9 @@ static void dw_band_ahead(const struct np_conv *v, struct dw_band *b, size_t r, 
                           struct np_share cols)
 {
     const size_t all = v->samples * v->out_height * v->out_width;
-    const size_t most = DW_VECTORS_OF((size_t)v->window.kernel_width);
+    const size_t most = DW_VECTORS_OF((size_t)v->window.kernel_width, b->rows);
     const size_t vectors = (np_share_count(cols) + NP_VW - 1) / NP_VW;
-    const size_t passes = (vectors + most - 1) / most * (size_t)v->window.kernel_height;
+    const size_t passes = (vectors + most - 1) / most * (size_t)v->window.kernel_height / b->rows;
     const size_t end = np_min(r + outputs, all);
     b->next_x = b->next_dy = (struct dw_next){0};
     if (r >= end || passes < DW_PASSES)
@@ -285,16 +369,16 @@ static void dw_band_run(const struct dw_sums *sums, float *acc, struct dw_band *
     const struct np_conv *v = sums->v;
     const struct np_window *win = &v->window;
     const size_t all = np_share_count(cols);
-    dw_weight_run *run = dw_weight_runs[taps - 1][b->next == b->tap];
+    dw_weight_run *run = dw_weight_runner(b, taps);
     for (size_t done = 0; cols.begin < cols.end; cols.begin += done, acc += done) {
         b->h = b->row = 0;
-        for (size_t kh = 0; kh < (size_t)win->kernel_height; kh++) {
+        for (size_t kh = 0; kh < (size_t)win->kernel_height; kh += b->rows) {
             float *to = acc + (kh * (size_t)win->kernel_width + kw) * sums->width;
             dw_fetch_next(&b->next_x, all);
             dw_fetch_next(&b->next_dy, all);
             done = run(to, sums->width, b, cols);
-            b->h += win->dilation;
-            b->row += win->dilation * (ptrdiff_t)(v->in_width * v->ldx);
+            b->h += (ptrdiff_t)b->rows * b->apart;
+            b->row += (ptrdiff_t)b->rows * b->step.row;
         }
     }
 }
@@ -305,10 +389,14 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
     const struct dw_sums *sums = context;
     const struct np_conv *v = sums->v;
     const size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
-    struct dw_band b = {.ldy = (ptrdiff_t)v->ldy, .high = (ptrdiff_t)v->in_height};
+    struct dw_band b = {.rows = dw_weight_rows(v)};
     memset(acc, 0, high * wide * sums->width * sizeof *acc);
-    b.tap = (ptrdiff_t)((size_t)v->window.dilation * v->ldx);
-    b.next = (ptrdiff_t)((size_t)v->window.stride_width * v->ldx);
+    b.high = (ptrdiff_t)v->in_height;
+    b.apart = v->window.dilation;
+    b.step.tap = b.apart * (ptrdiff_t)v->ldx;
+    b.step.row = b.step.tap * (ptrdiff_t)v->in_width;
+    b.step.next = v->window.stride_width * (ptrdiff_t)v->ldx;
+    b.step.ldy = (ptrdiff_t)v->ldy;
     for (size_t r = chunk.begin; r < chunk.end; r += b.outputs) {
         dw_band_cut(v, &b, r, chunk.end);
         if (sums->far)
@@ -317,7 +405,8 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
             struct axis axis = forward_width(v);
             taps = axis.taps = np_min(wide - kw, DW_TAPS);
             axis.first += (ptrdiff_t)(kw * axis.spacing);
-            dw_band_taps(v, &b, &axis, b.next == b.tap ? DW_NEIGHBOURS_OF(taps) : 1);
+            b.stride = dw_weight_stride(&v->window, taps);
+            dw_band_taps(v, &b, &axis);
             dw_band_run(sums, acc, &b, kw, taps, cols);
         }
     }
@@ -329,7 +418,7 @@ static size_t dw_block(const struct np_team *team, size_t taps, size_t cols, siz
 {
     size_t most = np_min(DW_SUMS / sizeof(float) / taps / NP_SHARE_UNIT * NP_SHARE_UNIT, 128);
     size_t units = (cols + NP_SHARE_UNIT - 1) / NP_SHARE_UNIT, blocks = (cols + most - 1) / most;
-    while (blocks < units && blocks * chunks < 4 * (size_t)team->size)
+    while (team->size > 1 && blocks < units && blocks * chunks < 4 * (size_t)team->size)
         blocks++;
     return (units + blocks - 1) / blocks * NP_SHARE_UNIT;
 }
