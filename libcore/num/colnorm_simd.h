@@ -11,6 +11,12 @@
 
 #define NORM_TILE 512 /* floats of a repeated pattern, at most */
 
+/* Floats that no cache holds until they are read: what is written goes past it, and what was there
+ * before is not read for it. */
+#define NORM_FAR (4 << 20)
+
+#define NORM_LINES 16 /* rows that end with a cache line */
+
 /* What belongs to n columns, `times` times and then again as far as a block that begins in there
  * reaches. */
 struct col_pattern {
@@ -53,7 +59,9 @@ struct col_rows {
 
 static struct col_rows col_rows_of(struct np_team *team, size_t segments, size_t rows, size_t cols)
 {
-    struct col_rows r = {rows, cols, np_team_deal(team, segments * rows, 1), .segment = SIZE_MAX};
+    const size_t all = segments * rows, few = 1024 * (size_t)team->size;
+    struct col_rows r = {.rows = rows, .cols = cols, .segment = SIZE_MAX};
+    r.deal = np_team_deal(team, all, all < few ? 1 : NORM_LINES);
     r.times = col_times(cols, rows);
     r.period = r.times > 0 ? r.times * cols : cols;
     return r;
@@ -135,9 +143,11 @@ NP_INLINE struct lanes l_colnorm_u(const struct colnorm_cols *q, struct lanes h,
     return l_fma(h, lanes_load(q->gamma + col, m), lanes_load(q->beta + col, m));
 }
 
-/* n elements; act, and which of kept and residual are NULL, are constants. */
+/* n elements; act, and which of kept and residual are NULL, are constants. far: y and kept go past
+ * the caches, and are aligned. */
 NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *residual,
-                         const float *x, const struct colnorm_cols *cols, size_t n, vf bad)
+                         const float *x, const struct colnorm_cols *cols, size_t n, bool far,
+                         vf bad)
 {
     const struct colnorm_cols q = *cols; /* or it is read again after every store */
 #define STEP(at, col, m)                                                                           \
@@ -146,8 +156,8 @@ NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *re
         u = residual ? l_add(lanes_load(residual + (at), m), u) : u;                               \
         bad = lanes_bad(bad, u);                                                                   \
         if (kept)                                                                                  \
-            lanes_store(kept + (at), m, u);                                                        \
-        lanes_store(y + (at), m, l_act(act, u));                                                   \
+            lanes_put(kept + (at), m, u, far);                                                     \
+        lanes_put(y + (at), m, l_act(act, u), far);                                                \
     } while (0)
     COL_BLOCKS(n, q.period, STEP);
 #undef STEP
@@ -156,16 +166,16 @@ NP_INLINE vf colnorm_run(enum np_act act, float *y, float *kept, const float *re
 
 /* Activations have functions of their own: one of all of them takes compilers minutes. */
 typedef vf colnorm_act(float *y, float *kept, const float *residual, const float *x,
-                       const struct colnorm_cols *, size_t n, vf bad);
+                       const struct colnorm_cols *, size_t n, bool far, vf bad);
 #define COLNORM(act)                                                                               \
     static vf colnorm_##act(float *y, float *kept, const float *residual, const float *x,          \
-                            const struct colnorm_cols *q, size_t n, vf bad)                        \
+                            const struct colnorm_cols *q, size_t n, bool far, vf bad)              \
     {                                                                                              \
         if (!residual)                                                                             \
-            return colnorm_run(NP_ACT_##act, y, NULL, NULL, x, q, n, bad);                         \
+            return colnorm_run(NP_ACT_##act, y, NULL, NULL, x, q, n, far, bad);                    \
         if (!kept)                                                                                 \
-            return colnorm_run(NP_ACT_##act, y, NULL, residual, x, q, n, bad);                     \
-        return colnorm_run(NP_ACT_##act, y, kept, residual, x, q, n, bad);                         \
+            return colnorm_run(NP_ACT_##act, y, NULL, residual, x, q, n, far, bad);                \
+        return colnorm_run(NP_ACT_##act, y, kept, residual, x, q, n, far, bad);                    \
     }
 NP_ACT_LIST(COLNORM)
 
@@ -173,13 +183,19 @@ static colnorm_act *const colnorm_acts[] = {
 #define COLNORM_ENTRY(act) [NP_ACT_##act] = colnorm_##act,
     NP_ACT_LIST(COLNORM_ENTRY)};
 
+/* To a cache line. */
+static bool is_aligned(const float *p)
+{
+    return (uintptr_t)p % (16 * sizeof *p) == 0;
+}
+
 static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 {
     struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
     struct col_pattern copies[4];
     struct colnorm_cols q = {.period = 0};
     vf bad = v_zero();
-    bool other;
+    bool other, far = p->segments * p->rows * p->cols >= NORM_FAR;
     for (struct np_share run; col_next(&rows, &run, &other);) {
         const size_t at = run.begin, n = run.end - at;
         const float *residual = p->residual ? p->residual + at : NULL;
@@ -188,8 +204,11 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
             q = colnorm_cols_of(p, rows.segment, 0);
             colnorm_repeat(&q, copies, p->cols, rows.times);
         }
-        bad = colnorm_acts[p->act](y + at, kept, residual, p->x + at, &q, n, bad);
+        bad = colnorm_acts[p->act](y + at, kept, residual, p->x + at, &q, n,
+                                   far && is_aligned(y + at) && is_aligned(kept), bad);
     }
+    if (far)
+        v_streamed();
     return !v_any(bad);
 }
 

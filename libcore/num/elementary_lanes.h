@@ -62,6 +62,15 @@ NP_INLINE void lanes_store(float *p, size_t n, struct lanes x)
         EACH_VECTOR v_store(p + k * NP_VW, x.v[k]);
 }
 
+/* lanes_store; far: whole blocks go past the caches, and p is aligned to a vector. */
+NP_INLINE void lanes_put(float *p, size_t n, struct lanes x, bool far)
+{
+    if (far && n == 32)
+        EACH_VECTOR v_stream(p + k * NP_VW, x.v[k]);
+    else
+        lanes_store(p, n, x);
+}
+
 /* s + x in the first n elements */
 NP_INLINE struct lanes lanes_plus(struct lanes s, struct lanes x, size_t n)
 {

@@ -6,6 +6,9 @@
  *
  *   v_zero() v_set1(x)               all elements
  *   v_load(p) v_store(p, v)          any alignment
+ *   v_stream(p, v)                   v_store past the caches, where the instruction set can; p is
+ *                                    aligned to a vector. v_streamed() makes it visible to others
+ *                                    who wait
  *   v_load_n(p, n) v_store_n(p, n, v)  the first n (0..NP_VW) elements; the others read as zero,
  *                                    are not written; nothing outside is touched
  *   v_first(n, a, b)                 the first n (0..NP_VW) elements of a, the others of b
@@ -104,6 +107,8 @@ typedef __m512 vf;
 #define v_set1(x) _mm512_set1_ps(x)
 #define v_load(p) _mm512_loadu_ps(p)
 #define v_store(p, v) _mm512_storeu_ps(p, v)
+#define v_stream(p, v) _mm512_stream_ps(p, v)
+#define v_streamed() _mm_sfence()
 #define v_add(a, b) _mm512_add_ps(a, b)
 #define v_sub(a, b) _mm512_sub_ps(a, b)
 #define v_mul(a, b) _mm512_mul_ps(a, b)
@@ -196,6 +201,8 @@ typedef __m256 vf;
 #define v_set1(x) _mm256_set1_ps(x)
 #define v_load(p) _mm256_loadu_ps(p)
 #define v_store(p, v) _mm256_storeu_ps(p, v)
+#define v_stream(p, v) _mm256_stream_ps(p, v)
+#define v_streamed() _mm_sfence()
 #define v_add(a, b) _mm256_add_ps(a, b)
 #define v_sub(a, b) _mm256_sub_ps(a, b)
 #define v_mul(a, b) _mm256_mul_ps(a, b)
@@ -308,6 +315,8 @@ typedef float32x4_t vf;
 #define v_set1(x) vdupq_n_f32(x)
 #define v_load(p) vld1q_f32(p)
 #define v_store(p, v) vst1q_f32(p, v)
+#define v_stream(p, v) v_store(p, v)
+#define v_streamed() ((void)0)
 #define v_add(a, b) vaddq_f32(a, b)
 #define v_sub(a, b) vsubq_f32(a, b)
 #define v_mul(a, b) vmulq_f32(a, b)

@@ -10,7 +10,7 @@
 #include "suite.h"
 #include "team_run.h"
 
-#define ROWS 4100
+#define ROWS 8200
 #define COLS 523
 #define COUNT ((size_t)ROWS * COLS)
 #define GRAIN 300 /* rows: a chunk and a short one */
@@ -68,10 +68,23 @@ static void fill(float *x, size_t count, uint64_t step)
         x[i] = 6.0f * np_philox_unit(np_draw((struct np_draw_key){{1, 2}}, step, i).w[0]) - 3.0f;
 }
 
+static void run_colnorm(const struct np_kernels *k, struct np_team *team, struct arrays *d)
+{
+    struct np_colnorm p = {.segments = 2, .rows = ROWS / 2, .cols = COLS, .x = d->a};
+    p.mean = d->vector[0];
+    p.rstd = d->vector[1];
+    p.gamma = d->vector[2];
+    p.beta = d->vector[3];
+    p.act = NP_ACT_RELU;
+    p.residual = d->b;
+    k->colnorm(team, d->out, &p);
+}
+
 typedef void kernel_run(const struct np_kernels *, struct np_team *, struct arrays *);
 
 static kernel_run *const runs[] = {run_softmax, run_xent_grad, run_layernorm_grad_weight,
-                                   run_col_sum, run_col_dot,   run_grad_sums};
+                                   run_col_sum, run_col_dot,   run_grad_sums,
+                                   run_colnorm};
 
 struct job {
     kernel_run *run;
