@@ -3,7 +3,7 @@
  * cores that share no cache, and what multiply-adds the slower of the two does while both work,
  * which is less where a core is shared with somebody else. On a virtual machine both change from
  * second to second, and with them every figure of two threads that is taken meanwhile. And what two
- * read from memory beside what one does: what is bound by memory gains no more by a second thread.
+ * read from memory beside what one does: what is bound by memory gains so much by a second thread.
  */
 #include <stdatomic.h>
 #include <stdio.h>
