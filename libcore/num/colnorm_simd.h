@@ -258,7 +258,7 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
 #define SLOPES(act) colnorm_slopes(act, du, t.b, up, &q, whole)
             NP_ACT_EACH(p->act, SLOPES);
 #undef SLOPES
-            col_block(COL_PLAIN, part, part_dot, &t, count, 0, n);
+            col_block(COL_PLAIN, false, part, part_dot, &t, count, 0, n);
         }
         np_add_chunk(sum, part, n, begin - rows.begin, false);
         np_add_chunk(dot, part_dot, n, begin - rows.begin, false);

@@ -15,8 +15,9 @@
 #define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows, of two arrays 8 */
 #define COL_GROUP 8    /* vectors of columns that are summed together */
 #define COL_NARROW 64  /* columns of rows so short that jumps from one to the next are foreseen */
-#define COL_NEAR (1 << 20) /* floats of each of two arrays that a cache may still hold */
-#define COL_APART 8192     /* floats that pay for members who meet twice */
+#define COL_NEAR (1 << 20)  /* floats of each of two arrays that a cache may still hold ... */
+#define COL_LARGE (1 << 22) /* ... and of one */
+#define COL_APART 8192      /* floats that pay for members who meet twice */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
  * and rstd of rows, the same with those of columns, and with a times an activation's slope at
@@ -39,15 +40,27 @@ struct col_terms {
     bool far;
 };
 
-/* Rows of a block of n columns. Groups jump from row to row, which caches bear and one array too,
- * asked for ahead; but two arrays come from memory several times as fast in the order of their
- * addresses, in which processors foresee what is wanted. */
+/* Whether one array is summed. */
+NP_INLINE bool col_is_one(enum col_kind kind)
+{
+    return kind == COL_SUM || kind == COL_SQUARE;
+}
+
+/* Whether what has so many floats comes from memory. */
+NP_INLINE bool col_is_far(enum col_kind kind, size_t floats)
+{
+    return floats > (col_is_one(kind) ? COL_LARGE : COL_NEAR);
+}
+
+/* Rows of a block of n columns. Groups jump from row to row, which caches bear, one array being
+ * asked for ahead; but what comes from memory comes several times as fast in the order of its
+ * addresses, or nearly so, in which processors foresee what is wanted. */
 NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
 {
-    const bool one = kind == COL_SUM || kind == COL_SQUARE;
+    const bool one = col_is_one(kind);
     const size_t least = one ? 4 : 8;
-    if (!one && far && n > COL_NARROW)
-        return 1;
+    if (far && n > COL_NARROW)
+        return one && n <= 2 * COL_NARROW ? 4 : 1;
     return COL_BLOCK / n > least ? COL_BLOCK / n : least;
 }
 
@@ -64,13 +77,12 @@ NP_INLINE vf col_slope(enum col_kind kind, vf u)
 }
 
 /* One group: columns c .. c + (vectors - 1) * NP_VW + last - 1; sum and dot are those of column c.
- * kind and vectors are constants. */
-NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *dot,
+ * fetch: the next block is asked for. kind, fetch and vectors are constants. */
+NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *sum, float *dot,
                          const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
     const bool both = kind >= COL_ROWS, normed = kind > COL_ROWS, sloped = kind > COL_PLAIN;
-    const bool one = kind == COL_SUM || kind == COL_SQUARE; /* array */
-    const size_t ahead = rows * t->ld;                      /* in the next block */
+    const size_t ahead = rows * t->ld; /* in the next block */
     vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP], rstd[COL_GROUP];
     vf gamma[COL_GROUP], beta[COL_GROUP];
     const float *a = t->a + c, *b = t->b + c;
@@ -93,7 +105,7 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
         NP_UNROLL
         for (size_t g = 0; g < vectors; g++) {
             size_t n = g + 1 < vectors ? NP_VW : last;
-            if (one && g * NP_VW % 16 == 0) /* of two arrays it takes longer than it saves */
+            if (fetch && g * NP_VW % 16 == 0)
                 __builtin_prefetch(a + ahead + g * NP_VW);
             vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
             if (kind == COL_SQUARE)
@@ -124,23 +136,23 @@ NP_INLINE void col_group(enum col_kind kind, size_t vectors, float *sum, float *
 
 /* sum (and dot) += the terms of a block's rows, n columns from c on. Both have room for whole
  * vectors. */
-NP_INLINE void col_block(enum col_kind kind, float *sum, float *dot, const struct col_terms *t,
-                         size_t rows, size_t c, size_t n)
+NP_INLINE void col_block(enum col_kind kind, bool fetch, float *sum, float *dot,
+                         const struct col_terms *t, size_t rows, size_t c, size_t n)
 {
     const size_t most = kind >= COL_ROWS ? COL_GROUP / 2 : COL_GROUP;
     size_t j = 0;
     for (; j + most * NP_VW < n; j += most * NP_VW)
-        col_group(kind, most, sum + j, dot + j, t, rows, c + j, NP_VW);
+        col_group(kind, fetch, most, sum + j, dot + j, t, rows, c + j, NP_VW);
     for (size_t last; j < n; j += 4 * NP_VW) {
         last = np_min(n - j - 1, 4 * NP_VW - 1) % NP_VW + 1;
         if (n - j > 3 * NP_VW)
-            col_group(kind, 4, sum + j, dot + j, t, rows, c + j, last);
+            col_group(kind, fetch, 4, sum + j, dot + j, t, rows, c + j, last);
         else if (n - j > 2 * NP_VW)
-            col_group(kind, 3, sum + j, dot + j, t, rows, c + j, last);
+            col_group(kind, fetch, 3, sum + j, dot + j, t, rows, c + j, last);
         else if (n - j > NP_VW)
-            col_group(kind, 2, sum + j, dot + j, t, rows, c + j, last);
+            col_group(kind, fetch, 2, sum + j, dot + j, t, rows, c + j, last);
         else
-            col_group(kind, 1, sum + j, dot + j, t, rows, c + j, last);
+            col_group(kind, fetch, 1, sum + j, dot + j, t, rows, c + j, last);
     }
 }
 
@@ -166,7 +178,10 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                     block.mean = t.mean + r;
                     block.rstd = t.rstd + r;
                 }
-                col_block(kind, part, part_dot, &block, count, c, n);
+                if (col_is_one(kind) && !t.far) /* else it takes longer than it saves */
+                    col_block(kind, true, part, part_dot, &block, count, c, n);
+                else
+                    col_block(kind, false, part, part_dot, &block, count, c, n);
             }
             np_add_chunk(sum + c, part, n, begin, accumulate);
             if (both)
@@ -236,7 +251,7 @@ NP_INLINE void col_segments(enum col_kind kind, struct np_team *team, float *out
     for (size_t i; col_next_unit(&u, &i, &cols);) {
         struct np_share unit = col_unit(&u, i);
         struct col_terms part = *t;
-        part.far = segments * rows * t->ld > COL_NEAR;
+        part.far = col_is_far(kind, segments * rows * t->ld);
         part.a = t->a + unit.begin * t->ld;
         part.b = t->b ? t->b + unit.begin * t->ld : NULL;
         part.mean = t->mean ? t->mean + i / u.each * t->ld : NULL;
@@ -293,6 +308,7 @@ static void col_sum(struct np_team *team, float *out, const float *x, size_t seg
                     size_t cols, size_t grain, enum np_sum how)
 {
     struct col_shared c = {COL_SUM, {.a = x, .ld = cols}, cols};
+    c.terms.far = col_is_far(COL_SUM, segments * rows * cols);
     if (how == NP_SUM_CHUNKS || segments > 1 ||
         !col_share_chunks(team, &c, out, NULL, rows, grain, how == NP_SUM_ONTO))
         col_segments(COL_SUM, team, out, NULL, &c.terms, segments, rows, grain, how);
@@ -318,7 +334,7 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
 {
     struct col_shared c = {
         COL_ROWS, {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols}, cols};
-    c.terms.far = rows * cols > COL_NEAR;
+    c.terms.far = col_is_far(COL_ROWS, rows * cols);
     if (!col_share_chunks(team, &c, dbeta, dgamma, rows, grain, accumulate))
         col_chunks(COL_ROWS, dbeta, dgamma, c.terms, rows, col_share(team, cols), grain,
                    accumulate);

@@ -13,7 +13,8 @@
 #define ROWS 8200
 #define COLS 523
 #define COUNT ((size_t)ROWS * COLS)
-#define GRAIN 300 /* rows: a chunk and a short one */
+#define GRAIN 300  /* rows: a chunk and a short one */
+#define NARROW 100 /* columns */
 #define SCRATCH (1 << 20)
 
 /* Two inputs, what belongs to rows or columns, and room for outputs. */
@@ -44,6 +45,13 @@ static void run_col_sum(const struct np_kernels *k, struct np_team *team, struct
 {
     k->col_sum(team, d->out, d->a, 1, ROWS, COLS, 0, NP_SUM_ONTO);
     k->col_sum(team, d->out + COLS, d->b, 1, ROWS, COLS, GRAIN, NP_SUM_NEW);
+}
+
+static void run_col_square(const struct np_kernels *k, struct np_team *team, struct arrays *d)
+{
+    k->col_square(team, d->out, d->a, d->vector[0], 2, ROWS / 2, COLS, NP_SUM_ONTO);
+    k->col_square(team, d->out + 2 * COLS, d->b, d->vector[1], 1, COUNT / NARROW, NARROW,
+                  NP_SUM_NEW);
 }
 
 static void run_col_dot(const struct np_kernels *k, struct np_team *team, struct arrays *d)
@@ -82,9 +90,9 @@ static void run_colnorm(const struct np_kernels *k, struct np_team *team, struct
 
 typedef void kernel_run(const struct np_kernels *, struct np_team *, struct arrays *);
 
-static kernel_run *const runs[] = {run_softmax, run_xent_grad, run_layernorm_grad_weight,
-                                   run_col_sum, run_col_dot,   run_grad_sums,
-                                   run_colnorm};
+static kernel_run *const runs[] = {run_softmax,   run_xent_grad,  run_layernorm_grad_weight,
+                                   run_col_sum,   run_col_square, run_col_dot,
+                                   run_grad_sums, run_colnorm};
 
 struct job {
     kernel_run *run;
