@@ -13,6 +13,12 @@ struct axis {
     size_t place, step, places; /* position o is place + o * step of the `places` of the output */
 };
 
+/* Steps from 0 to `distance` or beyond; most steps are 1, and a division takes its time. */
+static inline size_t steps_to(size_t distance, size_t step)
+{
+    return step == 1 ? distance : (distance + step - 1) / step;
+}
+
 /* Which of `count` numbers i satisfy 0 <= at + i * step < size; an empty share if none. */
 static inline struct np_share in_range(ptrdiff_t at, size_t step, size_t count, size_t size)
 {
@@ -20,9 +26,9 @@ static inline struct np_share in_range(ptrdiff_t at, size_t step, size_t count, 
     struct np_share i = {0, 0};
     if (left <= 0)
         return i;
-    i.end = np_min(count, ((size_t)left + step - 1) / step);
+    i.end = np_min(count, steps_to((size_t)left, step));
     if (at < 0)
-        i.begin = np_min(i.end, ((size_t)-at + step - 1) / step);
+        i.begin = np_min(i.end, steps_to((size_t)-at, step));
     return i;
 }
 

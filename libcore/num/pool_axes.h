@@ -56,4 +56,23 @@ static struct pool pool_residue(const struct np_conv *v, size_t number)
     return backward_pool(v, number / wide, number % wide);
 }
 
+/* Those of strides up to 2, worked out once: small images would feel the divisions. */
+#define POOL_KEPT 4
+struct pool_kept {
+    struct pool residue[POOL_KEPT];
+};
+
+static struct pool_kept pool_keep(const struct np_conv *v)
+{
+    struct pool_kept kept;
+    for (size_t i = 0; i < POOL_KEPT; i++)
+        kept.residue[i] = pool_residue(v, i < pool_residues(v) ? i : 0);
+    return kept;
+}
+
+static struct pool pool_kept(const struct pool_kept *kept, const struct np_conv *v, size_t number)
+{
+    return number < POOL_KEPT ? kept->residue[number] : pool_residue(v, number);
+}
+
 #endif

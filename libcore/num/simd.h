@@ -25,7 +25,7 @@
  *   v_drop(x, a, b) v_only(x, a, b)  a < b ? +0 : x, a < b ? x : +0
  *   v_pick(x, limit, a, b)           x <= limit ? a : b
  *   v_below(x, a, b)                 the sign bit of x is set ? a : b
- *   v_same(x, a, b)                  a and b have the same bits ? x : +0
+ *   v_add_same(acc, x, a, b)         a and b have the same bits ? acc + x : acc, which is not -0
  *   v_scale(p, t)                    the bits of p plus those of t shifted left by 23: p * 2^n for
  *                                    the n in the low bits of t
  *   v_scale_or_0(p, t, a, b)         a < b ? +0 : v_scale(p, t)
@@ -121,8 +121,9 @@ typedef __m512 vf;
 #define v_only(x, a, b) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OS), x)
 #define v_pick(x, limit, a, b) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, limit, _CMP_LE_OS), b, a)
 #define v_below(x, a, b) _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(x)), b, a)
-#define v_same(x, a, b)                                                                            \
-    _mm512_maskz_mov_ps(_mm512_cmpeq_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(b)), x)
+#define v_add_same(acc, x, a, b)                                                                   \
+    _mm512_mask_add_ps(                                                                            \
+        acc, _mm512_cmpeq_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(b)), acc, x)
 #define v_scale(p, t)                                                                              \
     _mm512_castsi512_ps(                                                                           \
         _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_castps_si512(t), 23)))
@@ -215,9 +216,9 @@ typedef __m256 vf;
 #define v_only(x, a, b) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), x)
 #define v_pick(x, limit, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, limit, _CMP_LE_OS))
 #define v_below(x, a, b) _mm256_blendv_ps(b, a, x)
-#define v_same(x, a, b)                                                                            \
-    _mm256_and_ps(x, _mm256_castsi256_ps(                                                          \
-                         _mm256_cmpeq_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b))))
+#define v_add_same(acc, x, a, b)                                                                   \
+    v_add(acc, _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_castps_si256(a),     \
+                                                                       _mm256_castps_si256(b)))))
 #define v_scale(p, t)                                                                              \
     _mm256_castsi256_ps(                                                                           \
         _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)))
@@ -368,10 +369,10 @@ static inline vf v_below(vf x, vf a, vf b)
     return vbslq_f32(vcltzq_s32(vreinterpretq_s32_f32(x)), a, b);
 }
 
-static inline vf v_same(vf x, vf a, vf b)
+static inline vf v_add_same(vf acc, vf x, vf a, vf b)
 {
     uint32x4_t same = vceqq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b));
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), same));
+    return v_add(acc, vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), same)));
 }
 
 static inline vf v_scale(vf p, vf t)

@@ -180,6 +180,7 @@ static uint64_t run_max_pool_grad(struct np_team *team, const struct call *c)
     uint64_t bad = 0;
     for (size_t i = 0; i < 2; i++) {
         struct np_conv v = pool_of(c, 2 * i + c->accumulate);
+        v.ldy = c->cols + 1; /* the numbers of taps have no gaps */
         v.out = c->r[5] + (i ? REGION / 2 : 0);
         bad |= !c->kernels->max_pool_grad(team, &v, c->tokens, NULL);
         v.out = c->r[6 + i];
