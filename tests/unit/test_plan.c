@@ -1,129 +1,31 @@
-/* Plans: written and read back, and every way in which a person may get one wrong. */
+/* Plans that the partitioner makes: what it was asked for, the fastest of what it tried, and what
+ * cannot be had. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "plan/fit.h"
-#include "plan/partition.h"
 #include "plan/stage_memory.h"
+#include "plan_space.h"
 #include "suite.h"
-
-static const char recipe_text[] = "naspipe: recipe/1\n"
-                                  "seed: 3\n"
-                                  "numerics: portable/1\n"
-                                  "data:\n"
-                                  "  train: {kind: bytes, files: [corpus.txt]}\n"
-                                  "space:\n"
-                                  "  input: {kind: tokens, vocab: 256, length: 16}\n"
-                                  "  width: 32\n"
-                                  "  stem: {op: embedding, positions: learned}\n"
-                                  "  blocks:\n"
-                                  "    - repeat: 6\n"
-                                  "      choices:\n"
-                                  "        - {op: mha, heads: 2}\n"
-                                  "        - {op: ffn, ratio: 2, act: gelu}\n"
-                                  "        - {op: identity}\n"
-                                  "  head: {op: lm}\n"
-                                  "shared: {policy: delay, steps: 2}\n"
-                                  "sampler: {kind: uniform, members: 1}\n"
-                                  "train:\n"
-                                  "  steps: 20\n"
-                                  "  batch: 8\n"
-                                  "  grain: 1\n"
-                                  "  optimizer: {kind: adamw, lr: 1.0e-3}\n";
-
-static struct np_recipe recipe;
-static struct np_supernet net;
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void setup(void)
-{
-    struct np_error err = {.msg = ""};
-    write_file("recipe.yaml", recipe_text);
-    ck_assert_msg(np_recipe_read(&recipe, "recipe.yaml", NULL, 0, &err) == NP_OK, "%s", err.msg);
-    ck_assert_msg(np_supernet_init(&net, &recipe, &err) == NP_OK, "%s", err.msg);
-}
-
-static void teardown(void)
-{
-    np_supernet_clear(&net);
-    np_recipe_clear(&recipe);
-}
-
-static struct np_partition_request request(int stages)
-{
-    return (struct np_partition_request){
-        .stages = stages, .model = true, .kernels = np_kernels_best(), .processors = 4};
-}
-
-static enum np_status partition(struct np_plan *plan, const struct np_partition_request *r,
-                                struct np_error *err)
-{
-    struct np_alternatives tried;
-    enum np_status status = np_partition(plan, &tried, &net, r, err);
-    np_alternatives_clear(&tried);
-    return status;
-}
-
-START_TEST(writes_what_it_reads)
-{
-    struct np_plan plan, again;
-    struct np_partition_request r = request(_i);
-    r.replicas = 1 + _i % 2;
-    struct np_buf text = {0}, text_again = {0};
-    struct np_error err = {.msg = ""};
-    ck_assert_msg(partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
-    ck_assert_int_eq(plan.stages, _i);
-    ck_assert_int_eq(np_plan_write(&plan, &net, &text, &err), NP_OK);
-    write_file("plan.yaml", text.text);
-    ck_assert_msg(np_plan_read(&again, "plan.yaml", &net, &err) == NP_OK, "%s", err.msg);
-    ck_assert_mem_eq(plan.in_flight, again.in_flight, (size_t)_i * sizeof(int));
-    ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
-    ck_assert_int_eq(again.replicas, r.replicas);
-    ck_assert_int_eq(np_plan_write(&again, &net, &text_again, &err), NP_OK);
-    ck_assert_str_eq(text.text, text_again.text);
-    np_buf_clear(&text);
-    np_buf_clear(&text_again);
-    np_plan_clear(&plan);
-    np_plan_clear(&again);
-}
-END_TEST
-
-static void assert_memory_filled(const struct np_plan *plan)
-{
-    struct np_stage_memory memory[8];
-    ck_assert_int_eq(np_memory_stages(memory, plan, &net, NULL), NP_OK);
-    for (int k = 0; k < plan->stages; k++) {
-        uint64_t sum = memory[k].flights + memory[k].shared + memory[k].layers;
-        ck_assert_uint_eq(plan->stage_bytes[k], sum);
-    }
-}
 
 START_TEST(keeps_what_is_asked)
 {
     struct np_plan plan;
-    struct np_partition_request r = request(3);
+    struct np_partition_request r = plan_request(3);
     r.micro_batches = 4;
     r.window = 5;
     r.unit = 2;
     r.threads = 2;
     r.replicas = 2;
-    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     ck_assert_int_eq(plan.replicas, 2);
     ck_assert_int_eq(plan.micro_batches, 4);
     ck_assert_int_eq(plan.window, 5);
     ck_assert_int_eq(plan.unit, 2);
     ck_assert_int_eq(plan.threads, 2);
-    assert_memory_filled(&plan);
+    plan_assert_memory_filled(&plan);
     np_plan_clear(&plan);
 }
 END_TEST
@@ -136,10 +38,10 @@ START_TEST(tries_the_pipelines_that_fill_the_devices)
 {
     struct np_plan plan;
     struct np_alternatives tried;
-    struct np_partition_request r = request(0);
+    struct np_partition_request r = plan_request(0);
     size_t next = 0;
     r.devices = 6;
-    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_OK);
     for (size_t i = 0; i < sizeof of_six / sizeof *of_six; i++)
         for (int m = of_six[i].replicas; m <= 8; m *= 2, next++) {
             ck_assert_uint_lt(next, tried.count);
@@ -167,12 +69,12 @@ START_TEST(splits_what_is_left_open)
 {
     struct np_plan plan;
     struct np_alternatives tried;
-    struct np_partition_request r = request(splits[_i].stages);
+    struct np_partition_request r = plan_request(splits[_i].stages);
     r.devices = splits[_i].devices;
     r.threads = splits[_i].threads;
     r.micro_batches = 2;
     r.replicas = 1;
-    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_OK);
     const struct np_pipeline *first = &tried.list[0].pipeline;
     const struct np_pipeline *last = &tried.list[tried.count - 1].pipeline;
     ck_assert_int_eq(first->stages, splits[_i].first[0]);
@@ -189,9 +91,9 @@ START_TEST(takes_the_fastest_alternative)
     struct np_plan plan;
     struct np_alternatives tried;
     const struct np_alternative *chosen = NULL;
-    struct np_partition_request r = request(0);
+    struct np_partition_request r = plan_request(0);
     r.processors = 1 + _i;
-    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_OK);
+    ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_OK);
     for (size_t i = 0; i < tried.count; i++) {
         if (tried.list[i].chosen) {
             ck_assert_ptr_null(chosen);
@@ -218,9 +120,9 @@ static void assert_reads_back(const struct np_plan *plan)
 {
     struct np_plan again;
     struct np_buf text = {0};
-    ck_assert_int_eq(np_plan_write(plan, &net, &text, NULL), NP_OK);
-    write_file("plan.yaml", text.text);
-    ck_assert_int_eq(np_plan_read(&again, "plan.yaml", &net, NULL), NP_OK);
+    ck_assert_int_eq(np_plan_write(plan, &plan_net, &text, NULL), NP_OK);
+    plan_write_file("plan.yaml", text.text);
+    ck_assert_int_eq(np_plan_read(&again, "plan.yaml", &plan_net, NULL), NP_OK);
     ck_assert_int_eq(again.reach, plan->reach);
     ck_assert_mem_eq(again.stage_bytes, plan->stage_bytes,
                      (size_t)plan->stages * sizeof *plan->stage_bytes);
@@ -232,19 +134,19 @@ static void assert_reads_back(const struct np_plan *plan)
 START_TEST(balances_where_it_pays)
 {
     struct np_plan fixed, free, balanced;
-    struct np_partition_request r = request(2 + _i % 3);
+    struct np_partition_request r = plan_request(2 + _i % 3);
     r.micro_batches = 1 << _i / 3;
     r.cut = NP_CUT_STATIC;
-    ck_assert_int_eq(partition(&fixed, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&fixed, &r, NULL), NP_OK);
     r.cut = NP_CUT_CHOOSE;
-    ck_assert_int_eq(partition(&free, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&free, &r, NULL), NP_OK);
     r.cut = NP_CUT_BALANCED;
-    ck_assert_int_eq(partition(&balanced, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&balanced, &r, NULL), NP_OK);
     ck_assert_int_eq(fixed.reach, 0);
     ck_assert_int_ge(balanced.reach, balanced.unit);
     ck_assert_int_eq(free.reach > 0, balanced.step_ns < 0.98 * fixed.step_ns);
     ck_assert(free.step_ns <= fixed.step_ns);
-    assert_memory_filled(&balanced);
+    plan_assert_memory_filled(&balanced);
     assert_reads_back(&fixed);
     assert_reads_back(&balanced);
     np_plan_clear(&fixed);
@@ -258,22 +160,22 @@ START_TEST(balanced_cuts_say_their_least)
 {
     struct np_plan plan;
     struct np_alternatives tried;
-    struct np_partition_request r = request(3);
+    struct np_partition_request r = plan_request(3);
     uint64_t least[2], wanted;
     r.micro_batches = 2;
     for (int balanced = 0; balanced < 2; balanced++) {
         r.cut = balanced ? NP_CUT_BALANCED : NP_CUT_STATIC;
         r.memory_bytes = 4096;
-        ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, NULL), NP_ENO);
+        ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_ENO);
         r.memory_bytes = least[balanced] = tried.list[0].least_bytes;
         np_alternatives_clear(&tried);
-        ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+        ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
         ck_assert_int_eq(plan.reach > 0, balanced);
-        ck_assert_int_eq(np_memory_least(&wanted, &plan, &net, NULL), NP_OK);
+        ck_assert_int_eq(np_memory_least(&wanted, &plan, &plan_net, NULL), NP_OK);
         ck_assert_uint_le(wanted, r.memory_bytes);
         np_plan_clear(&plan);
         r.memory_bytes--;
-        ck_assert_int_eq(partition(&plan, &r, NULL), NP_ENO);
+        ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_ENO);
     }
     ck_assert_uint_gt(least[1], least[0]);
 }
@@ -285,11 +187,11 @@ START_TEST(says_the_least_of_all_alternatives)
     struct np_plan plan;
     struct np_alternatives tried;
     struct np_error err = {.msg = ""};
-    struct np_partition_request r = request(0);
+    struct np_partition_request r = plan_request(0);
     uint64_t least = UINT64_MAX;
     char expected[64];
     r.memory_bytes = 4096;
-    ck_assert_int_eq(np_partition(&plan, &tried, &net, &r, &err), NP_ENO);
+    ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, &err), NP_ENO);
     for (size_t i = 0; i < tried.count; i++) {
         ck_assert(!tried.list[i].fits);
         least = tried.list[i].least_bytes < least ? tried.list[i].least_bytes : least;
@@ -298,10 +200,10 @@ START_TEST(says_the_least_of_all_alternatives)
     ck_assert_ptr_nonnull(strstr(err.msg, expected));
     np_alternatives_clear(&tried);
     r.memory_bytes = least;
-    ck_assert_msg(partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
+    ck_assert_msg(plan_partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
     np_plan_clear(&plan);
     r.memory_bytes = least - 1;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_ENO);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_ENO);
 }
 END_TEST
 
@@ -309,30 +211,30 @@ END_TEST
 START_TEST(memory_cap_holds_or_is_refused)
 {
     struct np_plan plan;
-    struct np_partition_request r = request(2);
+    struct np_partition_request r = plan_request(2);
     struct np_error err;
     uint64_t most = 0, least = 0;
     int flights;
     r.window = 4;
     r.micro_batches = 2;
-    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     flights = plan.in_flight[0];
     ck_assert_int_gt(flights, 1);
     for (int k = 0; k < 2; k++)
         most = plan.stage_bytes[k] > most ? plan.stage_bytes[k] : most;
     plan.in_flight[0] = plan.in_flight[1] = 1;
-    ck_assert_int_eq(np_memory_fill(&plan, &net, NULL), NP_OK);
+    ck_assert_int_eq(np_memory_fill(&plan, &plan_net, NULL), NP_OK);
     for (int k = 0; k < 2; k++)
         least = plan.stage_bytes[k] > least ? plan.stage_bytes[k] : least;
     np_plan_clear(&plan);
     r.memory_bytes = (most + least) / 2;
-    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     ck_assert_int_lt(plan.in_flight[0], flights);
     for (int k = 0; k < 2; k++)
         ck_assert_uint_le(plan.stage_bytes[k], r.memory_bytes);
     np_plan_clear(&plan);
     r.memory_bytes = 4096;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_ENO);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_ENO);
     ck_assert_ptr_nonnull(strstr(err.msg, "more than 4 KiB"));
 }
 END_TEST
@@ -344,14 +246,14 @@ START_TEST(later_stages_hold_fewer_flights)
     static const int expected[][4] = {{1, 1, 1, 1}, {3, 2, 1, 1}, {4, 4, 3, 2}, {4, 4, 4, 4}};
     static const int most[] = {1, 3, 5, 7};
     struct np_plan plan;
-    ck_assert_int_eq(np_plan_init(&plan, &net, 4, NULL), NP_OK);
+    ck_assert_int_eq(np_plan_init(&plan, &plan_net, 4, NULL), NP_OK);
     plan.micro_batches = 2;
     plan.window = 2;
     for (int i = 0; i < 4; i++) {
-        np_fit_flights(&plan, &net, most[i]);
+        np_fit_flights(&plan, &plan_net, most[i]);
         for (int k = 0; k < 4; k++)
             ck_assert_int_eq(plan.in_flight[k], expected[i][k]);
-        ck_assert_int_eq(np_fit_most_flights(&plan, &net), most[i]);
+        ck_assert_int_eq(np_fit_most_flights(&plan, &plan_net), most[i]);
     }
     np_plan_clear(&plan);
 }
@@ -361,30 +263,30 @@ START_TEST(refuses_impossible_requests)
 {
     struct np_plan plan;
     struct np_error err;
-    struct np_partition_request r = request(9);
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    struct np_partition_request r = plan_request(9);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "9 stages are too many: 'recipe.yaml' has 8 positions");
-    r = request(2);
+    r = plan_request(2);
     r.reach = 9;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "a reach of 9 is too far: 'recipe.yaml' has 8 positions");
-    r = request(2);
+    r = plan_request(2);
     r.replicas = 3;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "3 replicas cannot share 8 micro-batches evenly");
     r.replicas = 2;
     r.micro_batches = 1;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "2 replicas cannot share 1 micro-batch evenly");
     r.micro_batches = 0;
     r.memory_bytes = 1 << 30;
     r.cut = NP_CUT_BALANCED;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "balanced cuts hand layers over: with a device memory that is for "
                               "one replica, not 2");
-    r = request(2);
+    r = plan_request(2);
     r.micro_batches = 3;
-    ck_assert_int_eq(partition(&plan, &r, &err), NP_EINPUT);
+    ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "micro-batches must divide 8, the grains of a mini-batch (batch 8, "
                               "grain 1), and 3 does not");
 }
@@ -394,15 +296,15 @@ END_TEST
 START_TEST(positions_add_up)
 {
     struct np_plan plan;
-    struct np_partition_request r = request(3);
+    struct np_partition_request r = plan_request(3);
     uint64_t bytes[8], beside;
     r.window = 3;
     r.micro_batches = 1 + _i;
-    ck_assert_int_eq(partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     for (int k = 0; k < 3; k++) {
         uint64_t sum;
         ck_assert_int_eq(
-            np_memory_positions(bytes, &beside, &plan, plan.in_flight[k], 1 << 20, &net, NULL),
+            np_memory_positions(bytes, &beside, &plan, plan.in_flight[k], 1 << 20, &plan_net, NULL),
             NP_OK);
         sum = beside;
         for (int p = plan.stage_first[k]; p < plan.stage_first[k + 1]; p++)
@@ -418,138 +320,21 @@ END_TEST
 START_TEST(layers_add_up_to_a_slot)
 {
     struct np_flight_layout layout;
-    int first[] = {0, net.positions};
-    size_t floats = 0, samples = (size_t)(recipe.batch / _i);
+    int first[] = {0, plan_net.positions};
+    size_t floats = 0, samples = (size_t)(plan_recipe.batch / _i);
     struct np_flight_shape shape = {
         .stages = 1, .stage_first = first, .window = 2, .micro_batches = _i, .threads = 1};
-    for (int p = 0; p < net.positions; p++) {
+    for (int p = 0; p < plan_net.positions; p++) {
         size_t most = 0;
-        for (uint32_t l = net.layer_first[p]; l < net.layer_first[p + 1]; l++) {
-            size_t layer = np_flight_layer_floats(&net, l, samples);
+        for (uint32_t l = plan_net.layer_first[p]; l < plan_net.layer_first[p + 1]; l++) {
+            size_t layer = np_flight_layer_floats(&plan_net, l, samples);
             most = layer > most ? layer : most;
         }
         floats += most;
     }
-    ck_assert_int_eq(np_flight_layout_init(&layout, &net, &shape, NULL), NP_OK);
+    ck_assert_int_eq(np_flight_layout_init(&layout, &plan_net, &shape, NULL), NP_OK);
     ck_assert_uint_eq(layout.stage[0].slot_floats, floats);
     np_flight_layout_clear(&layout);
-}
-END_TEST
-
-/* A minimal plan with its lines replaceable. */
-static const char head_lines[] = "micro_batches: 4\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n";
-
-static void write_plan(const char *stages, const char *rest)
-{
-    struct np_buf text = {0};
-    ck_assert_int_eq(np_buf_printf(&text, NULL, "naspipe: plan/1\nrecipe: %s\n%s%s%s",
-                                   np_digest_hex(&recipe.digest).s, head_lines, stages, rest),
-                     NP_OK);
-    write_file("plan.yaml", text.text);
-    np_buf_clear(&text);
-}
-
-START_TEST(reads_a_plan_written_by_hand)
-{
-    struct np_plan plan;
-    struct np_error err = {.msg = ""};
-    write_plan(
-        "stages:\n- {first: stem, last: block1}\n- {first: block2, last: head, in_flight: 3}\n",
-        "");
-    ck_assert_msg(np_plan_read(&plan, "plan.yaml", &net, &err) == NP_OK, "%s", err.msg);
-    ck_assert_int_eq(plan.stage_first[1], 3);
-    ck_assert_int_eq(plan.stage_first[2], 8);
-    ck_assert(!plan.measured);
-    ck_assert(plan.kind_cost[1].f > 0);
-    ck_assert_int_eq(plan.in_flight[0], 0);
-    ck_assert_int_eq(plan.in_flight[1], 3);
-    assert_memory_filled(&plan);
-    np_plan_clear(&plan);
-}
-END_TEST
-
-static const struct {
-    const char *stages, *rest, *message;
-} bad[] = {
-    {"stages:\n- {first: stem, last: block7}\n", "",
-     "plan.yaml:9:23: unknown position 'block7': stem, block00 .. block05 or head"},
-    {"stages:\n- {first: block00, last: head}\n", "",
-     "plan.yaml:9:11: stage 0 must begin with stem"},
-    {"stages:\n- {first: stem, last: block01}\n- {first: block03, last: head}\n", "",
-     "plan.yaml:10:11: stage 1 must begin with block02"},
-    {"stages:\n- {first: stem, last: block01}\n- {first: block02, last: block00}\n", "",
-     "plan.yaml:10:26: stage 1 ends before it begins"},
-    {"stages:\n- {first: stem, last: block01}\n", "",
-     "plan.yaml:9:23: the last stage must end with head"},
-    {"stages:\n- {first: stem, last: head}\n", "reach: 2\n",
-     "plan.yaml:10:8: 'reach' belongs to 'cut: balanced'"},
-    {"stages:\n- {first: stem, last: head}\n", "cut: balanced\n",
-     "plan.yaml:1:1: missing key 'reach'"},
-    {"stages:\n- {first: stem, last: head}\n", "cut: balanced\nreach: 9\n",
-     "plan.yaml:11:8: 'reach' must be a whole number from 1 to 8, not '9'"},
-    {"stages:\n- {first: stem, last: head}\n", "replicas: 3\n",
-     "plan.yaml:10:11: 3 replicas cannot share 4 micro-batches evenly"},
-    {"stages:\n- {first: stem, last: head}\n", "replicas: 0\n",
-     "plan.yaml:10:11: 'replicas' must be a whole number from 1 to 4096, not '0'"},
-    {"stages:\n- {first: stem, last: head}\n",
-     "replicas: 2\ndevice_memory: 1073741824\ncut: balanced\nreach: 2\n",
-     "plan.yaml:10:11: balanced cuts hand layers over: with a device memory that is for one "
-     "replica, not 2"},
-    {"stages:\n- {first: stem, last: head}\n", "cut: even\n",
-     "plan.yaml:10:6: unknown cut 'even' (known: static, balanced)"},
-    {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",
-     "plan.yaml:10:11: no position is left for stage 1"},
-    {"stages:\n- {first: stem, last: head, memory: 3}\n", "",
-     "plan.yaml:9:29: unknown key 'memory' (known: first, last, in_flight, memory_bytes)"},
-    {"stages:\n- {first: stem, last: head}\n",
-     "profile:\n  from: model\n  costs:\n  - {kind: mah, forward_ns: 1, backward_ns: 1, "
-     "weight_ns: 1}\n",
-     "plan.yaml:13:12: the recipe has no layer 'mah'"},
-    {"stages:\n- {first: stem, last: head}\n",
-     "profile:\n  from: model\n  costs:\n  - {kind: identity, forward_ns: 1, backward_ns: 1, "
-     "weight_ns: 1}\n",
-     "plan.yaml:13:3: the costs of 'embedding' are missing"},
-};
-
-START_TEST(refuses_with_the_place)
-{
-    struct np_plan plan;
-    struct np_error err = {.msg = ""};
-    write_plan(bad[_i].stages, bad[_i].rest);
-    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, bad[_i].message);
-    ck_assert_ptr_null(plan.stage_first);
-}
-END_TEST
-
-START_TEST(refuses_another_recipe)
-{
-    struct np_plan plan;
-    struct np_error err;
-    char expected[128];
-    snprintf(expected, sizeof expected,
-             "plan.yaml:2:9: this plan was made for recipe 01234567..., not %.8s...",
-             np_digest_hex(&recipe.digest).s);
-    write_file("plan.yaml", "naspipe: plan/1\nrecipe: 0123456789abcdef\n");
-    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, expected);
-}
-END_TEST
-
-START_TEST(refuses_cuts_inside_grains)
-{
-    struct np_plan plan;
-    struct np_error err;
-    struct np_buf text = {0};
-    np_buf_printf(&text, NULL,
-                  "naspipe: plan/1\nrecipe: %s\nstages: [{first: stem, last: head}]\n"
-                  "micro_batches: 5\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n",
-                  np_digest_hex(&recipe.digest).s);
-    write_file("plan.yaml", text.text);
-    np_buf_clear(&text);
-    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &net, &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, "plan.yaml:4:16: micro-batches must divide 8, the grains of a "
-                              "mini-batch (batch 8, grain 1), and 5 does not");
 }
 END_TEST
 
@@ -557,8 +342,7 @@ int main(void)
 {
     Suite *suite = suite_create("plan");
     TCase *tests = suite_case(suite, "plan");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, writes_what_it_reads, 1, 9);
+    tcase_add_checked_fixture(tests, plan_setup, plan_teardown);
     tcase_add_test(tests, keeps_what_is_asked);
     tcase_add_test(tests, tries_the_pipelines_that_fill_the_devices);
     tcase_add_loop_test(tests, splits_what_is_left_open, 0, (int)(sizeof splits / sizeof *splits));
@@ -571,9 +355,5 @@ int main(void)
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
-    tcase_add_test(tests, reads_a_plan_written_by_hand);
-    tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(tests, refuses_another_recipe);
-    tcase_add_test(tests, refuses_cuts_inside_grains);
     return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});
 }
