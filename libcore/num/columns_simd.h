@@ -57,10 +57,9 @@ NP_INLINE bool col_is_far(enum col_kind kind, size_t floats)
  * addresses, or nearly so, in which processors foresee what is wanted. */
 NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
 {
-    const bool one = col_is_one(kind);
-    const size_t least = one ? 4 : 8;
+    const size_t least = col_is_one(kind) ? 4 : 8;
     if (far && n > COL_NARROW)
-        return one && n <= 2 * COL_NARROW ? 4 : 1;
+        return n <= 2 * COL_NARROW ? 2 : 1;
     return COL_BLOCK / n > least ? COL_BLOCK / n : least;
 }
 
