@@ -10,7 +10,7 @@
 
 #define POOL_QUOTIENTS (64 << 10) /* floats that stay in the second cache */
 
-#define AVG_LINES(CALL, term) DW_FEW(CALL, term) CALL(term, 2, 2) CALL(term, 3, 2)
+#define AVG_LINES(CALL, term) DW_FEW(CALL, term) CALL(term, 5, 1) CALL(term, 2, 2) CALL(term, 3, 2)
 DW_RUNNER(avg_runner, DW_INPUT, AVG_LINES)
 
 /* Numbers of positions that windows hold: [taps down that see the image][out_width]. */

@@ -13,11 +13,12 @@
 #include "num/image_axis.h"
 #include "num/simd_loops.h"
 
-#define DW_TAPS 7   /* that a function is made for */
-#define DW_WIDE 8   /* outputs of a block */
-#define DW_NARROW 4 /* of what is left ... */
-#define DW_PAIR 2   /* and of rows of so many */
-#define DW_AHEAD 3  /* inputs, outputs and chosen numbers that are fetched */
+#define DW_TAPS 7    /* that a function is made for */
+#define DW_WIDE 8    /* outputs of a block */
+#define DW_NARROW 4  /* of what is left ... */
+#define DW_PAIR 2    /* and of rows of so many */
+#define DW_CHAINED 4 /* vectors of columns, where outputs come one by one */
+#define DW_AHEAD 3   /* inputs, outputs and chosen numbers that are fetched */
 
 /* What an input adds to a sum: itself times a weight, or itself, or that only where the number of
  * the tap was chosen. */
@@ -318,6 +319,36 @@ NP_INLINE vf dw_line_of(enum dw_term term, const struct dw_row *row, const struc
     return bad;
 }
 
+/* `vectors` vectors of n columns each, from c on, of an output that taps first .. last - 1 meet.
+ * vectors is a constant. */
+NP_INLINE vf dw_any_columns(enum dw_term term, const struct dw_block *b, size_t first, size_t last,
+                            size_t c, size_t vectors, size_t n, vf bad)
+{
+    vf acc[DW_CHAINED], chosen = v_zero();
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++)
+        acc[g] = v_zero();
+    for (const struct dw_pair *p = b->pairs; p < b->end; p++) {
+        const float *w = p->w + (term == DW_PRODUCT ? b->w + c : 0);
+        for (size_t j = first; j < last; j++) {
+            const float *x = p->in + (b->in + (ptrdiff_t)j * b->in_step) + c;
+            NP_UNROLL
+            for (size_t g = 0; g < vectors; g++) {
+                if (term == DW_CHOSEN)
+                    chosen = v_part(
+                        p->chosen + (b->chosen + (ptrdiff_t)j * b->chosen_step) + c + g * NP_VW, n);
+                acc[g] = dw_add(
+                    term, acc[g], v_part(x + g * NP_VW, n), chosen,
+                    dw_weight(term, w + (term == DW_PRODUCT ? g * NP_VW : 0), b->w_step, j, n));
+            }
+        }
+    }
+    NP_UNROLL
+    for (size_t g = 0; g < vectors; g++)
+        bad = dw_finish(term, b, &acc[g], 1, 1, c + g * NP_VW, n, bad);
+    return bad;
+}
+
 /* Any number of taps, any stride: output by output. */
 NP_INLINE vf dw_line_any(enum dw_term term, const struct dw_row *row, const struct dw_line *line,
                          size_t begin, size_t end, vf bad)
@@ -326,22 +357,11 @@ NP_INLINE vf dw_line_any(enum dw_term term, const struct dw_row *row, const stru
         const struct dw_block b = dw_block_of(term, row, line, i);
         const ptrdiff_t t = (ptrdiff_t)(i * line->stride);
         size_t first = line->low > t ? (size_t)(line->low - t) : 0;
-        size_t last = line->high > t ? np_min(line->taps, (size_t)(line->high - t)) : 0;
-        for (size_t c = 0; c < row->cols; c += NP_VW) {
-            size_t n = np_min(NP_VW, row->cols - c);
-            vf acc = v_zero(), chosen = v_zero();
-            for (const struct dw_pair *p = b.pairs; p < b.end; p++) {
-                const float *w = p->w + (term == DW_PRODUCT ? b.w + c : 0);
-                for (size_t j = first; j < last; j++) {
-                    const ptrdiff_t q = (ptrdiff_t)j;
-                    if (term == DW_CHOSEN)
-                        chosen = v_part(p->chosen + (b.chosen + q * b.chosen_step) + c, n);
-                    acc = dw_add(term, acc, v_part(p->in + (b.in + q * b.in_step) + c, n), chosen,
-                                 dw_weight(term, w, b.w_step, j, n));
-                }
-            }
-            bad = dw_finish(term, &b, &acc, 1, 1, c, n, bad);
-        }
+        size_t last = line->high > t ? np_min(line->taps, (size_t)(line->high - t)) : 0, c = 0;
+        for (; c + DW_CHAINED * NP_VW <= row->cols; c += DW_CHAINED * NP_VW)
+            bad = dw_any_columns(term, &b, first, last, c, DW_CHAINED, NP_VW, bad);
+        for (; c < row->cols; c += NP_VW)
+            bad = dw_any_columns(term, &b, first, last, c, 1, np_min(NP_VW, row->cols - c), bad);
     }
     return bad;
 }

@@ -145,16 +145,17 @@ static uint64_t run_split(struct np_team *team, const struct call *c)
                                     na, na, na, true);
 }
 
-/* An image whose rows of positions are `length` long, or as many of height 1 or 2: 3 x 3 by steps
- * of one, 2 x 3 of two, and dilated ones. */
+/* An image whose rows of positions are `length` long, or as many of height 1 or 2: 3 x 3 (or 5 x 5)
+ * by steps of one, 2 x 3 of two, and dilated ones. */
 enum { POOLS = 4 };
 static struct np_conv pool_of(const struct call *c, size_t number)
 {
     static const struct np_window windows[POOLS] = {
         {3, 3, 1, 1, 1, 1, 1}, {2, 3, 2, 2, 1, 0, 1}, {1, 3, 1, 2, 3, 0, 3}, {3, 4, 1, 3, 2, 2, 2}};
+    static const struct np_window large = {5, 5, 1, 1, 1, 2, 2};
     size_t height = number < 2 ? c->shape.samples : 1 + (c->shape.samples % 2 == 0);
     struct np_conv v = {.samples = c->shape.samples / height, .in_height = height};
-    v.window = windows[number];
+    v.window = number == 0 && c->cols % 2 == 0 ? large : windows[number];
     v.in_width = c->shape.length;
     v.out_height = (height + v.window.stride_height - 1) / v.window.stride_height;
     v.out_width = (v.in_width + v.window.stride_width - 1) / v.window.stride_width;
