@@ -64,9 +64,10 @@ struct pool_kept {
 
 static struct pool_kept pool_keep(const struct np_conv *v)
 {
-    struct pool_kept kept;
-    for (size_t i = 0; i < POOL_KEPT; i++)
-        kept.residue[i] = pool_residue(v, i < pool_residues(v) ? i : 0);
+    struct pool_kept kept = {0};
+    const size_t count = np_min(POOL_KEPT, pool_residues(v));
+    for (size_t i = 0; i < count; i++)
+        kept.residue[i] = pool_residue(v, i);
     return kept;
 }
 

@@ -145,17 +145,16 @@ static uint64_t run_split(struct np_team *team, const struct call *c)
                                     na, na, na, true);
 }
 
-/* An image whose rows of positions are `length` long, or as many of height 1 or 2: 3 x 3 (or 5 x 5)
- * by steps of one, 2 x 3 of two, and dilated ones. */
+/* An image whose rows of positions are `length` long, or as many of height 1 or 2: 3 x 3 by steps
+ * of one, 2 x 3 of two, and dilated ones. */
 enum { POOLS = 4 };
 static struct np_conv pool_of(const struct call *c, size_t number)
 {
     static const struct np_window windows[POOLS] = {
         {3, 3, 1, 1, 1, 1, 1}, {2, 3, 2, 2, 1, 0, 1}, {1, 3, 1, 2, 3, 0, 3}, {3, 4, 1, 3, 2, 2, 2}};
-    static const struct np_window large = {5, 5, 1, 1, 1, 2, 2};
     size_t height = number < 2 ? c->shape.samples : 1 + (c->shape.samples % 2 == 0);
     struct np_conv v = {.samples = c->shape.samples / height, .in_height = height};
-    v.window = number == 0 && c->cols % 2 == 0 ? large : windows[number];
+    v.window = windows[number];
     v.in_width = c->shape.length;
     v.out_height = (height + v.window.stride_height - 1) / v.window.stride_height;
     v.out_width = (v.in_width + v.window.stride_width - 1) / v.window.stride_width;
@@ -216,6 +215,23 @@ static uint64_t run_avg_pool_grad(struct np_team *team, const struct call *c)
     return bad;
 }
 
+static uint64_t run_large_pools(struct np_team *team, const struct call *c)
+{
+    static const struct np_window windows[] = {{5, 5, 1, 1, 1, 2, 2}, {7, 7, 1, 1, 1, 3, 3}};
+    uint64_t bad = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct np_conv v = pool_of(c, 0);
+        v.window = windows[i];
+        v.out = c->r[5] + i * (REGION / 2);
+        c->kernels->avg_pool(team, &v);
+        v.out = c->r[6] + i * (REGION / 2);
+        bad |= !c->kernels->avg_pool_grad(team, &v, NULL);
+        v.out = c->r[7] + i * (REGION / 2);
+        bad |= !c->kernels->max_pool_grad(team, &v, c->tokens, NULL);
+    }
+    return bad;
+}
+
 static const struct kernel_case cases[] = {
     {.name = "col_sum", .run = run_col_sum},
     {.name = "col_square", .run = run_col_square},
@@ -236,6 +252,7 @@ static const struct kernel_case cases[] = {
     {.name = "max_pool_grad", .run = run_max_pool_grad, .any = true},
     {.name = "avg_pool", .run = run_avg_pool},
     {.name = "avg_pool_grad", .run = run_avg_pool_grad, .any = true},
+    {.name = "large pools", .run = run_large_pools, .any = true},
 };
 
 START_TEST(every_kernel_gives_the_reference_bits)
