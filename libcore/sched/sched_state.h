@@ -158,6 +158,9 @@ static inline struct np_balance np_balance_of(const struct np_sched_config *c)
     return (struct np_balance){c->positions, c->stages, c->stage_first, c->unit, c->reach};
 }
 
+/* One more known step, of which nothing may begin yet. */
+void np_sched_enter(struct np_sched *s, const uint16_t *choices);
+
 /* The key of a ready task: its longest remaining path, the oldest step among equals. */
 uint64_t np_priority_key(const struct np_sched *s, const struct np_ready_entry *entry);
 /* Computes the longest paths of the oldest steps anew, and the order of the ready tasks. */
