@@ -95,3 +95,16 @@ readme() {
     command -v mandoc > /dev/null || skip "no mandoc"
     for page in "$NP_TREE"/man/*.[157]; do mandoc -Tlint -Wwarning "$page"; done
 }
+
+@test "every manual is whole, as groff sets it" {
+    command -v groff > /dev/null && [ -e /usr/share/groff/current/tmac/mdoc.tmac ] ||
+        skip "no groff with mdoc"
+    for page in "$NP_TREE"/man/*.[157]; do
+        groff -mdoc -Tascii "$page" > set 2> talk
+        lacks 'cannot\|automatically ending' talk
+        tail -n 3 set | grep -q '20[0-9][0-9]' # the foot of the last page
+    done
+    for page in naspipe.7 np-predict-trace.1; do
+        groff -mdoc -Tascii "$NP_TREE/man/$page" | grep -q 'S. Zhao and others'
+    done
+}
