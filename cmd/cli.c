@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -206,13 +207,36 @@ int cli_finish(int code)
     return code;
 }
 
+/* A pipe or a device is written to; a file in its place would be the end of /dev/null. */
+static enum np_status write_into(const char *path, const char *text, size_t bytes,
+                                 struct np_error *err)
+{
+    FILE *out = fopen(path, "we");
+    bool failed;
+    if (!out)
+        return np_fail_errno(err, "cannot open '%s'", np_text_safe(path).s);
+    failed = fwrite(text, 1, bytes, out) != bytes;
+    if (fclose(out) != 0 || failed)
+        return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
+    return NP_OK;
+}
+
 enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
 {
-    if (path && strcmp(path, "-") != 0)
-        return np_file_write(path, text, bytes, err);
-    if (fwrite(text, 1, bytes, stdout) != bytes)
-        return np_fail_errno(err, "cannot write standard output");
-    return NP_OK;
+    struct stat there;
+    enum np_status status;
+    char *target;
+    if (!path || strcmp(path, "-") == 0) {
+        if (fwrite(text, 1, bytes, stdout) != bytes)
+            return np_fail_errno(err, "cannot write standard output");
+        return NP_OK;
+    }
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+        return write_into(path, text, bytes, err);
+    target = lstat(path, &there) == 0 && S_ISLNK(there.st_mode) ? realpath(path, NULL) : NULL;
+    status = np_file_write(target ? target : path, text, bytes, err);
+    free(target);
+    return status;
 }
 
 static void on_signal(int number)

@@ -39,7 +39,8 @@ int cli_exit_code(enum np_status status);
 /* Flushes and closes stdout; an error (full disk, /dev/full) is reported and makes `code` 2. */
 int cli_finish(int code);
 
-/* Writes text to a path complete or not at all; "-" or NULL: stdout. */
+/* Writes text to a path complete or not at all, where it is a link to its target; into a pipe or a
+ * device, which stay; "-" or NULL: stdout. */
 enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err);
 
 /* Set by SIGINT and SIGTERM after cli_catch_signals(): finish the step, save, exit 75. A second

@@ -119,6 +119,34 @@ setup() {
     done
 }
 
+@test "output into a pipe, a device, a link: it stays what it is" {
+    np-partition recipe.yaml --profile-from model > want
+    mkfifo pipe
+    cat pipe > got &
+    np-partition recipe.yaml --profile-from model -o pipe
+    wait $!
+    [ -p pipe ]
+    cmp want got
+    np-partition recipe.yaml --profile-from model -o >(cat > got; : > ended)
+    until [ -e ended ]; do :; done
+    cmp want got
+    np-partition recipe.yaml --profile-from model -o /dev/stdout | cmp want
+    mkdir far
+    echo old > far/plan.yaml
+    ln -s far/plan.yaml link
+    np-partition recipe.yaml --profile-from model -o link
+    [ -L link ]
+    cmp want far/plan.yaml
+    cat pipe > got &
+    np-train recipe.yaml --run r --trace pipe
+    wait $!
+    jq -e .traceEvents got > /dev/null
+    mknod full c 1 7 2> /dev/null && : < full || skip "cannot make a device here"
+    refused "cannot write 'full': No space left on device" \
+        np-predict-trace recipe.yaml -o full
+    [ -c full ]
+}
+
 @test "data cut short under a run: exit 2, the last checkpoint stands" {
     cp corpus.txt corpus.whole
     mkfifo losses
