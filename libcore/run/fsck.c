@@ -54,14 +54,23 @@ static enum np_status check_recipe(struct check *c, struct np_error *err)
 {
     struct np_buf path = {NULL, 0, 0};
     struct np_error found;
+    char *text = NULL;
+    size_t bytes;
     enum np_status status;
     NP_TRY(np_buf_printf(&path, err, "%s/recipe.yaml", c->run));
     status = np_recipe_read(&c->recipe, path.text, NULL, 0, &found);
     if (status == NP_OK)
         status = np_supernet_init(&c->net, &c->recipe, &found);
     c->has_recipe = status == NP_OK;
+    if (status == NP_OK)
+        status = np_file_read(&text, &bytes, path.text, SIZE_MAX - 1, &found);
+    if (status == NP_OK &&
+        (bytes != c->recipe.canonical_bytes || memcmp(text, c->recipe.canonical, bytes) != 0))
+        status = np_fail(&found, NP_EDATA, "%s: not the canonical form of a recipe",
+                         np_text_safe(path.text).s);
     status = sort_out(c, status, &found, err);
 out:
+    free(text);
     np_buf_clear(&path);
     return status;
 }
@@ -165,6 +174,28 @@ out:
     return status;
 }
 
+/* The field that *rest begins with, as hexadecimal float in its one form; moves *rest behind it. */
+static bool take_hex(double *value, char **rest)
+{
+    const char *field = strsep(rest, "\t");
+    return field && np_text_parse_double(value, field) && !strcmp(np_text_hex(*value).s, field);
+}
+
+/* What follows the step in a line of the ledger, as np_ledger_write writes it. */
+static bool line_is_sound(char *rest, int members)
+{
+    const char *field;
+    double value;
+    if (!take_hex(&value, &rest) || !(field = strsep(&rest, "\t")) || strlen(field) != 16 ||
+        strspn(field, "0123456789abcdef") != 16)
+        return false;
+    for (int i = 0; i < members; i++)
+        if (!take_hex(&value, &rest) || !(field = strsep(&rest, "\t")) ||
+            strcmp(np_text_float((float)value).s, field) != 0)
+            return false;
+    return !rest;
+}
+
 /* The ledger's steps are 0, 1, 2 ... and reach the latest checkpoint. */
 static enum np_status check_ledger(struct check *c, struct np_error *err)
 {
@@ -183,12 +214,18 @@ static enum np_status check_ledger(struct check *c, struct np_error *err)
     for (ssize_t length; (length = np_file_line(&line, &capacity, in)) >= 0; next++) {
         uint64_t step;
         char *tab = strchr(line, '\t');
-        if (tab)
-            *tab = '\0';
-        if (tab && line[length - 1] == '\n' && np_text_parse_uint64(&step, line, next, next))
+        bool whole = tab && length > 0 && line[length - 1] == '\n';
+        if (whole)
+            *tab = line[length - 1] = '\0';
+        if (!whole || !np_text_parse_uint64(&step, line, next, next))
+            np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: step %llu expected", path.text,
+                    (unsigned long long)next + 1, (unsigned long long)next);
+        else if (c->has_recipe && (strlen(tab + 1) != (size_t)(line + length - tab - 2) ||
+                                   !line_is_sound(tab + 1, c->recipe.members)))
+            np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: not a line of step %llu", path.text,
+                    (unsigned long long)next + 1, (unsigned long long)next);
+        else
             continue;
-        np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: step %llu expected", path.text,
-                (unsigned long long)next + 1, (unsigned long long)next);
         report(c, &found);
         goto out;
     }

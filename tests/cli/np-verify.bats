@@ -174,6 +174,35 @@ plant() {
     refused "cannot list 'none/checkpoints': No such file or directory" np-verify --fsck none
 }
 
+@test "--fsck: bytes that no reader misses" {
+    np-train recipe.yaml --run a
+    spoilt() {
+        local file=a/$1 said=$2
+        shift 2
+        cp "$file" kept
+        "$@" "$file"
+        run np-verify --fsck a
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [ "${lines[0]}" = "np-verify: $file$said" ]
+        cp kept "$file"
+    }
+    spoilt recipe.yaml ": not the canonical form of a recipe" sed -i '/^  clip:/d'
+    spoilt recipe.yaml ": not the canonical form of a recipe" truncate -s -1
+    second=":2: damaged ledger: not a line of step 1"
+    spoilt ledger.tsv "$second" sed -i '2s/\t0x/\t1x/'
+    spoilt ledger.tsv "$second" sed -i '2s/\t0x1[^\t]*/\t/'
+    spoilt ledger.tsv "$second" sed -i -E '2s/\t[0-9a-f]{16}\t/\t-1\t/'
+    spoilt ledger.tsv "$second" sed -i -E '2s/\t[0-9a-f]([0-9a-f]{15}\t)/\tF\1/'
+    spoilt ledger.tsv "$second" sed -i '2s/[^\t]*$/1.25/'
+    spoilt ledger.tsv "$second" sed -i '2s/\t[^\t]*$//'
+    spoilt ledger.tsv "$second" sed -i '2s/$/\t1/'
+    spoilt ledger.tsv "$second" sed -i '2s/$/\x00/'
+    np-verify --fsck a
+    np-train recipe.yaml --run b --set 'sampler={members: 2}'
+    np-verify --fsck b
+}
+
 @test "a run directory's names do not leave it or reach the terminal raw" {
     np-train recipe.yaml --run a
     m=$(echo a/checkpoints/*)
