@@ -20,6 +20,7 @@ struct stage {
     struct np_bench_stage layers;
     float *times; /* [PASSES_MAX][kinds][NP_BENCH_COUNT] nanoseconds */
     struct np_barrier *barrier;
+    char *scratch; /* of all members, one after the other */
 };
 
 struct bench {
@@ -29,6 +30,7 @@ struct bench {
     struct stage *stages;
     struct worker *workers;
     struct np_barrier *everyone;
+    size_t scratch_bytes;      /* of a member */
     int first_pass, last_pass; /* those that count */
     bool stop;
     double started_ns, budget_ns;
@@ -149,6 +151,7 @@ static enum np_status stage_init(struct stage *stage, const struct bench *bench,
     size_t times = (size_t)bench->net->kind_count * PASSES_MAX * NP_BENCH_COUNT;
     NP_TRY(np_zalloc(&stage->times, times, sizeof *stage->times, err));
     NP_TRY(np_barrier_new(&stage->barrier, bench->config->threads, err));
+    NP_TRY(np_alloc(&stage->scratch, (size_t)bench->config->threads, bench->scratch_bytes, err));
     NP_TRY(np_bench_stage_init(&stage->layers, bench->net, bench->config, bench->samples, err));
 out:
     return status;
@@ -158,11 +161,11 @@ static void stage_clear(struct stage *stage)
 {
     np_bench_stage_clear(&stage->layers);
     np_barrier_free(stage->barrier);
+    free(stage->scratch);
     free(stage->times);
 }
 
-static enum np_status worker_init(struct worker *worker, struct bench *bench, int index,
-                                  size_t scratch, struct np_error *err)
+static void worker_init(struct worker *worker, struct bench *bench, int index)
 {
     int threads = bench->config->threads;
     worker->bench = bench;
@@ -172,8 +175,9 @@ static enum np_status worker_init(struct worker *worker, struct bench *bench, in
     worker->team.barrier = threads > 1 ? worker->stage->barrier : NULL;
     worker->everyone = (struct np_team){.rank = index, .size = threads * bench->config->concurrent};
     worker->everyone.barrier = worker->everyone.size > 1 ? bench->everyone : NULL;
-    worker->team.scratch_bytes = scratch;
-    return np_alloc(&worker->team.scratch, scratch, 1, err);
+    worker->team.scratch_bytes = bench->scratch_bytes;
+    worker->team.scratch =
+        worker->stage->scratch + (size_t)worker->team.rank * bench->scratch_bytes;
 }
 
 /* Workers wait at the gate until all exist, so that a failure to start one cancels the others. */
@@ -203,7 +207,7 @@ enum np_status np_profile_bench(struct np_layer_cost *cost, const struct np_supe
     enum np_status status;
     struct bench bench = {.net = net, .config = config, .samples = samples, .budget_ns = budget_ns};
     int count = config->concurrent * config->threads;
-    size_t scratch = np_ops_scratch_bytes(net);
+    bench.scratch_bytes = (np_ops_scratch_bytes(net) + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
     pthread_mutex_init(&bench.gate, NULL);
     NP_TRY(np_zalloc(&bench.stages, (size_t)config->concurrent, sizeof *bench.stages, err));
     NP_TRY(np_zalloc(&bench.workers, (size_t)count, sizeof *bench.workers, err));
@@ -211,15 +215,13 @@ enum np_status np_profile_bench(struct np_layer_cost *cost, const struct np_supe
     for (int s = 0; s < config->concurrent; s++)
         NP_TRY(stage_init(&bench.stages[s], &bench, err));
     for (int i = 0; i < count; i++)
-        NP_TRY(worker_init(&bench.workers[i], &bench, i, scratch, err));
+        worker_init(&bench.workers[i], &bench, i);
     bench.started_ns = np_now_ns();
     NP_TRY(start_and_join(&bench, count, err));
     NP_TRY(summarise(&bench, cost, err));
 out:
     for (int s = 0; bench.stages && s < config->concurrent; s++)
         stage_clear(&bench.stages[s]);
-    for (int i = 0; bench.workers && i < count; i++)
-        free(bench.workers[i].team.scratch);
     free(bench.stages);
     free(bench.workers);
     np_barrier_free(bench.everyone);

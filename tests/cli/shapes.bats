@@ -75,6 +75,14 @@ same() {
         <(jq -c 'select(.valid_loss) | [.subnets, .accuracies]' c/metrics.jsonl)
 }
 
+@test "layers are measured by teams of threads, whose members see each other's work" {
+    image_recipe
+    for threads in 2 3; do
+        np-partition recipe.yaml -n 2 --threads "$threads" > plan.yaml
+        grep -qx "threads: $threads" plan.yaml
+    done
+}
+
 @test "a prediction of a run on images is made, and held against its trace" {
     image_recipe
     np-partition recipe.yaml -n 2 > plan.yaml
