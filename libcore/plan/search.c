@@ -205,6 +205,13 @@ out:
     return status;
 }
 
+/* How far boundaries move at first: by a unit, if there are so many positions. */
+static int first_reach(const struct search *s, const struct np_plan *plan)
+{
+    int reach = s->request->reach ? s->request->reach : plan->unit;
+    return reach < s->net->positions ? reach : s->net->positions;
+}
+
 /* Balanced cuts that were asked for and have no room: in as little memory as they take. */
 static enum np_status squeeze(struct search *s, struct np_plan *best, struct np_plan *plan,
                               struct np_error *err)
@@ -212,7 +219,7 @@ static enum np_status squeeze(struct search *s, struct np_plan *best, struct np_
     enum np_status status;
     bool better;
     plan->unit = s->request->unit ? s->request->unit : 1;
-    plan->reach = s->request->reach ? s->request->reach : plan->unit;
+    plan->reach = first_reach(s, plan);
     NP_TRY(np_fit_least(&s->least_bytes, plan, s->net, err));
     if (s->least_bytes <= plan->device_bytes)
         NP_TRY(judge(s, best, plan, INFINITY, &better, err));
@@ -232,7 +239,7 @@ static enum np_status search_cut(struct search *s, struct np_plan *best, struct 
     double worth = must ? INFINITY : BALANCE_WORTH;
     if (fit)
         NP_TRY(copy_plan(plan, best, s->net, err));
-    first = asked ? asked : plan->unit;
+    first = first_reach(s, plan);
     most = asked ? asked : REACH_MAX * plan->unit;
     for (int reach = first; better && reach <= most && reach <= s->net->positions && fit;
          reach += plan->unit) {

@@ -52,6 +52,14 @@ same() {
     [ "$status" -eq 1 ]
 }
 
+@test "a unit of more positions than there are" {
+    plan_of balanced b.yaml --unit 20
+    grep -qx 'reach: 8' b.yaml
+    np-train r.yaml --run s --schedule sequential
+    np-train r.yaml --run b --plan b.yaml
+    same s b
+}
+
 @test "a run is carried on from static to balanced cuts and back" {
     plan_of static s.yaml
     plan_of balanced b.yaml
