@@ -152,6 +152,19 @@ int cli_word(struct argp_state *state, const char *option, const char *text,
     return 0;
 }
 
+void cli_apart(struct argp_state *state, const char *option, const char *path,
+               const char *const *inputs, size_t count)
+{
+    struct stat to, from;
+    if (!path || stat(path, &to) != 0 || !S_ISREG(to.st_mode))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] && stat(inputs[i], &from) == 0 && from.st_dev == to.st_dev &&
+            from.st_ino == to.st_ino)
+            argp_error(state, "--%s '%s' would overwrite '%s'", option, np_text_safe(path).s,
+                       np_text_safe(inputs[i]).s);
+}
+
 static void __attribute__((format(printf, 2, 0)))
 say(const char *kind, const char *format, va_list args)
 {

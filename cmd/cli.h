@@ -30,6 +30,10 @@ uint64_t cli_bytes(struct argp_state *state, const char *option, const char *tex
 int cli_word(struct argp_state *state, const char *option, const char *text,
              const char *const *words, size_t count);
 
+/* A usage error if the file that an option writes is one of those that are read; NULL: none. */
+void cli_apart(struct argp_state *state, const char *option, const char *path,
+               const char *const *inputs, size_t count);
+
 /* "np-train: error: <message>" on stderr. */
 void cli_error(const struct np_error *err);
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -41,6 +41,8 @@ static void check(const struct options *options, struct argp_state *state)
     const struct np_partition_request *plan = &options->plan.request;
     if (!options->space.path)
         argp_error(state, "a recipe is needed");
+    cli_apart(state, "output", options->output, &options->space.path, 1);
+    cli_apart(state, "stash", options->stash, &options->space.path, 1);
     if (options->max_batch && !plan->memory_bytes)
         argp_error(state, "--max-batch needs --device-memory");
     if (options->max_batch && options->estimate)

@@ -167,7 +167,9 @@ static void check_sweep(const struct predict_options *options, struct argp_state
 static void check(struct predict_options *options, struct argp_state *state)
 {
     const struct np_partition_request *plan = &options->plan.request;
+    const char *const inputs[] = {options->space.path, options->plan_path, options->subnets};
     bool bare = !options->space.path;
+    cli_apart(state, "output", options->output, inputs, 3);
     if (bare && (options->blocks == 0 || options->candidates == 0))
         argp_error(state, "give a recipe, or --blocks and --candidates");
     if (bare && (options->plan_path || options->against || options->costs == PREDICT_PLAN_COSTS))

@@ -128,6 +128,10 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
 static void check(const struct train_options *o, struct argp_state *state)
 {
     const struct np_partition_request *r = &o->plan.request;
+    const char *const inputs[] = {o->space.path, o->plan_file, o->subnets};
+    cli_apart(state, "losses", o->losses, inputs, 3);
+    cli_apart(state, "trace", o->trace, inputs, 3);
+    cli_apart(state, "stash", o->stash, inputs, 3);
     if (!o->space.path)
         argp_error(state, "a recipe is needed");
     if (!o->run)

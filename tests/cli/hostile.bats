@@ -257,3 +257,29 @@ setup() {
         --set "sampler={kind: uniform, members: $(some 1024 128)}" > plan.yaml
     grep -q '^stages:$' plan.yaml
 }
+
+# spared MESSAGE COMMAND...: a usage error that says so.
+spared() {
+    run "${@:2}"
+    echo "$output"
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "$2: $1" ]
+}
+
+@test "what is read is not written over" {
+    np-partition recipe.yaml --profile-from model --stages 2 > plan.yaml
+    cp recipe.yaml kept.yaml
+    cp plan.yaml kept-plan.yaml
+    ln recipe.yaml other.yaml
+    spared "--output './recipe.yaml' would overwrite 'recipe.yaml'" \
+        np-partition recipe.yaml -o ./recipe.yaml
+    spared "--output 'plan.yaml' would overwrite 'plan.yaml'" \
+        np-predict-trace recipe.yaml --plan plan.yaml -o plan.yaml
+    for option in losses trace stash; do
+        spared "--$option 'other.yaml' would overwrite 'recipe.yaml'" \
+            np-train recipe.yaml --run r --$option other.yaml
+    done
+    cmp recipe.yaml kept.yaml
+    cmp plan.yaml kept-plan.yaml
+    [ ! -e r ]
+}
