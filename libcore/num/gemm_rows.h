@@ -169,6 +169,7 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
     struct under under;
     bool narrow = is_narrow(g), waits = f && !f->plain;
     size_t sliver = narrow ? g->groups->lanes : s.vectors * NP_VW, number = s.cols.begin / NR;
+    size_t below = np_min(h, g->m - i - h);
     waiting.cols.end = j;
     t->row = i;
     t->a = g->a_trans ? g->a : g->a + i;
@@ -185,13 +186,16 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
         t->residual = f->plain && f->epilogue->residual ? under.row + h : NULL;
     t->ahead = under.row;
     t->ahead_end = under.row + under.count;
-    for (size_t width; j < s.cols.end; j += width, number++) {
+    for (size_t width, k = 0, tiles = 0; j < s.cols.end; j += width, number++, k++) {
         t->j = j;
         t->next = NULL;
         if (j == x.end) {
             t->a_at = x.at;
+            t->next_at = x.at + h + below - 1;
             x.at += x.apart;
             x.end = np_min(j + x.group, s.cols.end);
+            tiles = (x.end - j + sliver - 1) / sliver;
+            k = 0;
             t->next = turns <= SHORT_SUM ? NULL : next;
             if (g->a_copied) {
                 copy_rows(g, g->a + i, t->a_at, h, copy, copied);
@@ -203,6 +207,7 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
         for (size_t r = turns; g->n > s.vectors * NP_VW && r < under.count; r++)
             for (size_t c = 0; c < width; c += LINE)
                 __builtin_prefetch(under.row[r] + j + c, 1);
+        t->next_line = below > 0 && tiles >= STEPS ? k : STEPS;
         if (waits)
             wait_for(&waiting, t, s, width, g->groups);
         aim(g, t, h, number, width)(g, t);

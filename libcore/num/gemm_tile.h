@@ -143,6 +143,8 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
                 __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD(s.h) + u] + t->a_at +
                                    stretch->at + p);
         }
+        if (s.left == LINES && t->next_line < STEPS)
+            __builtin_prefetch(at.line[t->next_line] + t->next_at);
         UNROLL
         for (size_t u = 0; u < STEPS; u++)
             step(acc, s, t, &at, false);

@@ -307,10 +307,11 @@ static bool run_product(const struct product *p)
 {
     bool finite = true;
     size_t count = np_share_count(p->cols), width = NP_GEMM_NC, k = np_share_count(p->inner);
-    struct pass pass = {.whole = true};
+    struct pass pass = {0};
     if (np_share_count(p->rows) == 0 || count == 0)
         return true;
     pass.aside = p->epilogue.residual == p->c && (has_chunks(p) || !is_plain(&p->epilogue));
+    pass.whole = pass.aside || !p->a_trans;
     if (p->b->copied && !pass.aside) {
         width = count;
     } else if (np_min(packed_width(p->groups, count), width) * k > NP_GEMM_B) {
@@ -323,8 +324,7 @@ static bool run_product(const struct product *p)
     for (size_t j = p->cols.begin; j < p->cols.end; j = pass.cols.end) {
         pass.cols = (struct np_share){j, np_min(j + width, p->cols.end)};
         pass.packed_width = p->b->direct ? NR : packed_width(p->groups, np_share_count(pass.cols));
-        bool blocks = pass.aside || (pass.whole && !p->a_trans);
-        finite = (blocks ? run_blocks(p, &pass) : run_panels(p, &pass)) && finite;
+        finite = (pass.aside || pass.whole ? run_blocks(p, &pass) : run_panels(p, &pass)) && finite;
     }
     return finite;
 }
