@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/store.h"
+#include "run/ledger_check.h"
 #include "run/manifest.h"
 #include "run/products_file.h"
 #include "space/supernet.h"
@@ -174,72 +175,14 @@ out:
     return status;
 }
 
-/* The field that *rest begins with, as hexadecimal float in its one form; moves *rest behind it. */
-static bool take_hex(double *value, char **rest)
-{
-    const char *field = strsep(rest, "\t");
-    return field && np_text_parse_double(value, field) && !strcmp(np_text_hex(*value).s, field);
-}
-
-/* What follows the step in a line of the ledger, as np_ledger_write writes it. */
-static bool line_is_sound(char *rest, int members)
-{
-    const char *field;
-    double value;
-    if (!take_hex(&value, &rest) || !(field = strsep(&rest, "\t")) || strlen(field) != 16 ||
-        strspn(field, "0123456789abcdef") != 16)
-        return false;
-    for (int i = 0; i < members; i++)
-        if (!take_hex(&value, &rest) || !(field = strsep(&rest, "\t")) ||
-            strcmp(np_text_float((float)value).s, field) != 0)
-            return false;
-    return !rest;
-}
-
-/* The ledger's steps are 0, 1, 2 ... and reach the latest checkpoint. */
+/* The ledger up to the latest checkpoint. */
 static enum np_status check_ledger(struct check *c, struct np_error *err)
 {
-    struct np_buf path = {NULL, 0, 0};
+    struct np_ledger_ends ends;
     struct np_error found;
-    char *line = NULL;
-    size_t capacity = 0;
-    uint64_t next = 0;
-    FILE *in = NULL;
-    enum np_status status;
-    NP_TRY(np_buf_printf(&path, err, "%s/ledger.tsv", c->run));
-    if (np_file_open(&in, path.text, false, &found) != NP_OK) {
-        report(c, &found);
-        goto out;
-    }
-    for (ssize_t length; (length = np_file_line(&line, &capacity, in)) >= 0; next++) {
-        uint64_t step;
-        char *tab = strchr(line, '\t');
-        bool whole = tab && length > 0 && line[length - 1] == '\n';
-        if (whole)
-            *tab = line[length - 1] = '\0';
-        if (!whole || !np_text_parse_uint64(&step, line, next, next))
-            np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: step %llu expected", path.text,
-                    (unsigned long long)next + 1, (unsigned long long)next);
-        else if (c->has_recipe && (strlen(tab + 1) != (size_t)(line + length - tab - 2) ||
-                                   !line_is_sound(tab + 1, c->recipe.members)))
-            np_fail(&found, NP_EDATA, "%s:%llu: damaged ledger: not a line of step %llu", path.text,
-                    (unsigned long long)next + 1, (unsigned long long)next);
-        else
-            continue;
-        report(c, &found);
-        goto out;
-    }
-    if (next < c->latest) {
-        np_fail(&found, NP_EDATA, "%s: ends at step %llu, before the checkpoint of step %llu",
-                path.text, (unsigned long long)next, (unsigned long long)c->latest);
-        report(c, &found);
-    }
-out:
-    if (in)
-        fclose(in);
-    free(line);
-    np_buf_clear(&path);
-    return status;
+    enum np_status status =
+        np_ledger_check(&ends, c->run, c->has_recipe ? &c->net : NULL, c->latest, &found);
+    return sort_out(c, status, &found, err);
 }
 
 enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_error *err)

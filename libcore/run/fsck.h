@@ -2,8 +2,8 @@
  *
  * The recipe must be the one that the checkpoints name; every manifest must be well formed and its
  * layers those of the recipe; every object, also one that no checkpoint names, must unpack to its
- * exact size and have its digest; the ledger must hold every step up to the latest checkpoint, in
- * order.
+ * exact size and have its digest; the ledger must be sound up to the latest checkpoint
+ * (run/ledger_check.h).
  *
  * Errors    NP_EIO and NP_EMEM when the check itself could not be done; what is found damaged is
  *           reported through the callback and counted.

@@ -6,7 +6,7 @@
  * digits over everything written in the step. layers.tsv (on request) has `step <TAB> layer <TAB>
  * fingerprint`, one line a layer written.
  *
- * Errors    NP_EIO; NP_EDATA when a ledger to be continued does not hold the steps it should.
+ * Errors    NP_EIO; NP_EDATA when a ledger to be continued is damaged (run/ledger_check.h).
  * Ownership np_ledger_close.
  */
 #ifndef NP_RUN_LEDGER_H
@@ -17,8 +17,8 @@
 struct np_ledger;
 
 /* Opens RUN/ledger.tsv (and layers.tsv) for steps from `step` on: step 0 begins new files; else
- * later lines, left by a run that ended after its last checkpoint, are cut off, and layers.tsv may
- * begin here. */
+ * later lines, left by a run that ended after its last checkpoint, are cut off both, and layers.tsv
+ * may begin here. */
 enum np_status np_ledger_open(struct np_ledger **out, const char *run, uint64_t step, bool layers,
                               const struct np_supernet *net, struct np_error *err);
 enum np_status np_ledger_write(struct np_ledger *ledger, const struct np_step_record *record,

@@ -299,22 +299,49 @@ damaged() {
     damaged "$m: the recipe has no layer 'nose'" forged '5,$s,  head$,  nose,'
 }
 
-@test "damaged ledger: cut short, a step missing" {
+# damaged_ledger FILE SED-SCRIPT MESSAGE: it is found and not continued.
+damaged_ledger() {
+    rm -rf broken
+    cp -r good broken
+    sed -i "$2" "broken/$1"
+    cmp -s "good/$1" "broken/$1" && { echo "no change: $2"; return 1; }
+    run np-verify --fsck broken
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "np-verify: broken/$1:$3" ]
+    refused "broken/$1:$3" np-train recipe.yaml --run broken --resume
+}
+
+@test "damaged ledger: cut short, a step missing, a line changed by hand" {
     np-train recipe.yaml --run good --stop-after 3
-    damaged_ledger() {
-        rm -rf broken
-        cp -r good broken
-        sed -i "$1" broken/ledger.tsv
-        run np-verify --fsck broken
-        echo "$output"
-        [ "$status" -eq 1 ]
-        [ "${lines[0]}" = "np-verify: $2" ]
-        refused "$3" np-train recipe.yaml --run broken --resume
-    }
-    damaged_ledger '3d' "broken/ledger.tsv: ends at step 2, before the checkpoint of step 3" \
-        "broken/ledger.tsv:3: damaged ledger: step 2 expected"
-    damaged_ledger '2d' "broken/ledger.tsv:2: damaged ledger: step 1 expected" \
-        "broken/ledger.tsv:2: damaged ledger: step 1 expected"
+    damaged_ledger ledger.tsv '3d' "3: damaged ledger: step 2 expected"
+    damaged_ledger ledger.tsv '2d' "2: damaged ledger: step 1 expected"
+    damaged_ledger ledger.tsv '2s/^1/01/' "2: damaged ledger: step 1 expected"
+    for change in 's/[0-9]$/x/' 's/[0-9]$//' 's/$/ /' 's/\t[^\t]*$//' 's/p-/p+/' \
+        's/\t0x[^\t]*/\t0x1p-4/' 's/\(.*\t\)0x[^\t]*/\10x1p+1/'; do
+        damaged_ledger ledger.tsv "2$change" "2: damaged ledger: not a line of step 1"
+    done
+}
+
+@test "damaged ledger of layers: a line changed or missing" {
+    np-train recipe.yaml --run good --stop-after 2 --ledger layers
+    np-train recipe.yaml --run good --stop-after 3 --resume # of this step there are none
+    np-train recipe.yaml --run good --stop-after 5 --resume --ledger layers
+    np-verify --fsck good
+    last=$(grep -n -m 1 '^4' good/layers.tsv)
+    last=${last%%:*}
+    sum="damaged ledger: the layers of step"
+    damaged_ledger layers.tsv '1s/.$/x/' "1: damaged ledger: not a layer's line"
+    damaged_ledger layers.tsv '1d' "1: $sum 0 do not add up to the step"
+    damaged_ledger layers.tsv '$d' "$last: $sum 4 do not add up to the step"
+    damaged_ledger layers.tsv "${last}s/stem\|head\|block/nose/" \
+        "$last: damaged ledger: not a layer's line"
+    damaged_ledger layers.tsv "${last}s/^4/2/" "$last: damaged ledger: not a layer's line"
+    sed -i '$s/$/\n5\tst/' good/layers.tsv # what a run leaves that ends after its checkpoint
+    np-verify --fsck good
+    np-train recipe.yaml --run good --resume
+    np-verify --fsck good
+    [ "$(tail -n 1 good/layers.tsv | cut -f 1)" = 4 ]
 }
 
 @test "a learning rate of 1e9: exit 1, names step, subnet and layer, keeps the last checkpoint" {

@@ -20,6 +20,7 @@ setup() {
         wait $pid || true
         exec 9<&-
         rm losses
+        np-verify --fsck killed # the last lines of its ledger may be cut off
         np-train recipe.yaml --run killed "${set[@]}" --resume --stages 3 --stop-after $((after + 5))
         np-train recipe.yaml --run killed "${set[@]}" --resume
         np-verify whole killed
@@ -244,9 +245,8 @@ setup() {
     done
     rm -rf b
     cp -r a b
-    truncate -s 40G b/ledger.tsv # a hole without a newline
-    run np-verify --fsck b
-    [ "$status" -eq 1 ]
+    truncate -s 40G b/ledger.tsv b/layers.tsv # a hole without a newline
+    np-verify --fsck b           # it is behind the checkpoint
     np-train recipe.yaml --run b --resume
     np-train recipe.yaml --run c
     np-verify b c

@@ -197,10 +197,14 @@ plant() {
     spoilt ledger.tsv "$second" sed -i '2s/[^\t]*$/1.25/'
     spoilt ledger.tsv "$second" sed -i '2s/\t[^\t]*$//'
     spoilt ledger.tsv "$second" sed -i '2s/$/\t1/'
-    spoilt ledger.tsv "$second" sed -i '2s/$/\x00/'
+    spoilt ledger.tsv ":2: damaged ledger: step 1 expected" sed -i '2s/$/\x00/'
     np-verify --fsck a
-    np-train recipe.yaml --run b --set 'sampler={members: 2}'
+    np-train recipe.yaml --run b --set 'sampler={members: 2}' --ledger layers
     np-verify --fsck b
+    sed -i '3s/0/1/' b/layers.tsv
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    [[ "${lines[0]}" == "np-verify: b/layers.tsv:"[1-3]": damaged ledger: the layers of step 0 do "* ]]
 }
 
 @test "a run directory's names do not leave it or reach the terminal raw" {
