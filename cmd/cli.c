@@ -234,9 +234,21 @@ static enum np_status write_into(const char *path, const char *text, size_t byte
     return NP_OK;
 }
 
-enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
+/* Whether a path names what is written into; else *target, the caller's, is the file to replace:
+ * what a link leads to, or NULL for the path itself. */
+static bool is_written_into(const char *path, char **target)
 {
     struct stat there;
+    *target = NULL;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+        return true;
+    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
+        *target = realpath(path, NULL);
+    return false;
+}
+
+enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
+{
     enum np_status status;
     char *target;
     if (!path || strcmp(path, "-") == 0) {
@@ -244,12 +256,28 @@ enum np_status cli_write(const char *path, const char *text, size_t bytes, struc
             return np_fail_errno(err, "cannot write standard output");
         return NP_OK;
     }
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+    if (is_written_into(path, &target))
         return write_into(path, text, bytes, err);
-    target = lstat(path, &there) == 0 && S_ISLNK(there.st_mode) ? realpath(path, NULL) : NULL;
     status = np_file_write(target ? target : path, text, bytes, err);
     free(target);
     return status;
+}
+
+enum np_status cli_can_write(const char *path, struct np_error *err)
+{
+    struct np_file_out aside = {.path = NULL};
+    struct stat there;
+    enum np_status status;
+    char *target;
+    if (strcmp(path, "-") == 0 || is_written_into(path, &target))
+        return NP_OK;
+    status = np_file_out_init(&aside, target ? target : path, err);
+    np_file_out_abort(&aside);
+    free(target);
+    if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
+        return status;
+    errno = EISDIR;
+    return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
 }
 
 static void on_signal(int number)

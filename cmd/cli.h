@@ -46,6 +46,8 @@ int cli_finish(int code);
 /* Writes text to a path complete or not at all, where it is a link to its target; into a pipe or a
  * device, which stay; "-" or NULL: stdout. */
 enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err);
+/* Fails as it would where that can be known before there is a text. */
+enum np_status cli_can_write(const char *path, struct np_error *err);
 
 /* Set by SIGINT and SIGTERM after cli_catch_signals(): finish the step, save, exit 75. A second
  * signal ends the process at once. */

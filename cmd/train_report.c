@@ -13,6 +13,8 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
     report->end = recipe->steps;
     if (options->stop_after && options->stop_after < report->end)
         report->end = options->stop_after;
+    if (options->trace && cli_can_write(options->trace, err) != NP_OK)
+        return err->code;
     if (options->losses && strcmp(options->losses, "-") == 0)
         report->losses = stdout;
     else if (options->losses && !(report->losses = fopen(options->losses, "w")))

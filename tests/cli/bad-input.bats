@@ -125,6 +125,16 @@ bad() {
     refused "'r' holds no checkpoint to resume from" np-train recipe.yaml --run r --resume
 }
 
+@test "trace: where it cannot be written, nothing is trained" {
+    mkdir folder
+    ln -s none link
+    refused "cannot write 'folder': Is a directory" np-train recipe.yaml --run r --trace folder
+    refused "cannot create 'none/t.svg': No such file or directory" \
+        np-train recipe.yaml --run r --trace none/t.svg
+    np-train recipe.yaml --run r --trace link
+    [ -f link ]
+}
+
 @test "resume: another recipe, other data" {
     np-train recipe.yaml --run r --stop-after 2
     cp -r r before
