@@ -142,7 +142,8 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 THREADED := arena engine evaluate ops residence run staging stash team transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
 
-UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory install manual)
+UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory fuzz install \
+               manual)
 CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats))
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
@@ -161,6 +162,10 @@ check-cli: $(BIN) completions
 check: check-programs completions
 	@$(call run-tests,$(TRIED) $(SHIM_TRIED) $(CLI))
 check-programs: $(TRIED) $(BIN)
+
+# Random recipes by random plans for FUZZ_SECONDS, beginning with FUZZ_SEED (tests/fuzz/run).
+fuzz: $(BIN)
+	@NP_BIN=$(abspath $(BUILD)) tests/fuzz/run
 
 # The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
 # runs that must equal this machine's. Needs the packages of `.ci/deps aarch64`.
@@ -396,6 +401,7 @@ clean:
 help:
 	@echo 'all check check-unit check-cuda check-cli check-avx512 check-aarch64 check-cuda-build'
 	@echo 'lint bench demo deps completions install uninstall dist clean'
+	@echo 'fuzz: random recipes and plans; FUZZ_SECONDS=60 FUZZ_SEED=N'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
 	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; V=1; WERROR='
 
@@ -406,7 +412,7 @@ endif
 
 FORCE:
 .PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-avx512 \
-        check-emulated check-programs lint bench demo completions install uninstall deps \
+        check-emulated check-programs fuzz lint bench demo completions install uninstall deps \
         dist clean help FORCE compare-machines bench-programs gpu-bench \
         $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:

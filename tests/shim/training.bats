@@ -358,6 +358,16 @@ YAML
     same cpu pools
 }
 
+@test "random recipes by random plans on random GPUs" {
+    unsanitized
+    export NP_BIN FUZZ_DIR=$PWD FUZZ_CHECKS=gpus
+    run "$NP_TREE/tests/fuzz/run" 1 15 18
+    echo "$output"
+    [ "$status" -eq 0 ]
+    done='gpus 3, images 1, not finite 0, pairs 1, plans 6, recipe 3, runs [0-9]*, tokens 1'
+    [[ ${lines[0]} =~ ^$done$ ]]
+}
+
 @test "a training without its waits is noticed" {
     unsanitized
     tiny_recipe

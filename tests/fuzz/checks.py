@@ -1,0 +1,83 @@
+"""What is tried with a recipe whose reference was trained: each function takes its trial."""
+
+import re
+import signal
+
+import plans
+from spaces import odds
+
+
+def pipelines(trial):
+    r = trial.random("pipelines")
+    for i in range(3):
+        count = plans.replicas(r, trial.recipe) if i == 0 else 1
+        trial.equal(f"plan{i}", *plans.pipeline(r, trial.recipe, count),
+                    *plans.manner(r, trial))
+
+
+def interruptions(trial):
+    """Stopped, terminated or killed and resumed, under another plan each time."""
+    r, recipe, step = trial.random("interruptions"), trial.recipe, 0
+    while step < recipe.steps:
+        session = ["--ledger", "layers", *(["--resume"] if step else []), *trial.evaluated,
+                   *plans.pipeline(r, recipe), *plans.manner(r, trial)]
+        steps = r.randint(1, recipe.steps - step)
+        how = r.choice([None, signal.SIGTERM, signal.SIGKILL])
+        step += steps
+        if how:
+            trial.signalled("parts", steps, how, *session)
+        else:
+            trial.train("parts", *session, "--stop-after", str(step))
+    trial.train("parts", "--ledger", "layers", "--resume", *plans.pipeline(r, recipe))
+    trial.same("ref", "parts")
+
+
+def memory(trial):
+    """The least memory that np-partition names is enough for every tool, and so is more."""
+    r, recipe = trial.random("memory"), trial.recipe
+    count = plans.replicas(r, recipe) if odds(r, 0.2) else 1
+    plan = plans.pipeline(r, recipe, count, cut=count == 1)
+    make = ["np-partition", "recipe.yaml", "--profile-from", "model", *plan, "--device-memory"]
+    refusal = trial.run(*make, "1KiB", allowed=(1,)).err
+    least = int(re.search(r"needs at least (\d+) bytes", refusal).group(1))
+    trial.run(*make, str(least), "-o", "least.yaml")
+    trial.equal("least", "--plan", "least.yaml", "--trace", "least.json")
+    predict = ["np-predict-trace", "recipe.yaml", "--plan", "least.yaml"]
+    trial.run(*predict, "--steps", "12")
+    if trial.finite["ref"]:
+        trial.run(*predict, "--against", "least.json")
+    for more in r.sample([0, r.randrange(1, 5000), r.randrange(5000, 100000), 1000000], 2):
+        how = plans.residence(r) if count == 1 else []
+        trial.equal(f"memory{more}", *plan, "--device-memory", str(least + more), *how,
+                    *plans.manner(r, trial))
+
+
+def plan_files(trial):
+    """A plan that is written is trained and simulated; costs are measured now and then."""
+    r, recipe = trial.random("plan files"), trial.recipe
+    make = ["np-partition", "recipe.yaml", "-o", "plan.yaml",
+            *plans.pipeline(r, recipe, plans.replicas(r, recipe))]
+    trial.run(*make, *([] if odds(r, 0.05) else ["--profile-from", "model"]))
+    trial.equal("planned", "--plan", "plan.yaml", "--trace", "trace.json", *plans.manner(r, trial))
+    predict = ["np-predict-trace", "recipe.yaml"]
+    rules = ["csp", "sequential", "gpipe", "1f1b"] + ["naspipe", "all"] * (recipe.members == 1)
+    trial.run(*predict, "--plan", "plan.yaml", "--steps", "20", "--schedule",
+              "csp" if b"replicas:" in trial.read("plan.yaml") else r.choice(rules))
+    if trial.finite["ref"]:
+        trial.run(*predict, "--plan", "plan.yaml", "--against", "trace.json")
+    trial.run(*predict, "--steps", "9", "--costs", r.choice(["unit", "lognormal"]),
+              *plans.pipeline(r, recipe))
+    trial.run("np-partition", "recipe.yaml", "--estimate", "--profile-from", "model")
+
+
+def gpus(trial):
+    """The same bits on the shim's GPUs, which do the work of streams in random orders."""
+    r, recipe = trial.random("gpus"), trial.recipe
+    for i in range(2):
+        stages = r.randint(1, min(4, recipe.positions))
+        devices = r.sample(range(4), r.randint(1, stages))
+        plan = plans.pipeline(r, recipe, stages=stages, threads=False)
+        env = {"SHIM_SEED": str(r.randint(1, 999)), "SHIM_DEVICES": "4",
+               "SHIM_PEERS": r.choice("01")}
+        trial.equal(f"gpu{i}", "--backend", "cuda", "--devices", ",".join(map(str, devices)), *plan,
+                    tool="shim/np-train", env=env)

@@ -1,0 +1,106 @@
+"""Random recipes with their data, valid by construction: what np-train refuses is a fault."""
+
+import json
+import os
+
+import inputs
+from spaces import Images, Sequences, divisors, odds
+
+
+class Recipe:
+    """recipe.yaml in `folder`, in the JSON that YAML has in it, and what plans must know of it."""
+
+    def __init__(self, r, folder):
+        self.kind = r.choice(["images"] * 4 + ["tokens"] * 2 + ["pairs"])
+        self.fair = odds(r, 0.1)
+        source = {"images": inputs.images, "pairs": inputs.pairs,
+                  "tokens": inputs.tokens if odds(r, 0.3) else inputs.text}[self.kind]
+        data, given = source(r, folder)
+        space = self._space(r, given, data["kind"] == "cifar10")
+        train = self._train(r)
+        if self.batch_norm:
+            train["calibration"] = r.choice([1, 2, 3])
+        self.candidates = [len(block["choices"]) for block in space["blocks"]
+                           for _ in range(self._edges(block))]
+        self.positions = len(self.candidates) + 2
+        self.data_files = data["files"]
+        text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
+                "data": self._parts(r, data, given), "space": space, "shared": self._shared(r),
+                "sampler": self._sampler(r), "train": train}
+        with open(os.path.join(folder, "recipe.yaml"), "w") as out:
+            json.dump(text, out, indent=1)
+            out.write("\n")
+
+    def _space(self, r, given, large):
+        width = r.choice([1, 2, 3, 4, 6, 8] if large else
+                         [1, 2, 3, 4, 6, 8, 12, 16, 17, 24, 32, 33, 40, 63, 64, 65])
+        counts = [1, r.choice([2, 3])] if self.fair else [1, 2, 3, 4, 5]
+        space = Images(r, width, counts, large) if self.kind == "images" else \
+            Sequences(r, width, counts)
+        made = space.space(given)
+        self.batch_norm = space.batch_norm
+        return made
+
+    @staticmethod
+    def _edges(block):
+        cell = block.get("cell", 2)
+        return block.get("repeat", 1) * cell * (cell - 1) // 2
+
+    @staticmethod
+    def _parts(r, data, given):
+        train, valid = data | {"part": [0.0, 0.7]}, data | {"part": [0.7, 1.0]}
+        if given["kind"] == "images":
+            least = min(given["height"], given["width"])
+            if odds(r, 0.5) and least > 1:
+                train["crop"] = r.randrange(1, least)
+            train["flip"] = odds(r, 0.5)
+        return {"train": train, "valid": valid}
+
+    @staticmethod
+    def _shared(r):
+        if odds(r, 0.2):
+            return {"policy": "frozen"}
+        return {"policy": "delay", "steps": r.choice([1, 1, 2, 3, 4])}
+
+    def _sampler(self, r):
+        if self.fair:
+            self.members = max(self.candidates)
+            return {"kind": "fair"}
+        self.members = r.choice([1, 1, 1, 2, 3])
+        sampler = {"kind": r.choice(["uniform", "spread"]), "members": self.members}
+        if sampler["kind"] == "spread":
+            sampler["spread"] = r.choice([1, 2, 8])
+        return sampler
+
+    @staticmethod
+    def _optimizer(r):
+        if odds(r, 0.5):
+            adamw = {"kind": "adamw", "lr": r.choice([0.01, 0.001])}
+            if odds(r, 0.5):
+                adamw["weight_decay"] = r.choice([0.0, 0.1, 2.0])
+            if odds(r, 0.3):
+                adamw |= {"beta1": r.choice([0.0, 0.5]), "beta2": r.choice([0.0, 0.9])}
+            return adamw
+        sgd = {"kind": "sgd", "lr": r.choice([0.05, 0.01]), "momentum": r.choice([0.0, 0.5, 0.9]),
+               "weight_decay": r.choice([0.0, 0.01])}
+        if sgd["momentum"]:
+            sgd["nesterov"] = odds(r, 0.5)
+        return sgd
+
+    def _train(self, r):
+        self.steps = r.choice([2, 3, 4, 6, 9])
+        self.batch = r.choice([1, 2, 3, 4, 6, 8, 9])
+        self.grains = r.choice(divisors(self.batch))
+        train = {"steps": self.steps, "batch": self.batch, "grain": self.batch // self.grains,
+                 "optimizer": self._optimizer(r)}
+        if odds(r, 0.5):
+            train["schedule"] = {"kind": r.choice(["constant", "linear", "cosine", "inverse_sqrt"]),
+                                 "warmup": r.choice([1, 2, 3])}
+        if odds(r, 0.5):
+            train["clip"] = {"kind": r.choice(["value", "layer"]),
+                             "limit": r.choice([0.001, 0.1, 1.0])}
+        if odds(r, 0.3):
+            train["loss"] = {"kind": "cross_entropy", "label_smoothing": r.choice([0.1, 0.5])}
+        if odds(r, 0.5):
+            train["checkpoint_every"] = r.choice([1, 2, 3])
+        return train

@@ -1,0 +1,165 @@
+"""Random search spaces, valid by construction (naspipe-recipe(5))."""
+
+ACTS = ["none", "relu", "relu6", "gelu", "swish", "hswish", "sigmoid", "hsigmoid"]
+NORMALISED = ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "mbconv", "shuffle"]
+
+
+def divisors(n):
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def odds(r, chance):
+    return r.random() < chance
+
+
+def _drops(r):
+    return {key: r.choice([0.1, 0.5, 0.9]) for key in ["dropout", "drop_path"] if odds(r, 0.3)}
+
+
+def _kernel(r):
+    if odds(r, 0.4):
+        return [r.choice([1, 3, 5, 7]), r.choice([1, 3, 5, 7, 9])]
+    return r.choice([1, 3, 3, 5, 7] + ([11, 15] if odds(r, 0.2) else []))
+
+
+class Images:
+    """Blocks of images; `batch_norm` says in the end whether any layer has it."""
+
+    def __init__(self, r, width, counts, small):
+        self.r, self.width, self.counts, self.small = r, width, counts, small
+        self.may_norm = odds(r, 0.55)
+        self.batch_norm = False
+
+    def norm(self, *others):
+        norm = self.r.choice([*others] + ["batch"] * 2 * self.may_norm)
+        self.batch_norm |= norm == "batch"
+        return norm
+
+    def ops(self, read, made, stride):
+        """Operators that can make `made` channels of `read`."""
+        keeps = read == made and stride == 1
+        ops = ["conv2d", "conv2d", "zero"]
+        if self.may_norm:
+            ops += ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "mbconv", "mbconv"]
+            if made % 2 == 0 and (stride == 2 or read == made):
+                ops += ["shuffle", "shuffle"]
+        if read == made:
+            ops += ["dwconv2d", "max_pool", "avg_pool"]
+        if keeps:
+            ops += ["mha", "ffn"]
+        if keeps or (self.may_norm and (stride == 1 or made % 2 == 0)):
+            ops += ["identity"]
+        return ops
+
+    def keys(self, op, read, made):
+        r = self.r
+        act = {"act": r.choice(ACTS)}
+        dilation = {"dilation": r.choice([1, 2])} if odds(r, 0.4) else {}
+        if op == "conv2d":
+            groups = r.choice([g for g in divisors(read) if made % g == 0]) if odds(r, 0.5) else 1
+            return act | dilation | {"groups": groups, "norm": self.norm("group", "layer", "none")}
+        if op == "dwconv2d":
+            return act | dilation | {"norm": self.norm("group", "layer", "none")}
+        if op in ("relu_conv_bn", "dilconv"):
+            return dilation
+        if op == "resnet_basic":
+            return act | _drops(r) | {"hidden": r.choice([1, 3, 7, 16, 17, 33])}
+        if op == "mbconv":
+            return act | _drops(r) | {"expand": r.choice([1, 1, 2, 3, 5]),
+                                      "se": r.choice([0, 1, 2, 4, 64])}
+        if op == "shuffle":
+            return {"xception": odds(r, 0.5)}
+        if op in ("max_pool", "avg_pool"):
+            return {"norm": self.norm("none", "none")}
+        if op == "mha":
+            return _drops(r) | {"heads": r.choice(divisors(read))}
+        if op == "ffn":
+            return act | _drops(r) | {"ratio": r.choice([1, 2, 3])}
+        return {}
+
+    def candidate(self, read, made, stride):
+        op = self.r.choice(self.ops(read, made, stride))
+        candidate = {"op": op}
+        if op not in ("zero", "identity", "mha", "ffn"):
+            candidate["kernel"] = _kernel(self.r)
+        self.batch_norm |= op in NORMALISED
+        self.batch_norm |= op == "identity" and (read != made or stride == 2)
+        return candidate | self.keys(op, read, made)
+
+    def block(self, read):
+        r, block = self.r, {}
+        made, stride = read, 1
+        if odds(r, 0.4):
+            made = r.choice([1, 2, 3, 4, 8] if self.small else
+                            [1, 2, 3, 4, 8, 10, 12, 16, 17, 33, 34, 64, 65])
+            block["out"] = made
+        if odds(r, 0.3):
+            stride = block["stride"] = 2
+        block["repeat"] = r.choice([1, 1, 2, 3])
+        if odds(r, 0.3):
+            block["cell"] = r.choice([2, 3, 4])
+            block["repeat"] = 1 if block["cell"] == 4 else min(block["repeat"], 2)
+        block["choices"] = [self.candidate(read, made, stride)
+                            for _ in range(r.choice(self.counts))]
+        return block, made
+
+    def stem(self, height, width):
+        r = self.r
+        if odds(r, 0.3):
+            kernel = [r.choice(divisors(height)), r.choice(divisors(width))]
+            return {"op": "patch", "kernel": kernel, "positions": r.choice(["learned", "none"])}
+        return {"op": "conv2d", "kernel": _kernel(r), "stride": r.choice([1, 1, 2]),
+                "norm": self.norm("group", "none"), "act": r.choice(ACTS)}
+
+    def space(self, given):
+        stem, blocks, channels = self.stem(given["height"], given["width"]), [], self.width
+        for _ in range(self.r.choice([1, 2, 3, 4, 5][:2 if self.small else 5])):
+            block, channels = self.block(channels)
+            blocks.append(block)
+        head = {"op": "classifier", "features": self.r.choice([0, 1, 3, 17, 33, 64]),
+                "norm": self.norm("layer", "none"), "act": self.r.choice(ACTS)}
+        return {"input": given, "width": self.width, "stem": stem, "blocks": blocks, "head": head}
+
+
+class Sequences:
+    """Blocks of tokens or of pairs."""
+
+    batch_norm = False
+
+    def __init__(self, r, width, counts):
+        self.r, self.width, self.counts = r, width, counts
+
+    def candidate(self, memory):
+        r = self.r
+        op = r.choice(["identity", "mha", "mha", "ffn", "glu", "conv1d", "sepconv1d", "lightconv"])
+        candidate = {"op": op} | (_drops(r) if op != "identity" else {})
+        if op in ("mha", "lightconv"):
+            candidate["heads"] = r.choice(divisors(self.width))
+        if op == "mha" and memory:
+            candidate["memory"] = memory
+        elif op == "mha" and odds(r, 0.5):
+            candidate["mask"] = r.choice(["causal", "none"])
+        if op == "ffn":
+            candidate |= {"ratio": r.choice([1, 2, 3, 5]), "act": r.choice(ACTS)}
+        if op in ("conv1d", "sepconv1d", "lightconv"):
+            candidate["kernel"] = r.choice([1, 2, 3, 4, 5, 9, 16, 33])
+        return candidate
+
+    def embedding(self):
+        return {"op": "embedding", "positions": self.r.choice(["learned", "none"])}
+
+    def space(self, given):
+        r, blocks, names = self.r, [], []
+        for i in range(r.choice([1, 2, 3, 4])):
+            block = {"repeat": r.choice([1, 1, 2, 3])}
+            memory = r.choice(names) if names and odds(r, 0.6) else None
+            block["choices"] = [self.candidate(memory) for _ in range(r.choice(self.counts))]
+            if odds(r, 0.6):
+                block["name"] = f"b{i}"
+                names.append(block["name"])
+            blocks.append(block)
+        if given["kind"] == "pairs":
+            blocks.insert(r.randrange(len(blocks) + 1), {"choices": [self.embedding()]})
+        given["length"] = r.choice([1, 2, 3, 5, 8, 16, 17, 33, 37, 65])
+        return {"input": given, "width": self.width, "stem": self.embedding(), "blocks": blocks,
+                "head": {"op": "lm"}}
