@@ -93,9 +93,9 @@ struct tile {
     size_t seen;          /* and floats of A for all groups */
     const float *b, *b_last; /* of three vectors, the last apart */
     size_t b_step, last_step;
-    const float *const *next; /* not NULL: HIGH or more rows of A to fetch for the next tile */
+    const float *const *next;  /* not NULL: HIGH or more rows of A to fetch for the next tile */
     size_t next_line, next_at; /* or of every STEPS lines that one, unless it is STEPS or more */
-    float *const *c;          /* rows; the tile begins at column j of them */
+    float *const *c;           /* rows; the tile begins at column j of them */
     const float *const *ahead, *const *ahead_end; /* rows, those of C first, to fetch meanwhile */
     size_t j, last;                               /* columns of the last vector */
     float *out; /* finished sums go here, rows `pitch` floats apart; NULL: to c */
