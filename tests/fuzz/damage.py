@@ -8,8 +8,6 @@ import plans
 from spaces import odds
 
 NUMBERS = [b"0", b"-1", b"1", b"2", b"1.5", b"nan", b"1e999", b"99999999999999999999", b"[1]", b""]
-
-
 BYTES = [b"\0", b"\xff", b"\n", b" ", b"0", b"z"]
 
 
