@@ -11,10 +11,11 @@
 #include "num/chunk_sums.h"
 #include "num/dwconv_simd.h"
 
+#define DW_STRIP 32        /* outputs of a strip, at most */
 #define DW_BAND 16         /* strips of a band, at most ... */
 #define DW_OUTPUTS 64      /* ... and outputs, whose inputs stay close by */
+#define DW_FETCHES 32      /* times that a part of what the next band reads is fetched, at most */
 #define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
-#define DW_PASSES 4        /* over a band, from which fetching the next pays */
 #define DW_VECTORS 3       /* of columns, at most */
 #define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
 #define DW_STRIDE 2        /* taps from one to the next, at most, that do */
@@ -44,12 +45,6 @@ struct dw_strip {
     uint16_t *some; /* [count]: where a block begins, bit q: whether input q from there is inside */
 };
 
-/* Positions that the next band reads, `each` of them fetched at a time. */
-struct dw_next {
-    const float *at, *end;
-    size_t ld, each;
-};
-
 /* Floats of x from tap to tap across and down, of x and of dy from output to output. */
 struct dw_steps {
     ptrdiff_t tap, row, next, ldy;
@@ -63,7 +58,8 @@ struct dw_band {
     ptrdiff_t row, h, high; /* the kernel's row meets what is `row` floats and h rows further on,
                                inside if that is below high; rows are `apart` */
     ptrdiff_t apart;
-    struct dw_next next_x, next_dy;
+    struct ahead_runs next_x, next_dy; /* what the next band reads: parts are fetched ... */
+    size_t every, wait; /* ... as often as that many strips are met; met until then, 0: never */
     uint16_t some[DW_OUTPUTS];
 };
 
@@ -164,8 +160,7 @@ NP_INLINE void dw_weight_strip(vf sums[DW_CHAINS][DW_VECTORS], const float *in, 
 }
 
 /* acc [rows][taps][ld] += the products of a band, columns from c on. */
-NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size_t c,
-                            struct dw_shape s)
+NP_INLINE void dw_weight_of(float *acc, size_t ld, struct dw_band *b, size_t c, struct dw_shape s)
 {
     struct dw_steps step = b->step;
     vf sums[DW_CHAINS][DW_VECTORS];
@@ -181,6 +176,11 @@ NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size
     }
     for (const struct dw_strip *strip = b->strip; strip < b->strip + b->strips; strip++) {
         uint32_t high = 0;
+        if (__builtin_expect(--b->wait == 0, 0)) {
+            b->wait = b->every;
+            ahead_runs_step(&b->next_x);
+            ahead_runs_step(&b->next_dy);
+        }
         NP_UNROLL
         for (size_t r = 0; r < s.rows; r++) {
             ptrdiff_t h = strip->h + b->h + (ptrdiff_t)r * b->apart;
@@ -199,8 +199,8 @@ NP_INLINE void dw_weight_of(float *acc, size_t ld, const struct dw_band *b, size
 }
 
 /* The first columns of `cols`, as many as there are registers for; returns how many. */
-NP_INLINE size_t dw_weight_some(float *acc, size_t ld, const struct dw_band *b,
-                                struct np_share cols, size_t taps, size_t stride, size_t rows)
+NP_INLINE size_t dw_weight_some(float *acc, size_t ld, struct dw_band *b, struct np_share cols,
+                                size_t taps, size_t stride, size_t rows)
 {
     const size_t most = DW_VECTORS_OF(taps, rows), c = cols.begin, count = cols.end - c;
     const size_t all = (count + NP_VW - 1) / NP_VW;
@@ -218,11 +218,11 @@ NP_INLINE size_t dw_weight_some(float *acc, size_t ld, const struct dw_band *b,
     return vectors * NP_VW;
 }
 
-typedef size_t dw_weight_run(float *acc, size_t ld, const struct dw_band *, struct np_share cols);
+typedef size_t dw_weight_run(float *acc, size_t ld, struct dw_band *, struct np_share cols);
 
 #define DW_WEIGHT(taps, stride, rows)                                                              \
-    static size_t dw_weight_##taps##_##stride##_##rows(                                            \
-        float *acc, size_t ld, const struct dw_band *b, struct np_share cols)                      \
+    static size_t dw_weight_##taps##_##stride##_##rows(float *acc, size_t ld, struct dw_band *b,   \
+                                                       struct np_share cols)                       \
     {                                                                                              \
         return dw_weight_some(acc, ld, b, cols, taps, stride, rows);                               \
     }
@@ -239,7 +239,7 @@ typedef size_t dw_weight_run(float *acc, size_t ld, const struct dw_band *, stru
     DW_STRIDES(CALL, 3, 3)
 DW_EACH_TAPS(DW_WEIGHT)
 
-static dw_weight_run *dw_weight_runner(const struct dw_band *b, size_t taps)
+static dw_weight_run *dw_weight_runner(struct dw_band *b, size_t taps)
 {
 #define DW_WEIGHT_CHOOSE(t, s, r)                                                                  \
     if (taps == t && b->stride == s && b->rows == r)                                               \
@@ -279,7 +279,8 @@ static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, si
         struct dw_strip *strip = &b->strip[b->strips++];
         strip->row = r / v->out_width;
         strip->ow = r % v->out_width;
-        strip->count = np_min(np_min(v->out_width - strip->ow, end - r), DW_OUTPUTS - b->outputs);
+        strip->count = np_min(np_min(v->out_width - strip->ow, end - r),
+                              np_min(DW_OUTPUTS - b->outputs, DW_STRIP));
         strip->dy = v->dy + r * v->ldy;
         strip->some = b->some + b->outputs;
         b->outputs += strip->count;
@@ -330,36 +331,24 @@ static size_t dw_read_end(const struct np_conv *v, size_t r)
     return at < 0 ? 0 : np_min((size_t)at + 1, most);
 }
 
-static struct dw_next dw_next_of(const float *p, size_t ld, size_t from, size_t end, size_t steps)
-{
-    if (end <= from)
-        return (struct dw_next){0};
-    return (struct dw_next){p + from * ld, p + end * ld, ld, (end - from + steps - 1) / steps};
-}
-
-/* What `outputs` outputs from r on read and those before them do not. It takes time where a band is
- * gone over a few times only: there memory is met almost in order. */
+/* What `outputs` outputs from r on read and those before them do not. */
 static void dw_band_ahead(const struct np_conv *v, struct dw_band *b, size_t r, size_t outputs,
                           struct np_share cols)
 {
-    const size_t all = v->samples * v->out_height * v->out_width;
+    const size_t end = np_min(r + outputs, v->samples * v->out_height * v->out_width);
     const size_t most = DW_VECTORS_OF((size_t)v->window.kernel_width, b->rows);
     const size_t vectors = (np_share_count(cols) + NP_VW - 1) / NP_VW;
     const size_t passes = (vectors + most - 1) / most * (size_t)v->window.kernel_height / b->rows;
-    const size_t end = np_min(r + outputs, all);
-    b->next_x = b->next_dy = (struct dw_next){0};
-    if (r >= end || passes < DW_PASSES)
+    const size_t strips = passes * b->strips, steps = np_min(strips, DW_FETCHES);
+    b->every = b->wait = 0;
+    if (r >= end)
         return;
-    b->next_dy = dw_next_of(v->dy + cols.begin, v->ldy, r, end, passes);
-    b->next_x = dw_next_of(v->x + cols.begin, v->ldx, dw_read_end(v, r - 1),
-                           dw_read_end(v, end - 1), passes);
-}
-
-/* `cols` columns of some of them. */
-static void dw_fetch_next(struct dw_next *next, size_t cols)
-{
-    for (size_t i = 0; i < next->each && next->at < next->end; i++, next->at += next->ld)
-        ahead_fetch(next->at, next->at + cols);
+    b->next_dy = ahead_runs_of(v->dy, v->ldy, (struct np_share){r, end}, cols, steps);
+    b->next_x = ahead_runs_of(v->x, v->ldx,
+                              (struct np_share){dw_read_end(v, r - 1), dw_read_end(v, end - 1)},
+                              cols, steps);
+    b->every = strips / steps;
+    b->wait = 1;
 }
 
 /* acc += the products of a band with all rows of the kernel, of `taps` taps from kw on. */
@@ -368,14 +357,11 @@ static void dw_band_run(const struct dw_sums *sums, float *acc, struct dw_band *
 {
     const struct np_conv *v = sums->v;
     const struct np_window *win = &v->window;
-    const size_t all = np_share_count(cols);
     dw_weight_run *run = dw_weight_runner(b, taps);
     for (size_t done = 0; cols.begin < cols.end; cols.begin += done, acc += done) {
         b->h = b->row = 0;
         for (size_t kh = 0; kh < (size_t)win->kernel_height; kh += b->rows) {
             float *to = acc + (kh * (size_t)win->kernel_width + kw) * sums->width;
-            dw_fetch_next(&b->next_x, all);
-            dw_fetch_next(&b->next_dy, all);
             done = run(to, sums->width, b, cols);
             b->h += (ptrdiff_t)b->rows * b->apart;
             b->row += (ptrdiff_t)b->rows * b->step.row;

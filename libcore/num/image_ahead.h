@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "num/arguments.h"
+#include "num/grid.h"
 #include "num/loops.h"
 
 #define AHEAD_BYTES (2 << 20) /* of operands, from which it pays: then others came in between */
@@ -51,6 +52,47 @@ static inline void ahead_step(struct ahead *a)
     const char *at = a->at, *end = (size_t)(a->end - at) < a->each ? a->end : at + a->each;
     a->at = end;
     ahead_fetch(at, end);
+}
+
+/* Runs of memory, that many bytes apart, of which `each` lines are fetched at a time: a processor
+ * with enough to wait for drops what it is asked to fetch. */
+struct ahead_runs {
+    uintptr_t at, end, next; /* in a run; of one to come */
+    size_t runs;             /* to come */
+    size_t bytes, apart, each;
+};
+
+/* Columns of positions, rows `ld` floats apart from `p` on, in so many steps. */
+static inline struct ahead_runs ahead_runs_of(const float *p, size_t ld, struct np_share positions,
+                                              struct np_share cols, size_t steps)
+{
+    struct ahead_runs a = {.apart = ld * sizeof *p, .bytes = np_share_count(cols) * sizeof *p};
+    a.runs = positions.begin < positions.end ? np_share_count(positions) : 0;
+    a.next = (uintptr_t)p + positions.begin * a.apart + cols.begin * sizeof *p;
+    if (a.runs > 0 && a.bytes == a.apart) {
+        a.bytes *= a.runs;
+        a.runs = 1;
+    }
+    a.each = (a.runs * ((a.bytes + 2 * AHEAD_LINE - 2) / AHEAD_LINE) + steps - 1) / steps;
+    return a;
+}
+
+NP_INLINE void ahead_runs_step(struct ahead_runs *a)
+{
+    uintptr_t at = a->at, end = a->end;
+    for (size_t i = 0; i < a->each; i++, at += AHEAD_LINE) {
+        if (at >= end) {
+            if (a->runs == 0)
+                break;
+            a->runs--;
+            at = a->next / AHEAD_LINE * AHEAD_LINE;
+            end = a->next + a->bytes;
+            a->next += a->apart;
+        }
+        __builtin_prefetch((const void *)at, 0, 2);
+    }
+    a->at = at;
+    a->end = end;
 }
 
 #endif
