@@ -61,8 +61,16 @@ CUDA_BIN := $(CUDA_OBJ)
 NP_LIBS  += $(NP_CUDA_LIBS)
 endif
 
+# MPI, where pkg-config knows one (Open MPI or MPICH), is linked into the tools, unless MPI=0.
+MPI      ?= $(shell $(PKG_CONFIG) --exists mpi-c && echo 1 || echo 0)
+ifeq ($(MPI),1)
+MPI_OBJ  := $(BUILD)/libcore/mpi/wire_mpi.o
+NP_MPI_LIBS := $(shell $(PKG_CONFIG) --libs mpi-c)
+$(MPI_OBJ): NP_ISA = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I mpi-c))
+endif
+
 # What takes longest to compile comes first, so that no processor has nothing to do at the end.
-LIB_SRC  := $(sort $(wildcard libcore/*/*.c))
+LIB_SRC  := $(filter-out %/wire_mpi.c,$(sort $(wildcard libcore/*/*.c)))
 LIB_SRC  := $(filter libcore/num/kernels_% libcore/num/gemm_%,$(LIB_SRC)) \
             $(filter-out libcore/num/kernels_% libcore/num/gemm_%,$(LIB_SRC))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(FOREIGN),$(LIB_SRC)))
@@ -73,7 +81,8 @@ CLI_OBJ  := $(filter-out $(TOOLS:%=$(BUILD)/cmd/%.o),$(CMD_OBJ))
 BIN      := $(patsubst cmd/%.c,$(BUILD)/%,$(wildcard $(TOOLS:%=cmd/%.c)))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
-UNIT_AUX := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
+UNIT_AUX := $(patsubst %.c,$(BUILD)/%.o,\
+            $(filter-out $(UNIT_SRC) %/backends_far.c,$(wildcard tests/unit/*.c)))
 
 all: $(BIN)
 
@@ -101,18 +110,28 @@ $(LIB): $(LIB_OBJ)
 	$(call SAY,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(CUDA_BIN) $(LIB)
+$(BIN): $(BUILD)/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(CUDA_BIN) $(MPI_OBJ) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_MPI_LIBS)
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(UNIT_AUX) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter %.o,$^) $(LIB) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
+# Tests of kernels by way of what is sent to other processes (libcore/mpi/calls.h).
+FAR_BIN  := $(patsubst %,$(BUILD)/far/test_%,kernels kernels_vision)
+$(FAR_BIN): $(BUILD)/far/%: $(BUILD)/tests/unit/%.o $(BUILD)/tests/unit/backends_far.o \
+    $(UNIT_AUX) $(LIB)
+	@mkdir -p $(@D)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
+	    $(filter-out %/backends.o,$(filter %.o,$^)) $(LIB) $(NP_LIBS) \
+	    $(shell $(PKG_CONFIG) --libs check)
+
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
-             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) CUBLASLT=$(CUBLASLT)
+             $(NP_NUMERIC) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) CUBLASLT=$(CUBLASLT) MPI=$(MPI)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -139,8 +158,9 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # they do with options, recipes and damaged files, and one run or more of most of the rest. Of CUDA,
 # trainings, for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself
 # in the plain build.
-THREADED := arena engine evaluate ops residence run staging stash team transport weights
-TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN))
+THREADED := arena engine evaluate ops ranks residence run staging stash team transport weights
+TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN) \
+            $(FAR_BIN))
 
 UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory fuzz install \
                manual)
@@ -293,10 +313,10 @@ $(BUILD)/tests/gpu/bench_gpu: $(BUILD)/tests/gpu/bench_gpu.o $(CUDA_OBJ) $(LIB)
 	    $(NP_CUDA_LIBS)
 
 # The tool that CUDA=1 makes.
-$(BUILD)/cuda/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(CUDA_OBJ) $(LIB)
+$(BUILD)/cuda/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(CUDA_OBJ) $(MPI_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_CUDA_LIBS)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_MPI_LIBS) $(NP_CUDA_LIBS)
 endif
 
 ifneq ($(findstring thread,$(SAN)),)
@@ -403,7 +423,7 @@ help:
 	@echo 'lint bench demo deps completions install uninstall dist clean'
 	@echo 'fuzz: random recipes and plans; FUZZ_SECONDS=60 FUZZ_SEED=N'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; MPI=0; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
@@ -417,6 +437,7 @@ FORCE:
         $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
+         $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)

@@ -5,12 +5,13 @@
 #include <zstd.h>
 
 #include "cuda/cuda_device.h"
+#include "mpi/mpi_device.h"
 #include "num/kernels.h"
 #include "num/numerics.h"
 
 void version_print(FILE *out, const char *tool)
 {
-    char cuda[64], nccl[64], lt[64];
+    char cuda[64], nccl[64], lt[64], mpi[64];
     fprintf(out, "%s (naspipe) %s\n", tool, NP_VERSION);
     fprintf(out, "numerics: %s", np_numerics_list[0].name);
     for (int i = 1; i < NP_NUMERICS_COUNT; i++)
@@ -24,5 +25,6 @@ void version_print(FILE *out, const char *tool)
     np_cuda_version(cuda, sizeof cuda);
     np_cuda_nccl_version(nccl, sizeof nccl);
     np_cuda_lt_version(lt, sizeof lt);
-    fprintf(out, "CUDA: %s; NCCL: %s; cuBLASLt: %s; MPI: not built\n", cuda, nccl, lt);
+    np_mpi_version(mpi, sizeof mpi);
+    fprintf(out, "CUDA: %s; NCCL: %s; cuBLASLt: %s; MPI: %s\n", cuda, nccl, lt, mpi);
 }

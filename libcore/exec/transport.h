@@ -22,10 +22,9 @@
  * Progress  so a message waits for nothing but the bytes, and carrying it for no other message: who
  *           waits for whom has no cycle. The scheduler orders the two sides; what comes in another
  *           order is a bug, which is said at once.
- * Several   processes would post with MPI's non-blocking calls and carry and await with those that
- *           wait, with a deadline; the key is the tag. In one process, as here, both sides are at
- *           hand when the second comes: it gives the link (num/link.h) one send and its receive
- *           together.
+ * Several   processes have one scheduler and one transport: that of rank 0 (mpi/mpi_device.h). So
+ *           both sides are at hand when the second comes: it gives the link (num/link.h) one send
+ *           and its receive together.
  * Errors    NP_EIO of the link, also where a task is awaited (np_link_await); NP_EMEM of _new.
  * Ownership borrows the link; parts are the caller's.
  * Threads   the two sides of a message may be different threads, one after the other; different

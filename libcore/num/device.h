@@ -1,7 +1,8 @@
-/* A device: where a stage keeps its memory and runs its kernels: this machine's processors, or a
- * GPU.
+/* A device: where a stage keeps its memory and runs its kernels: this machine's processors, a GPU,
+ * or another process.
  *
- * One interface, two implementations: np_device_host and CUDA's (cuda/cuda_device.h).
+ * One interface, three implementations: np_device_host, CUDA's (cuda/cuda_device.h) and MPI's
+ * (mpi/mpi_device.h).
  * On a device that is apart from the host, memory is touched by its kernels and by what stands here
  * alone.
  *
@@ -96,7 +97,8 @@ struct np_device_ops {
 
 struct np_device {
     const struct np_device_ops *ops;
-    int number;                   /* of a GPU */
+    int number;                   /* of a GPU, of a rank */
+    void *context;                /* a rank's: the implementation's */
     struct np_products *products; /* NULL: they are the portable numerics' */
 };
 

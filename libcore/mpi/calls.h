@@ -1,0 +1,31 @@
+/* Calls of kernels, written down where they are made and carried out elsewhere. Private to mpi/.
+ *
+ * np_kernels_far is a table whose functions write their arguments as orders (mpi/orders.h) of the
+ * team they are called with, the first member of a struct np_far_team, rank 0 of 1. All pointers,
+ * also inside the arguments' structs, are those of the process that carries it out. What returns
+ * bool returns true: what it comes to is found there.
+ *
+ * Not here  fingerprint, which returns what it finds.
+ * Threads   np_call_run is called by all members of a team, which wait for each other before the
+ *           next one: where a caller of np_kernels_far would have them wait is not written down.
+ */
+#ifndef NP_MPI_CALLS_H
+#define NP_MPI_CALLS_H
+
+#include "mpi/orders.h"
+#include "num/kernels.h"
+
+struct np_far_team {
+    struct np_team team;
+    struct np_orders *orders;
+};
+
+extern const struct np_kernels np_kernels_far;
+
+/* Carries out an order that np_kernels_far wrote: false as its kernel says. */
+bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
+                 const struct np_order *order, const void *arguments);
+/* Whether the order is one: its number, and as many bytes as its arguments have. */
+bool np_call_check(const struct np_order *order);
+
+#endif

@@ -1,0 +1,171 @@
+/* Ranks as devices: the bits of one process, whatever the stages, memories and delays. Between
+ * threads, so that the sanitizers see all ranks at once; processes are tests/cli/mpi.bats'. */
+#include <check.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "exec/train.h"
+#include "mpi/mpi_device.h"
+#include "suite.h"
+#include "thread_wire.h"
+#include "tiny.h"
+
+enum { MOST_RANKS = 4 };
+
+/* The ranks but the first: a thread each. */
+struct job {
+    int count;
+    struct np_ranks *ranks;
+    struct np_device devices[MOST_RANKS];
+    struct np_link *link;
+    pthread_t others[MOST_RANKS];
+};
+
+static void *other_main(void *wire)
+{
+    struct np_ranks *ranks;
+    struct np_error err;
+    tiny_must(np_ranks_of(&ranks, wire, &err), &err);
+    tiny_must(np_ranks_serve(ranks, np_kernels_get(tiny_best_isa()), &err), &err);
+    np_ranks_close(ranks);
+    return NULL;
+}
+
+static void open_job(struct job *job, int count)
+{
+    struct np_wire *wires[MOST_RANKS];
+    struct np_error err;
+    *job = (struct job){.count = count};
+    thread_wires(wires, count);
+    for (int i = 1; i < count; i++)
+        ck_assert_int_eq(pthread_create(&job->others[i], NULL, other_main, wires[i]), 0);
+    tiny_must(np_ranks_of(&job->ranks, wires[0], &err), &err);
+    ck_assert_int_eq(np_ranks_count(job->ranks), count);
+    tiny_must(np_ranks_devices(job->ranks, job->devices, np_kernels_get(tiny_best_isa()), &err),
+              &err);
+    tiny_must(np_ranks_link(&job->link, job->ranks, &err), &err);
+}
+
+static void close_job(struct job *job)
+{
+    np_link_free(job->link);
+    np_ranks_close(job->ranks);
+    for (int i = 1; i < job->count; i++)
+        ck_assert_int_eq(pthread_join(job->others[i], NULL), 0);
+}
+
+static struct np_train_config config_of(struct tiny *t, struct tiny_outcome *o,
+                                        const struct np_plan *plan, const struct job *job)
+{
+    return (struct np_train_config){.net = &t->net,
+                                    .data = t->data,
+                                    .kernels = job->devices->ops->kernels(job->devices),
+                                    .devices = job->devices,
+                                    .device_count = job->count,
+                                    .link = job->link,
+                                    .plan = plan,
+                                    .hooks = {.context = o, .step = tiny_on_step}};
+}
+
+static void train_alone(struct tiny *t, struct tiny_outcome *o)
+{
+    const struct np_plan plan = {.stages = 1, .threads = 1};
+    const struct np_train_config config = {.net = &t->net,
+                                           .data = t->data,
+                                           .kernels = np_kernels_get(tiny_best_isa()),
+                                           .plan = &plan,
+                                           .hooks = {.context = o, .step = tiny_on_step}};
+    struct np_stream *stream = tiny_stream(t, 0);
+    uint64_t next;
+    tiny_must(np_state_new(&o->state, &t->net, &t->err), &t->err);
+    tiny_must(np_train_sequential(&config, o->state, stream, 0, TINY_STEPS, &next, &t->err),
+              &t->err);
+    np_stream_close(stream);
+    np_state_free(o->state);
+}
+
+static void train_on_ranks(struct tiny *t, struct tiny_outcome *o, int count,
+                           const struct tiny_shape *shape)
+{
+    struct np_plan plan;
+    struct job job;
+    struct np_engine *engine;
+    struct np_stream *stream = tiny_stream(t, 0);
+    uint64_t next;
+    open_job(&job, count);
+    tiny_plan(t, &plan, shape);
+    plan.memories = count;
+    struct np_train_config config = config_of(t, o, &plan, &job);
+    config.delay_seed = shape->delay_seed;
+    tiny_must(np_state_new(&o->state, &t->net, &t->err), &t->err);
+    tiny_must(np_train_place(&config, o->state, &t->err), &t->err);
+    tiny_must(np_engine_new(&engine, &config, o->state, &t->err), &t->err);
+    tiny_must(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &t->err), &t->err);
+    ck_assert_uint_eq(next, TINY_STEPS);
+    np_engine_free(engine);
+    np_state_free(o->state);
+    np_stream_close(stream);
+    np_plan_clear(&plan);
+    close_job(&job);
+}
+
+START_TEST(bits_of_one_process)
+{
+    static const struct {
+        int ranks;
+        struct tiny_shape shape;
+    } runs[] = {{1, {2, 2, 2, 2, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
+                {2, {2, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
+                {3, {3, 4, 4, 2, 2, NP_ISA_SCALAR, 7, -1, 2, 0}},
+                {4, {4, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0}}};
+    struct tiny t;
+    tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
+    struct tiny_outcome alone = {.steps = 0};
+    train_alone(&t, &alone);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct tiny_outcome o = {.steps = 0};
+        struct tiny_shape shape = runs[i].shape;
+        if (t.net.whole_batch)
+            shape.micro_batches = 1;
+        train_on_ranks(&t, &o, runs[i].ranks, &shape);
+        ck_assert_mem_eq(alone.fingerprints, o.fingerprints, sizeof o.fingerprints);
+        ck_assert_mem_eq(alone.losses, o.losses, sizeof o.losses);
+    }
+    tiny_close(&t);
+}
+END_TEST
+
+/* A rank's memory is written and read from rank 0; what it has no room for is told by its name. */
+START_TEST(memory_of_ranks)
+{
+    const float values[5] = {1, 2, 3, 4, 5};
+    float back[5] = {0};
+    struct np_error err;
+    struct job job;
+    open_job(&job, 3);
+    for (int i = 0; i < 3; i++) {
+        const struct np_device *device = &job.devices[i];
+        float *block;
+        tiny_must(np_device_alloc(device, &block, sizeof values, &err), &err);
+        tiny_must(np_device_copy(device, block, values, sizeof values, &err), &err);
+        memset(back, 0, sizeof back);
+        tiny_must(np_device_copy(device, back, block, sizeof values, &err), &err);
+        ck_assert_mem_eq(back, values, sizeof values);
+        np_device_release(device, block);
+    }
+    void *none;
+    ck_assert_int_eq(np_device_alloc(&job.devices[2], &none, UINT64_MAX, &err), NP_EMEM);
+    ck_assert_ptr_nonnull(strstr(err.msg, "rank 2: "));
+    close_job(&job);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ranks");
+    TCase *tests = suite_case(suite, "ranks");
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_test(tests, memory_of_ranks);
+    tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);
+    return suite_run(suite);
+}

@@ -1,0 +1,10 @@
+/* A wire (mpi/wire.h) between ranks that are threads of the test's process. */
+#ifndef NP_TEST_THREAD_WIRE_H
+#define NP_TEST_THREAD_WIRE_H
+
+#include "mpi/wire.h"
+
+/* wires[count], one a rank: each is closed by itself, in any order. */
+void thread_wires(struct np_wire **wires, int count);
+
+#endif
