@@ -1,5 +1,6 @@
 #include "backend_choice.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,9 @@ static void read_list(struct backend *backend, const char *list, struct argp_sta
 void backend_check(struct backend *backend, const struct plan_options *plan,
                    struct argp_state *state)
 {
-    if (backend->choice == BACKEND_CPU)
+    if (backend->choice == BACKEND_MPI && plan->request.replicas > 1)
+        argp_error(state, "--replicas share one memory: processes have none together");
+    if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
         return;
     if (backend->choice == BACKEND_CUDA && plan->devices)
         read_list(backend, plan->devices, state);
@@ -64,7 +67,7 @@ static enum np_status open_fast(struct backend *backend, const struct np_numeric
                                 struct np_error *err)
 {
     enum np_status status;
-    if (backend->choice == BACKEND_CPU)
+    if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
         return np_fail(err, NP_EINPUT,
                        "they need a GPU of compute capability %d.%d, and --backend cuda",
                        numerics->capability / 10, numerics->capability % 10);
@@ -88,16 +91,68 @@ enum np_status backend_open(struct backend *backend, const struct np_recipe *rec
                                : np_fail(err, status, "%s: numerics %s: %s", recipe->numerics_place,
                                          numerics->name, why.msg);
     }
-    if (backend->choice == BACKEND_CPU)
+    if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
         return NP_OK;
     status = open_gpus(backend, err);
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
+}
+
+enum np_status backend_join(struct backend *backend, const struct plan_options *plan, bool *over,
+                            struct np_error *err)
+{
+    const struct np_kernels *kernels = plan->request.kernels;
+    enum np_status status = NP_OK;
+    *over = false;
+    if (backend->choice != BACKEND_MPI)
+        return NP_OK;
+    NP_TRY(np_ranks_open(&backend->ranks, err));
+    backend->count = np_ranks_count(backend->ranks);
+    *over = np_ranks_rank(backend->ranks) != 0;
+    if (*over) { /* launchers signal all ranks; the first says when it is over */
+        signal(SIGINT, SIG_IGN);
+        signal(SIGTERM, SIG_IGN);
+        status = np_ranks_serve(backend->ranks, kernels, err);
+    } else {
+        status = np_ranks_devices(backend->ranks, backend->devices, kernels, err);
+    }
+out:
+    return status;
+}
+
+const struct np_device *backend_devices(const struct backend *backend)
+{
+    return backend->opened || backend->ranks ? backend->devices : NULL;
+}
+
+const struct np_kernels *backend_kernels(const struct backend *backend,
+                                         const struct plan_options *plan)
+{
+    const struct np_device *devices = backend_devices(backend);
+    return devices ? devices->ops->kernels(devices) : plan->request.kernels;
+}
+
+const char *backend_name(const struct backend *backend)
+{
+    const struct np_device *devices = backend_devices(backend);
+    return devices ? devices->ops->name : "cpu";
+}
+
+/* A stage for each rank; costs are those of this host's processors. */
+static void ranks_request(const struct backend *backend, struct np_partition_request *request)
+{
+    int each = request->processors / np_ranks_beside(backend->ranks);
+    request->processors = backend->count * (each ? each : 1);
+    request->replicas = 1;
+    if (!request->stages)
+        request->stages = backend->count;
 }
 
 void backend_request(struct backend *backend, struct np_partition_request *request)
 {
     uint64_t vacant;
     size_t used;
+    if (backend->ranks)
+        ranks_request(backend, request);
     if (!backend->opened)
         return;
     np_cuda_describe(backend->devices, backend->name, sizeof backend->name, &vacant);
@@ -157,8 +212,11 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
 {
     const struct np_device *devices = backend->devices;
     int deadline_s = backend->deadline_s ? backend->deadline_s : BACKEND_DEADLINE;
-    if (!backend->opened || backend->count == 1)
+    if (!backend_devices(backend) || backend->count == 1)
         return NP_OK;
+    if (np_plan_replicas(plan) > 1 && backend->ranks)
+        return np_fail(err, NP_EINPUT,
+                       "the plan's replicas share one memory, which processes do not have");
     if (np_plan_replicas(plan) > 1 && backend->transport == TRANSPORT_NCCL)
         return np_fail(err, NP_EINPUT,
                        "replicas on several GPUs share one memory: they need --transport peer, and "
@@ -166,6 +224,8 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
     if (np_plan_replicas(plan) > 1)
         return np_cuda_join(devices, backend->count, true, err);
     plan->memories = backend->count;
+    if (backend->ranks)
+        return np_ranks_link(&backend->link, backend->ranks, err);
     if (backend->transport == TRANSPORT_NCCL)
         return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s, err);
     return np_cuda_peers(&backend->link, devices, backend->count, err);
@@ -174,6 +234,7 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
 void backend_close(struct backend *backend)
 {
     np_link_free(backend->link);
+    np_ranks_close(backend->ranks);
     if (backend->fast)
         np_products_clear(&backend->products);
 }

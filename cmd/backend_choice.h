@@ -1,23 +1,25 @@
-/* What is computed on: this machine's processors, or GPUs. */
+/* What is computed on: this machine's processors, GPUs, or the processes of an MPI job. */
 #ifndef NP_CMD_BACKEND_CHOICE_H
 #define NP_CMD_BACKEND_CHOICE_H
 
 #include <argp.h>
 
 #include "cuda/cuda_device.h"
+#include "mpi/mpi_device.h"
 #include "num/products.h"
 #include "plan_options.h"
 
-enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO };
+enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_MPI, BACKEND_AUTO };
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
 
 #define BACKEND_DEADLINE 60 /* seconds of a transfer between GPUs */
 
 struct backend {
     enum backend_choice choice;
-    int numbers[NP_CUDA_MOST], count; /* of the GPUs; none: the first */
+    int numbers[NP_CUDA_MOST], count; /* of the GPUs (none: the first); of the ranks */
     struct np_device devices[NP_CUDA_MOST];
     bool opened;                 /* the GPUs are used */
+    struct np_ranks *ranks;      /* are used, or NULL */
     char name[160];              /* of the first, and what its products are computed by */
     struct np_products products; /* of fast numerics; their list, and whose it is */
     bool fast;
@@ -33,6 +35,15 @@ void backend_check(struct backend *backend, const struct plan_options *plan,
  * them, stays with the processors. NP_EINPUT: what was chosen does not compute the numerics. */
 enum np_status backend_open(struct backend *backend, const struct np_recipe *recipe,
                             struct np_error *err);
+/* Joins the MPI job, which BACKEND_MPI is. Rank 0 goes on; any other works for it until it is done,
+ * and *over is set. */
+enum np_status backend_join(struct backend *backend, const struct plan_options *plan, bool *over,
+                            struct np_error *err);
+/* Where the stages compute; NULL: on this machine's processors. And by which kernels. */
+const struct np_device *backend_devices(const struct backend *backend);
+const struct np_kernels *backend_kernels(const struct backend *backend,
+                                         const struct plan_options *plan);
+const char *backend_name(const struct backend *backend);
 /* What GPUs that are opened leave a plan to choose: a stage for each, unless it is told more. Their
  * costs are the first one's. */
 void backend_request(struct backend *backend, struct np_partition_request *request);

@@ -61,6 +61,7 @@ static void check(const struct options *options, struct argp_state *state)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     static const char *const backends[] = {"cpu", "cuda", "auto"};
+    static const enum backend_choice choices[] = {BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO};
     struct options *options = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -74,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->estimate = true;
         return 0;
     case OPTION_BACKEND:
-        options->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 3);
+        options->backend.choice = choices[cli_word(state, "backend", arg, backends, 3)];
         options->plan.gpus = options->backend.choice == BACKEND_CUDA;
         return 0;
     case OPTION_STASH:

@@ -117,8 +117,8 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .net = &p->space.net,
                                        .train_data = p->train,
                                        .valid_data = p->valid,
-                                       .kernels = o->plan.request.kernels,
-                                       .devices = o->backend.opened ? o->backend.devices : NULL,
+                                       .kernels = backend_kernels(&o->backend, &o->plan),
+                                       .devices = backend_devices(&o->backend),
                                        .device_count = o->backend.count,
                                        .link = o->backend.link,
                                        .products = o->backend.fast ? &o->backend.products : NULL,
@@ -186,11 +186,15 @@ int main(int argc, char **argv)
     struct np_digest expected;
     struct np_error err;
     enum np_status status, printed;
+    bool over;
     train_options_parse(&options, argc, argv);
     if (options.expect && !np_digest_parse(&expected, options.expect, strlen(options.expect))) {
         status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
         goto out;
     }
+    NP_TRY(backend_join(&options.backend, &options.plan, &over, &err));
+    if (over)
+        goto out;
     NP_TRY(parts_init(&parts, &options, argc, argv, &err));
     status = train(&result, &parts, &options, &err);
     if (status == NP_OK || status == NP_ESTOP) {

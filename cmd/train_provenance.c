@@ -53,7 +53,7 @@ enum np_status train_provenance(char **out, const struct np_supernet *net,
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     root = json_pack("{ss ss ss ss ss ss ss ss? ss so so so}", "tool", "np-train", "version",
                      NP_VERSION, "host", host, "started", when, "backend",
-                     options->backend.opened ? "cuda" : "cpu", "transport",
+                     backend_name(&options->backend), "transport",
                      options->backend.link ? options->backend.link->ops->name : "memory", "isa",
                      options->plan.request.kernels->name, "gpu",
                      options->backend.opened ? options->backend.name : NULL, "recipe",

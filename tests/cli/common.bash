@@ -10,6 +10,14 @@ fresh_directory() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
 }
 
+# Whether MPI's processes can be started. Open MPI is told that there may be more of them than
+# processors, and root's; MPICH has no such doubts.
+has_ranks() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    np-train --version | grep -q 'MPI: [^n]' && command -v mpiexec > /dev/null
+}
+
 # some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
 some() {
     if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi

@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# Whole trainings by the processes of an MPI job: the digests, ledgers and scores of one process.
+
+load common
+
+setup() {
+    has_ranks || skip 'this build has no MPI, or there is no mpiexec'
+    fresh_directory
+    # What MPI itself never frees.
+    export ASAN_OPTIONS=detect_leaks=0
+}
+
+# ranks N RECIPE OPTION...: trains on so many ranks.
+ranks() {
+    timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" > /dev/null
+}
+
+# same A B: the runs are equal, and so is what they were found to be worth.
+same() {
+    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
+        cmp <(scores "$1") <(scores "$2")
+}
+
+scores() {
+    jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
+}
+
+evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
+
+@test "text: any number of ranks gives the bits of one process" {
+    tiny_recipe
+    np-train recipe.yaml --run one -q --schedule sequential "${evaluated[@]}" > /dev/null
+    for count in $(some "1 2 3 4" 2); do
+        ranks "$count" recipe.yaml --run "ranks$count" "${evaluated[@]}"
+        same one "ranks$count"
+        [ "$(jq -r .backend "ranks$count/run.json")" = mpi ]
+    done
+}
+
+@test "text: every kind of layer, stages that share a rank, threads, and what comes late" {
+    seq 1 2000 > corpus.txt
+    sed 's/^train:/&\n  clip: {kind: layer, limit: 0.05}/' "$NP_TREE/tests/recipes/text.yaml" \
+        > recipe.yaml
+    np-train recipe.yaml --run one -q > /dev/null
+    ranks 2 recipe.yaml --run four -n 4 -M 2 -W 4 --threads 2 --inject-delays 3
+    same one four
+}
+
+@test "images and pairs: batch norm, cells, an encoder that all stages read, layers that move" {
+    unsanitized
+    for recipe in image_recipe pairs_recipe; do
+        rm -rf ./*
+        $recipe
+        np-train recipe.yaml --run one -q "${evaluated[@]:0:6}" > /dev/null
+        ranks 2 recipe.yaml --run two -n 4 --cut balanced "${evaluated[@]:0:6}"
+        ranks 4 recipe.yaml --run four -n 4 --cut balanced --inject-delays 5 "${evaluated[@]:0:6}"
+        same one two
+        same one four
+    done
+}
+
+@test "the sequential reference, subnets and losses through pipes" {
+    unsanitized
+    tiny_recipe
+    np-train recipe.yaml --run one -q > /dev/null
+    ranks 2 recipe.yaml --run two --schedule sequential
+    same one two
+    printf '%s\n' '0 1 2 3' '3 2 1 0' > subnets
+    np-train recipe.yaml --run fed -q --subnets subnets --losses losses > /dev/null
+    timeout -s KILL 120 mpiexec -n 2 np-train recipe.yaml --backend mpi --run piped -q --subnets - \
+        --losses two-losses < subnets
+    np-verify fed piped
+    cmp losses two-losses
+}
+
+@test "little memory: layers go to the stash of the first rank and come back" {
+    unsanitized
+    tiny_recipe
+    np-train recipe.yaml --run one -q > /dev/null
+    ranks 2 recipe.yaml --run few -n 2 --window 1 --device-memory 3500KiB
+    ranks 2 recipe.yaml --run filed -n 2 --window 1 --device-memory 3500KiB --stash scratch
+    same one few
+    same one filed
+}
+
+@test "a run goes on with other ranks, also after a kill" {
+    tiny_recipe
+    np-train recipe.yaml --run one -q > /dev/null
+    ranks 2 recipe.yaml --run two --stop-after 2
+    ranks 3 recipe.yaml --run two --resume --stop-after 4
+    np-train recipe.yaml --run two --resume -q > /dev/null
+    np-verify one two
+    sed -i 's/steps: 6/steps: 100000\n  checkpoint_every: 5/' recipe.yaml
+    ranks 2 recipe.yaml --run killed &
+    job=$!
+    until grep -qs '^20' killed/ledger.tsv; do
+        kill -0 "$job"
+        sleep 0.05
+    done
+    pkill -KILL -f 'np-train recipe.yaml --backend mpi -q --run killed' || true
+    wait "$job" || true
+    np-verify --fsck killed
+    next=$(($(tail -n 1 killed/ledger.tsv | cut -f 1) + 20))
+    ranks 2 recipe.yaml --run killed --resume --stop-after "$next"
+    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
+    np-verify killed whole
+}
+
+@test "what ranks cannot do is refused, and all of them end" {
+    tiny_recipe
+    run timeout -s KILL 60 mpiexec -n 2 np-train nothing.yaml --backend mpi --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *"np-train: error: cannot open 'nothing.yaml': No such file or directory"* ]]
+    np-partition recipe.yaml --replicas 2 -n 1 --profile-from model -q > plan.yaml
+    run timeout -s KILL 60 mpiexec -n 2 np-train recipe.yaml --backend mpi --plan plan.yaml --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *"the plan's replicas share one memory, which processes do not have"* ]]
+    [ ! -e r ]
+    run np-train recipe.yaml --backend mpi --replicas 2 --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *'--replicas share one memory: processes have none together'* ]]
+}
