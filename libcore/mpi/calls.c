@@ -1,6 +1,7 @@
 /* What writes a call and what carries it out are made of one list of kernels. */
 #include "mpi/calls.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "mpi/kernel_list.h"
@@ -157,10 +158,12 @@ static void own_np_update(struct np_update *call)
 NP_KERNELS(RUN)
 
 static const struct {
+    const char *name;
     bool (*run)(struct np_team *team, const struct np_kernels *kernels, const void *from);
     size_t bytes;
 } runs[CALLS] = {
-#define RUNS(result, kernel, ...) [CALL_##kernel] = {run_##kernel, sizeof(struct kernel##_args)},
+#define RUNS(result, kernel, ...)                                                                  \
+    [CALL_##kernel] = {#kernel, run_##kernel, sizeof(struct kernel##_args)},
     NP_KERNELS(RUNS)
 #undef RUNS
 };
@@ -174,4 +177,16 @@ bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
                  const struct np_order *order, const void *arguments)
 {
     return runs[order->call].run(team, kernels, arguments);
+}
+
+/* By FNV-1a. */
+void np_call_build(char out[NP_CALL_BUILD_BYTES])
+{
+    uint64_t sum = 0xcbf29ce484222325;
+    for (int i = 0; i < CALLS; i++) {
+        for (const char *at = runs[i].name; *at; at++)
+            sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
+        sum = (sum ^ runs[i].bytes) * 0x100000001b3;
+    }
+    snprintf(out, NP_CALL_BUILD_BYTES, "%s-%08x", NP_VERSION, (unsigned)(sum ^ sum >> 32));
 }

@@ -28,4 +28,10 @@ bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
 /* Whether the order is one: its number, and as many bytes as its arguments have. */
 bool np_call_check(const struct np_order *order);
 
+#define NP_CALL_BUILD_BYTES 64
+
+/* What the calls of this process are, as text: its version, and a sum over the kernels' names and
+ * the sizes of their arguments. Processes whose texts differ do not understand each other. */
+void np_call_build(char out[NP_CALL_BUILD_BYTES]);
+
 #endif

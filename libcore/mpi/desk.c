@@ -229,7 +229,7 @@ static enum np_status carry_out(struct worker *w, const struct np_order *order,
     case NP_ORDER_CARRY:
         return carry(w, (const struct np_order_carry *)(order + 1), err);
     default:
-        return np_fail(err, NP_EIO, "an order is damaged: do all ranks run the same naspipe?");
+        return np_fail(err, NP_EIO, "an order is damaged (a bug in naspipe)");
     }
 }
 
@@ -343,6 +343,19 @@ out:
     return status;
 }
 
+/* Rank 0 comes first with this. */
+static enum np_status meet(const struct np_letter *letter, struct np_error *err)
+{
+    char own_build[NP_CALL_BUILD_BYTES], build[NP_CALL_BUILD_BYTES] = "";
+    size_t bytes = (size_t)letter->head.bytes;
+    np_call_build(own_build);
+    memcpy(build, letter->body, bytes < sizeof build ? bytes : sizeof build - 1);
+    if (strcmp(own_build, build) == 0)
+        return NP_OK;
+    return np_fail(err, NP_EINPUT, "it runs naspipe %s, rank 0 runs %s: all must run the same one",
+                   own_build, build);
+}
+
 static enum np_status serve(struct desk *desk, const struct np_letter *letter, struct np_error *err)
 {
     struct np_error why;
@@ -350,6 +363,9 @@ static enum np_status serve(struct desk *desk, const struct np_letter *letter, s
     void *block = NULL;
     enum np_status status;
     switch ((enum np_desk_kind)letter->head.a) {
+    case NP_DESK_HELLO:
+        status = meet(letter, &why);
+        break;
     case NP_DESK_ALLOC:
         status = np_device_alloc(&np_device_host, &block, letter->head.b, &why);
         value = (uint64_t)(uintptr_t)block;

@@ -12,6 +12,7 @@
 #include "num/kernels.h"
 
 enum np_desk_kind {
+    NP_DESK_HELLO,   /* np_call_build's text: NP_EINPUT where the desk's own is another */
     NP_DESK_ALLOC,   /* b bytes; the value is np_far_own's */
     NP_DESK_RELEASE, /* at b; no answer */
     NP_DESK_CREW,    /* struct np_desk_crew; the value is the crew's box */

@@ -183,17 +183,33 @@ static void *serve(void *argument)
     return NULL;
 }
 
+static enum np_status greet(struct np_post *post, int rank, struct np_error *err)
+{
+    struct np_head head = {.a = NP_DESK_HELLO, .bytes = NP_CALL_BUILD_BYTES};
+    char *build;
+    enum np_status status = np_zalloc(&build, 1, NP_CALL_BUILD_BYTES, err);
+    if (status != NP_OK)
+        return status;
+    np_call_build(build);
+    return np_desk_ask(post, rank, head, build, NULL, err);
+}
+
 enum np_status np_ranks_devices(struct np_ranks *ranks, struct np_device *devices,
                                 const struct np_kernels *kernels, struct np_error *err)
 {
+    enum np_status status;
     ranks->kernels = kernels;
     errno = pthread_create(&ranks->server, NULL, serve, ranks);
     if (errno)
         return np_fail_errno(err, "cannot start the thread that serves");
     ranks->serves = true;
-    for (int i = 0; i < np_ranks_count(ranks); i++)
+    for (int i = 0; i < np_ranks_count(ranks); i++) {
         devices[i] = (struct np_device){.ops = &far_ops, .number = i, .context = ranks->post};
-    return NP_OK;
+        NP_TRY(greet(ranks->post, i, err));
+    }
+    status = NP_OK;
+out:
+    return status;
 }
 
 void np_ranks_close(struct np_ranks *ranks)

@@ -35,7 +35,8 @@ int np_ranks_beside(const struct np_ranks *ranks);
 enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_kernels *kernels,
                               struct np_error *err);
 
-/* On rank 0: devices[np_ranks_count] are the ranks; its own works by these kernels. */
+/* On rank 0: devices[np_ranks_count] are the ranks; its own works by these kernels. NP_EINPUT: a
+ * rank, which is named, runs another naspipe. */
 enum np_status np_ranks_devices(struct np_ranks *ranks, struct np_device *devices,
                                 const struct np_kernels *kernels, struct np_error *err);
 enum np_status np_ranks_link(struct np_link **out, struct np_ranks *ranks, struct np_error *err);

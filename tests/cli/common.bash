@@ -18,6 +18,39 @@ has_ranks() {
     np-train --version | grep -q 'MPI: [^n]' && command -v mpiexec > /dev/null
 }
 
+# Two hosts on this machine, 10.77.0.1 and 10.77.0.2: network namespaces that a cable joins, between
+# which Open MPI has nothing but TCP. Takes root; false where that, or Open MPI, is missing.
+make_hosts() {
+    local address
+    export NP_HOSTS=np-$$
+    export OMPI_MCA_plm_rsh_agent=$NP_TREE/tests/cli/on-host
+    mpiexec --version | grep -Eq 'Open MPI|OpenRTE' || return 1
+    for address in 10.77.0.1 10.77.0.2; do
+        ip netns add "$NP_HOSTS-$address" && unshare --uts --mount true || return 1
+        ip -n "$NP_HOSTS-$address" link set lo up
+    done
+    ip -n "$NP_HOSTS-10.77.0.1" link add cable type veth peer name cable \
+        netns "$NP_HOSTS-10.77.0.2" || return 1
+    for address in 10.77.0.1 10.77.0.2; do
+        ip -n "$NP_HOSTS-$address" addr add "$address/24" dev cable
+        ip -n "$NP_HOSTS-$address" link set cable up
+    done
+}
+
+# What is left of them goes, with whatever runs there.
+remove_hosts() {
+    local address
+    for address in 10.77.0.1 10.77.0.2; do
+        end_host "$address" 2> /dev/null || true
+        ip netns del "$NP_HOSTS-$address" 2> /dev/null || true
+    done
+}
+
+# A host loses its power.
+end_host() {
+    ip netns pids "$NP_HOSTS-$1" | xargs -r kill -KILL
+}
+
 # some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
 some() {
     if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi

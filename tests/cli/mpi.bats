@@ -10,9 +10,20 @@ setup() {
     export ASAN_OPTIONS=detect_leaks=0
 }
 
+teardown() {
+    [ -z "${NP_HOSTS:-}" ] || remove_hosts
+}
+
 # ranks N RECIPE OPTION...: trains on so many ranks.
 ranks() {
     timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" > /dev/null
+}
+
+# hosts A:N,B:M RECIPE OPTION...: trains on so many ranks of those hosts. They share files.
+hosts() {
+    local address=${1%%:*} recipe=$2
+    timeout -s KILL 120 "$OMPI_MCA_plm_rsh_agent" "$address" mpiexec --host "$1" \
+        "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" > /dev/null
 }
 
 # same A B: the runs are equal, and so is what they were found to be worth.
@@ -104,6 +115,35 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     ranks 2 recipe.yaml --run killed --resume --stop-after "$next"
     np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
     np-verify killed whole
+}
+
+@test "hosts: two of them, also with several ranks each" {
+    make_hosts || skip 'no two hosts: they need root, ip netns and Open MPI'
+    tiny_recipe
+    np-train recipe.yaml --run one -q "${evaluated[@]}" > /dev/null
+    hosts 10.77.0.1:1,10.77.0.2:1 recipe.yaml --run "$PWD/two" "${evaluated[@]}"
+    hosts 10.77.0.1:2,10.77.0.2:2 recipe.yaml --run "$PWD/four" -n 4 --cut balanced
+    same one two
+    np-verify one four
+}
+
+@test "hosts: one that dies ends the job, and the run goes on elsewhere" {
+    make_hosts || skip 'no two hosts: they need root, ip netns and Open MPI'
+    tiny_recipe
+    sed -i 's/steps: 6/steps: 100000\n  checkpoint_every: 5/' recipe.yaml
+    hosts 10.77.0.1:1,10.77.0.2:1 recipe.yaml --run "$PWD/died" &
+    job=$!
+    until grep -qs '^20' died/ledger.tsv; do
+        kill -0 "$job"
+        sleep 0.05
+    done
+    end_host 10.77.0.2
+    if wait "$job"; then return 1; fi
+    np-verify --fsck died
+    next=$(($(tail -n 1 died/ledger.tsv | cut -f 1) + 20))
+    np-train recipe.yaml --run died -q --resume --stop-after "$next" > /dev/null
+    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
+    np-verify died whole
 }
 
 @test "what ranks cannot do is refused, and all of them end" {

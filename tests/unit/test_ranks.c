@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "exec/train.h"
+#include "mpi/calls.h"
+#include "mpi/desk.h"
 #include "mpi/mpi_device.h"
 #include "suite.h"
 #include "thread_wire.h"
@@ -160,11 +163,55 @@ START_TEST(memory_of_ranks)
 }
 END_TEST
 
+static void *desk_main(void *post)
+{
+    struct np_error err;
+    tiny_must(np_desk_serve(post, np_kernels_get(NP_ISA_SCALAR), &err), &err);
+    np_post_free(post);
+    return NULL;
+}
+
+static enum np_status greet(struct np_post *post, const char *build, struct np_error *err)
+{
+    struct np_head head = {.a = NP_DESK_HELLO, .bytes = strlen(build)};
+    char *body;
+    ck_assert_int_eq(np_strdup(&body, build, err), NP_OK);
+    return np_desk_ask(post, 1, head, body, NULL, err);
+}
+
+/* Ranks that are not of one build would take each other's calls for something else. */
+START_TEST(another_build)
+{
+    char own[NP_CALL_BUILD_BYTES], longer[2 * NP_CALL_BUILD_BYTES];
+    struct np_head close = {.a = NP_DESK_CLOSE};
+    struct np_wire *wires[2];
+    struct np_post *posts[2];
+    struct np_error err;
+    pthread_t desk;
+    thread_wires(wires, 2);
+    for (int i = 0; i < 2; i++)
+        tiny_must(np_post_new(&posts[i], wires[i], &err), &err);
+    ck_assert_int_eq(pthread_create(&desk, NULL, desk_main, posts[1]), 0);
+    np_call_build(own);
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    tiny_must(greet(posts[0], own, &err), &err);
+    ck_assert_int_eq(greet(posts[0], "0.0.9-12345678", &err), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "rank 1: it runs naspipe "));
+    ck_assert_ptr_nonnull(strstr(err.msg, ", rank 0 runs 0.0.9-12345678: "));
+    ck_assert_int_eq(greet(posts[0], longer, &err), NP_EINPUT);
+    tiny_must(np_post_send(posts[0], 1, &close, NULL, &err), &err);
+    ck_assert_int_eq(pthread_join(desk, NULL), 0);
+    np_post_free(posts[0]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ranks");
     TCase *tests = suite_case(suite, "ranks");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_test(tests, another_build);
     tcase_add_test(tests, memory_of_ranks);
     tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);
     return suite_run(suite);
