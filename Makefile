@@ -270,9 +270,9 @@ $(SHIM_BIN) $(SHIM_OWN): $(SHIM_OBJ) $(UNIT_AUX) $(LIB)
 	    $(shell $(PKG_CONFIG) --libs check)
 
 $(SHIM_TOOLS): $(BUILD)/shim/%: $(BUILD)/cmd/%.o $(CLI_OBJ) \
-    $(filter-out %_shim.o,$(SHIM_OBJ)) $(LIB)
+    $(filter-out %_shim.o,$(SHIM_OBJ)) $(MPI_OBJ) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_MPI_LIBS)
 
 # For real, where NVIDIA's compiler is: every architecture, and a look at the code it makes. Nothing
 # in the sources depends on the architecture, so that all have one PTX.

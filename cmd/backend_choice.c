@@ -37,11 +37,12 @@ static void read_list(struct backend *backend, const char *list, struct argp_sta
 void backend_check(struct backend *backend, const struct plan_options *plan,
                    struct argp_state *state)
 {
-    if (backend->choice == BACKEND_MPI && plan->request.replicas > 1)
+    bool ranks = backend->choice == BACKEND_MPI || backend->choice == BACKEND_MPI_CUDA;
+    if (ranks && plan->request.replicas > 1)
         argp_error(state, "--replicas share one memory: processes have none together");
     if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
         return;
-    if (backend->choice == BACKEND_CUDA && plan->devices)
+    if (backend->choice != BACKEND_AUTO && plan->devices)
         read_list(backend, plan->devices, state);
     if (backend->choice == BACKEND_AUTO && plan->devices)
         argp_error(state, "--devices counts threads or names GPUs: --backend must say which");
@@ -67,7 +68,7 @@ static enum np_status open_fast(struct backend *backend, const struct np_numeric
                                 struct np_error *err)
 {
     enum np_status status;
-    if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
+    if (backend->choice != BACKEND_CUDA && backend->choice != BACKEND_AUTO)
         return np_fail(err, NP_EINPUT,
                        "they need a GPU of compute capability %d.%d, and --backend cuda",
                        numerics->capability / 10, numerics->capability % 10);
@@ -91,10 +92,47 @@ enum np_status backend_open(struct backend *backend, const struct np_recipe *rec
                                : np_fail(err, status, "%s: numerics %s: %s", recipe->numerics_place,
                                          numerics->name, why.msg);
     }
-    if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
+    if (backend->choice != BACKEND_CUDA && backend->choice != BACKEND_AUTO)
         return NP_OK;
     status = open_gpus(backend, err);
     return backend->choice == BACKEND_AUTO ? NP_OK : status;
+}
+
+/* This rank's own device. The GPUs of the list, or all that the process sees, are dealt to the
+ * ranks of a host in turn. */
+static enum np_status open_near(struct backend *backend, struct np_error *err)
+{
+    int among = np_ranks_among(backend->ranks), there, number = 0;
+    backend->near = np_device_host;
+    if (backend->choice == BACKEND_MPI)
+        return NP_OK;
+    there = np_cuda_count();
+    if (backend->count)
+        number = backend->numbers[among % backend->count];
+    else if (there)
+        number = among % there;
+    return np_cuda_open(&backend->near, &number, 1, err);
+}
+
+/* Its kernels: of processors, what was asked for. */
+static const struct np_kernels *near_kernels(const struct backend *backend,
+                                             const struct np_kernels *kernels)
+{
+    const struct np_device *near = &backend->near;
+    return near->ops->kernels ? near->ops->kernels(near) : kernels;
+}
+
+/* A rank that works for the first. */
+static enum np_status work(struct backend *backend, const struct np_kernels *kernels,
+                           struct np_error *err)
+{
+    struct np_error why;
+    /* Launchers signal all ranks; the first says when it is over. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    if (open_near(backend, &why) != NP_OK)
+        return np_ranks_decline(backend->ranks, &why, err);
+    return np_ranks_serve(backend->ranks, &backend->near, near_kernels(backend, kernels), err);
 }
 
 enum np_status backend_join(struct backend *backend, const struct plan_options *plan, bool *over,
@@ -103,18 +141,16 @@ enum np_status backend_join(struct backend *backend, const struct plan_options *
     const struct np_kernels *kernels = plan->request.kernels;
     enum np_status status = NP_OK;
     *over = false;
-    if (backend->choice != BACKEND_MPI)
+    if (backend->choice != BACKEND_MPI && backend->choice != BACKEND_MPI_CUDA)
         return NP_OK;
     NP_TRY(np_ranks_open(&backend->ranks, err));
-    backend->count = np_ranks_count(backend->ranks);
     *over = np_ranks_rank(backend->ranks) != 0;
-    if (*over) { /* launchers signal all ranks; the first says when it is over */
-        signal(SIGINT, SIG_IGN);
-        signal(SIGTERM, SIG_IGN);
-        status = np_ranks_serve(backend->ranks, kernels, err);
-    } else {
-        status = np_ranks_devices(backend->ranks, backend->devices, kernels, err);
-    }
+    if (*over)
+        return work(backend, kernels, err);
+    NP_TRY(open_near(backend, err));
+    backend->count = np_ranks_count(backend->ranks);
+    NP_TRY(np_ranks_devices(backend->ranks, backend->devices, &backend->near,
+                            near_kernels(backend, kernels), err));
 out:
     return status;
 }
@@ -137,32 +173,41 @@ const char *backend_name(const struct backend *backend)
     return devices ? devices->ops->name : "cpu";
 }
 
-/* A stage for each rank; costs are those of this host's processors. */
-static void ranks_request(const struct backend *backend, struct np_partition_request *request)
+/* The GPU whose costs are the plan's; NULL: this host's processors have them. */
+static const struct np_device *measured(const struct backend *backend)
 {
-    int each = request->processors / np_ranks_beside(backend->ranks);
-    request->processors = backend->count * (each ? each : 1);
-    request->replicas = 1;
-    if (!request->stages)
-        request->stages = backend->count;
+    if (backend->opened)
+        return backend->devices;
+    return backend->choice == BACKEND_MPI_CUDA ? &backend->near : NULL;
 }
 
-void backend_request(struct backend *backend, struct np_partition_request *request)
+static void describe(struct backend *backend, const struct np_device *gpu)
 {
     uint64_t vacant;
     size_t used;
-    if (backend->ranks)
-        ranks_request(backend, request);
-    if (!backend->opened)
-        return;
-    np_cuda_describe(backend->devices, backend->name, sizeof backend->name, &vacant);
+    np_cuda_describe(gpu, backend->name, sizeof backend->name, &vacant);
     used = strlen(backend->name);
     if (backend->fast)
         snprintf(backend->name + used, sizeof backend->name - used, ", %s, %s",
                  backend->products.numerics->name, backend->products.library);
-    request->device = backend->devices;
+}
+
+void backend_request(struct backend *backend, struct np_partition_request *request)
+{
+    const struct np_device *gpu = measured(backend);
+    if (backend->ranks) {
+        int each = request->processors / np_ranks_beside(backend->ranks);
+        request->processors = backend->count * (each ? each : 1);
+        request->replicas = 1;
+        if (!request->stages)
+            request->stages = backend->count;
+    }
+    if (!gpu)
+        return;
+    describe(backend, gpu);
+    request->device = gpu;
     request->device_name = backend->name;
-    request->kernels = backend->devices->ops->kernels(backend->devices);
+    request->kernels = gpu->ops->kernels(gpu);
     request->processors = backend->count;
     request->threads = 1;
     if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
@@ -171,11 +216,12 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
 
 size_t backend_scratch(const struct backend *backend, const struct np_supernet *net)
 {
+    const struct np_device *gpu = measured(backend);
     struct np_extent extent;
-    if (!backend->opened)
+    if (!gpu)
         return 0;
     extent = np_ops_extent(net, (size_t)net->recipe->batch);
-    return backend->devices->ops->scratch_bytes(backend->devices, &extent);
+    return gpu->ops->scratch_bytes(gpu, &extent);
 }
 
 bool backend_bound(const struct backend *backend, const struct np_plan *plan,

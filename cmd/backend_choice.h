@@ -9,7 +9,7 @@
 #include "num/products.h"
 #include "plan_options.h"
 
-enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_MPI, BACKEND_AUTO };
+enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_MPI, BACKEND_MPI_CUDA, BACKEND_AUTO };
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
 
 #define BACKEND_DEADLINE 60 /* seconds of a transfer between GPUs */
@@ -20,6 +20,7 @@ struct backend {
     struct np_device devices[NP_CUDA_MOST];
     bool opened;                 /* the GPUs are used */
     struct np_ranks *ranks;      /* are used, or NULL */
+    struct np_device near;       /* this rank's own */
     char name[160];              /* of the first, and what its products are computed by */
     struct np_products products; /* of fast numerics; their list, and whose it is */
     bool fast;

@@ -38,7 +38,7 @@ static const struct argp_option option_table[] = {
     {"eval-batches", OPT_EVAL_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
     {"plan", 'p', "FILE", 0, "stage plan from np-partition; - is standard input", 0},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "csp, or sequential: the reference", 0},
-    {"backend", OPT_BACKEND, "cpu|cuda|mpi|auto", 0,
+    {"backend", OPT_BACKEND, "cpu|cuda|mpi|mpi-cuda|auto", 0,
      "compute on processors (the default), GPUs, or an MPI job's processes", 0},
     {"transport", OPT_TRANSPORT, "auto|peer|nccl", 0, "how several GPUs pass on what they make", 0},
     {"deadline", OPT_DEADLINE, "SECONDS", 0, "a transfer by NCCL fails after this time (60)", 0},
@@ -53,15 +53,15 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
 {
     static const char *const schedules[] = {"csp", "sequential"}, *const ledgers[] = {"steps",
                                                                                       "layers"};
-    static const char *const backends[] = {"cpu", "cuda", "mpi", "auto"};
+    static const char *const backends[] = {"cpu", "cuda", "mpi", "mpi-cuda", "auto"};
     static const char *const transports[] = {"auto", "peer", "nccl"};
     switch (key) {
     case 'p':
         o->plan_file = arg;
         return 0;
     case OPT_BACKEND:
-        o->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 4);
-        o->plan.gpus = o->backend.choice == BACKEND_CUDA;
+        o->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 5);
+        o->plan.gpus = o->backend.choice == BACKEND_CUDA || o->backend.choice == BACKEND_MPI_CUDA;
         return 0;
     case OPT_TRANSPORT:
         o->backend.transport =

@@ -213,6 +213,12 @@ enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int c
     return status;
 }
 
+int np_cuda_count(void)
+{
+    int there = 0;
+    return cudaGetDeviceCount(&there) == cudaSuccess ? there : 0;
+}
+
 bool np_cuda_reach(const struct np_device *devices, int count)
 {
     bool all = true;

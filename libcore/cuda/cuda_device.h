@@ -16,6 +16,8 @@
 /* The GPUs of these numbers, which differ; devices[count] need no closing. */
 enum np_status np_cuda_open(struct np_device *devices, const int *numbers, int count,
                             struct np_error *err);
+/* GPUs that this process sees. */
+int np_cuda_count(void);
 /* The GPUs read and write each other's memory where it lies, from here on: all of them, or those
  * that can. */
 enum np_status np_cuda_join(const struct np_device *devices, int count, bool all,

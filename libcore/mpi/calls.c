@@ -25,11 +25,13 @@
 #define PASS(kind, type, name) PASS_##kind(name)
 #define PASS_V(name) , args.name
 #define PASS_S(name) , &args.name
-#define PASS_F(name) , &name##_share
+#define PASS_F(name) , team->size > 1 ? &name##_share : args.name
 #define DONE(kind, type, name) DONE_##kind(name)
 #define DONE_V(name)
 #define DONE_S(name)
-#define DONE_F(name) __atomic_fetch_add(args.name, name##_share, __ATOMIC_RELAXED);
+#define DONE_F(name)                                                                               \
+    if (team->size > 1)                                                                            \
+        __atomic_fetch_add(args.name, name##_share, __ATOMIC_RELAXED);
 #define TAKE_bool(call) call
 #define TAKE_void(call) (call, true)
 #define RESULT_bool return true

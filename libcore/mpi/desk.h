@@ -21,23 +21,28 @@ enum np_desk_kind {
 };
 
 struct np_desk_crew {
-    uint64_t size, scratch, scratch_bytes, found, found_bytes, watches;
+    uint64_t size, scratch, scratch_bytes, found, found_bytes, fill_bytes, watches;
     uint64_t notices; /* rank 0's box for them */
 };
 
-/* A letter for each NP_ORDER_MARK, and behind it the watches' verdicts, a byte each (0: something
- * was not finite), then the replies. */
+/* A letter for each NP_ORDER_MARK, and behind it the verdicts of as many watches as the crew may
+ * have, a byte each (0: something was not finite), padded, then the replies. */
 struct np_notice {
-    uint32_t status, watches;
+    uint32_t status, pad;
     char text[248];
 };
 
-/* What rank 0's letters bring to this process, until they close it. */
-enum np_status np_desk_serve(struct np_post *post, const struct np_kernels *kernels,
+/* What rank 0's letters bring to this process, until they close it: on this device, by kernels of
+ * its. why: it cannot work, which rank 0 is told; NULL: it can. */
+enum np_status np_desk_serve(struct np_post *post, const struct np_device *device,
+                             const struct np_kernels *kernels, const struct np_error *why,
                              struct np_error *err);
 
 /* Asks a desk and waits for the answer. body: freed by the post; NULL: none. */
 enum np_status np_desk_ask(struct np_post *post, int rank, struct np_head head, void *body,
                            uint64_t *value, struct np_error *err);
+/* And answers who asked: `why` where the status is not NP_OK. */
+enum np_status np_desk_answer(struct np_post *post, int rank, uint64_t box, enum np_status status,
+                              uint64_t value, const struct np_error *why, struct np_error *err);
 
 #endif

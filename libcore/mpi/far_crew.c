@@ -136,7 +136,7 @@ void np_far_crew_free(struct np_crew *base)
 static enum np_status hire(struct crew *crew, const struct np_device *device, struct np_error *err)
 {
     struct np_desk_crew *there = NULL;
-    size_t found_bytes = crew->config.reply_bytes + (crew->config.replies + 1) * LINE;
+    size_t found_bytes = lines(crew->config.reply_bytes) + (crew->config.replies + 1) * LINE;
     void *found = NULL;
     enum np_status status;
     NP_TRY(np_device_alloc(device, &found, found_bytes, err));
@@ -147,6 +147,7 @@ static enum np_status hire(struct crew *crew, const struct np_device *device, st
                                    .scratch_bytes = crew->config.scratch_bytes,
                                    .found = crew->found,
                                    .found_bytes = found_bytes,
+                                   .fill_bytes = lines(crew->config.fill_bytes),
                                    .watches = crew->config.watches,
                                    .notices = np_box_name(&crew->notices)};
     status = np_desk_ask(crew->post, crew->rank,
@@ -263,7 +264,7 @@ static enum np_status deliver(const struct crew *crew, const struct task *task,
     for (size_t i = 0; i < task->watches; i++)
         if (!at[i])
             *task->watch[i] = false;
-    at += np_order_padded(notice.watches);
+    at += np_order_padded(crew->config.watches);
     for (size_t i = 0; i < task->replies; i++)
         memcpy(task->reply[i].to, at + task->reply[i].at, task->reply[i].bytes);
     return NP_OK;

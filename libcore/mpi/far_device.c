@@ -12,6 +12,8 @@
 
 struct np_ranks {
     struct np_post *post;
+    struct np_device_ops ops;     /* of the devices that they are */
+    const struct np_device *near; /* this rank's own, and kernels of its */
     const struct np_kernels *kernels;
     pthread_t server; /* on rank 0 */
     bool serves;
@@ -155,23 +157,34 @@ enum np_status np_ranks_open(struct np_ranks **out, struct np_error *err)
 
 int np_ranks_rank(const struct np_ranks *ranks)
 {
-    return np_post_rank(ranks->post);
+    return np_post_wire(ranks->post)->rank;
 }
 
 int np_ranks_count(const struct np_ranks *ranks)
 {
-    return np_post_ranks(ranks->post);
+    return np_post_wire(ranks->post)->ranks;
 }
 
 int np_ranks_beside(const struct np_ranks *ranks)
 {
-    return np_post_beside(ranks->post);
+    return np_post_wire(ranks->post)->beside;
 }
 
-enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_kernels *kernels,
-                              struct np_error *err)
+int np_ranks_among(const struct np_ranks *ranks)
 {
-    return np_desk_serve(ranks->post, kernels, err);
+    return np_post_wire(ranks->post)->among;
+}
+
+enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_device *near,
+                              const struct np_kernels *kernels, struct np_error *err)
+{
+    return np_desk_serve(ranks->post, near, kernels, NULL, err);
+}
+
+enum np_status np_ranks_decline(struct np_ranks *ranks, const struct np_error *why,
+                                struct np_error *err)
+{
+    return np_desk_serve(ranks->post, &np_device_host, NULL, why, err);
 }
 
 /* Where it fails, so does the post, which tells whoever trains. */
@@ -179,7 +192,7 @@ static void *serve(void *argument)
 {
     struct np_ranks *ranks = argument;
     struct np_error err;
-    np_desk_serve(ranks->post, ranks->kernels, &err);
+    np_desk_serve(ranks->post, ranks->near, ranks->kernels, NULL, &err);
     return NULL;
 }
 
@@ -194,17 +207,23 @@ static enum np_status greet(struct np_post *post, int rank, struct np_error *err
     return np_desk_ask(post, rank, head, build, NULL, err);
 }
 
+/* Every rank's device is of the same kind, so their crews want the same scratch. */
 enum np_status np_ranks_devices(struct np_ranks *ranks, struct np_device *devices,
-                                const struct np_kernels *kernels, struct np_error *err)
+                                const struct np_device *near, const struct np_kernels *kernels,
+                                struct np_error *err)
 {
     enum np_status status;
+    ranks->near = near;
     ranks->kernels = kernels;
+    ranks->ops = far_ops;
+    ranks->ops.name = near->ops->apart ? "mpi-cuda" : "mpi";
+    ranks->ops.scratch_bytes = near->ops->scratch_bytes;
     errno = pthread_create(&ranks->server, NULL, serve, ranks);
     if (errno)
         return np_fail_errno(err, "cannot start the thread that serves");
     ranks->serves = true;
     for (int i = 0; i < np_ranks_count(ranks); i++) {
-        devices[i] = (struct np_device){.ops = &far_ops, .number = i, .context = ranks->post};
+        devices[i] = (struct np_device){.ops = &ranks->ops, .number = i, .context = ranks->post};
         NP_TRY(greet(ranks->post, i, err));
     }
     status = NP_OK;

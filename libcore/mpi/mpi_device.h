@@ -1,9 +1,9 @@
 /* Other processes as devices (num/device.h): ranks of one MPI job, on this host and others.
  *
  * Rank 0 trains. Every rank, rank 0 too, is a device that is apart from the host: crews of its
- * processors' threads with memory of their own, which do what rank 0 tells them, in that order, and
- * later. So rank 0 has the only scheduler, run and data, and what it sends out is orders, batches
- * and new layers; values and gradients go from rank to rank, without it.
+ * processors' threads, or of a GPU, with memory of their own, which do what rank 0 tells them, in
+ * that order, and later. So rank 0 has the only scheduler, run and data, and what it sends out is
+ * orders, batches and new layers; values and gradients go from rank to rank, without it.
  *
  * Numbers   device i is rank i; np_ranks_link's places are the same.
  * Bits      those of the ranks' kernels: as on every device.
@@ -28,17 +28,24 @@ enum np_status np_ranks_open(struct np_ranks **out, struct np_error *err);
 enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, struct np_error *err);
 int np_ranks_rank(const struct np_ranks *ranks);
 int np_ranks_count(const struct np_ranks *ranks);
-/* Ranks of this host, this one too. */
+/* Ranks of this host, this one too; and its number among them. */
 int np_ranks_beside(const struct np_ranks *ranks);
+int np_ranks_among(const struct np_ranks *ranks);
 
-/* On all ranks but 0: works for rank 0, by these kernels, until that closes. */
-enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_kernels *kernels,
-                              struct np_error *err);
+/* On all ranks but 0: works for rank 0, on its own device `near`, by these kernels of that, until
+ * rank 0 closes. */
+enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_device *near,
+                              const struct np_kernels *kernels, struct np_error *err);
 
-/* On rank 0: devices[np_ranks_count] are the ranks; its own works by these kernels. NP_EINPUT: a
- * rank, which is named, runs another naspipe. */
+/* Instead, where it has no such device: rank 0 is told why, and so who trains. */
+enum np_status np_ranks_decline(struct np_ranks *ranks, const struct np_error *why,
+                                struct np_error *err);
+
+/* On rank 0: devices[np_ranks_count] are the ranks. Its own is `near`, of the kind that all have,
+ * and is borrowed. NP_EINPUT: a rank, which is named, declines or runs another naspipe. */
 enum np_status np_ranks_devices(struct np_ranks *ranks, struct np_device *devices,
-                                const struct np_kernels *kernels, struct np_error *err);
+                                const struct np_device *near, const struct np_kernels *kernels,
+                                struct np_error *err);
 enum np_status np_ranks_link(struct np_link **out, struct np_ranks *ranks, struct np_error *err);
 
 /* On rank 0 after all that was made on its devices is freed: the others go home. */

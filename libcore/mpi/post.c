@@ -29,7 +29,7 @@ struct parcel {
     int to;
     struct np_head head;
     void *body;
-    bool owned; /* the body is freed when it has gone */
+    bool owned; /* the body is freed when it has gone, or come */
     struct np_letter *letter;
     struct np_box *box;
     struct part *part;
@@ -37,6 +37,7 @@ struct parcel {
 
 struct np_post {
     struct np_wire *wire;
+    const struct np_device *device;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
@@ -92,14 +93,18 @@ static enum np_status send_all(struct np_post *p, bool *moved, struct np_error *
     return status;
 }
 
+/* The body is the post's from here on, if it shall be. */
 static enum np_status answer(struct np_post *p, const struct np_head *to, struct np_head head,
-                             void *body, struct np_error *err)
+                             void *body, bool owned, struct np_error *err)
 {
     struct parcel *parcel;
     enum np_status status = np_zalloc(&parcel, 1, sizeof *parcel, err);
-    if (status != NP_OK)
+    if (status != NP_OK) {
+        free(owned ? body : NULL);
         return status;
-    *parcel = (struct parcel){.what = SENT, .to = (int)to->from, .head = head, .body = body};
+    }
+    *parcel = (struct parcel){
+        .what = SENT, .to = (int)to->from, .head = head, .body = body, .owned = owned};
     return begin(p, parcel, err);
 }
 
@@ -180,6 +185,47 @@ out:
     return status;
 }
 
+/* Into the device's memory: by memory of the host, where that is apart. */
+static enum np_status put_comes(struct np_post *p, const struct np_head *head, struct np_error *err)
+{
+    struct parcel parcel = {.what = PUT_COMES};
+    enum np_status status;
+    if (!p->device->ops->apart)
+        return expect(p, head, parcel, own(head->a), err);
+    parcel.owned = true;
+    status = np_alloc(&parcel.body, (size_t)head->bytes, 1, err);
+    return status == NP_OK ? expect(p, head, parcel, parcel.body, err) : status;
+}
+
+static enum np_status put_came(struct np_post *p, const struct parcel *parcel, struct np_error *err)
+{
+    const struct np_head *head = &parcel->head;
+    enum np_status status = NP_OK;
+    if (parcel->owned)
+        status = np_device_copy(p->device, own(head->a), parcel->body, head->bytes, err);
+    free(parcel->owned ? parcel->body : NULL);
+    if (status != NP_OK)
+        return status;
+    return answer(p, head, (struct np_head){.kind = PUT_DONE, .b = head->b}, NULL, false, err);
+}
+
+static enum np_status get_comes(struct np_post *p, const struct np_head *head, struct np_error *err)
+{
+    const struct np_head got = {.kind = GOT, .bytes = head->c, .b = head->b};
+    enum np_status status;
+    void *body;
+    if (!p->device->ops->apart)
+        return answer(p, head, got, own(head->a), false, err);
+    status = np_alloc(&body, (size_t)got.bytes, 1, err);
+    if (status != NP_OK)
+        return status;
+    status = np_device_copy(p->device, body, own(head->a), got.bytes, err);
+    if (status == NP_OK)
+        return answer(p, head, got, body, true, err);
+    free(body);
+    return status;
+}
+
 static enum np_status take_head(struct np_post *p, const struct np_head *head, struct np_error *err)
 {
     struct part *part;
@@ -187,13 +233,12 @@ static enum np_status take_head(struct np_post *p, const struct np_head *head, s
     case LETTER:
         return letter_comes(p, head, err);
     case PUT:
-        return expect(p, head, (struct parcel){.what = PUT_COMES}, own(head->a), err);
+        return put_comes(p, head, err);
     case PUT_DONE:
         end_part(p, own(head->b));
         return NP_OK;
     case GET:
-        return answer(p, head, (struct np_head){.kind = GOT, .bytes = head->c, .b = head->b},
-                      own(head->a), err);
+        return get_comes(p, head, err);
     case GOT:
         part = own(head->b);
         return expect(p, head, (struct parcel){.what = GOT_COMES, .part = part}, part->here, err);
@@ -219,8 +264,7 @@ static enum np_status take_ended(struct np_post *p, struct parcel *parcel, struc
         pthread_mutex_unlock(&p->lock);
         break;
     case PUT_COMES:
-        status = answer(p, &parcel->head, (struct np_head){.kind = PUT_DONE, .b = parcel->head.b},
-                        NULL, err);
+        status = put_came(p, parcel, err);
         break;
     case GOT_COMES:
         end_part(p, parcel->part);
@@ -290,6 +334,7 @@ enum np_status np_post_new(struct np_post **out, struct np_wire *wire, struct np
         return status;
     }
     p->wire = wire;
+    p->device = &np_device_host;
     pthread_mutex_init(&p->lock, NULL);
     np_box_init(&p->desk);
     errno = pthread_create(&p->thread, NULL, post_main, p);
@@ -325,24 +370,22 @@ void np_post_free(struct np_post *p)
     free(p);
 }
 
+/* Nobody has been told of memory that is here yet. */
+void np_post_place(struct np_post *p, const struct np_device *device)
+{
+    pthread_mutex_lock(&p->lock);
+    p->device = device;
+    pthread_mutex_unlock(&p->lock);
+}
+
 struct np_box *np_post_desk(struct np_post *p)
 {
     return &p->desk;
 }
 
-int np_post_rank(const struct np_post *p)
+const struct np_wire *np_post_wire(const struct np_post *p)
 {
-    return p->wire->rank;
-}
-
-int np_post_ranks(const struct np_post *p)
-{
-    return p->wire->ranks;
-}
-
-int np_post_beside(const struct np_post *p)
-{
-    return p->wire->beside;
+    return p->wire;
 }
 
 void np_box_init(struct np_box *box)
@@ -464,6 +507,19 @@ static enum np_status ask(struct np_post *p, int rank, bool puts, struct part *p
     return enqueue(p, parcel, err);
 }
 
+/* From and to memory of this process's own device. */
+static enum np_status copy_here(const struct np_post *p, bool puts,
+                                const struct np_post_part *given, size_t count,
+                                struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (size_t i = 0; i < count; i++)
+        NP_TRY(np_device_copy(p->device, puts ? own(given[i].there) : given[i].here,
+                              puts ? given[i].here : own(given[i].there), given[i].bytes, err));
+out:
+    return status;
+}
+
 /* What has been asked is waited for in any case: it is told by where `parts` are. */
 static enum np_status transfer(struct np_post *p, int rank, bool puts,
                                const struct np_post_part *given, size_t count, struct np_error *err)
@@ -472,12 +528,8 @@ static enum np_status transfer(struct np_post *p, int rank, bool puts,
     struct part *parts = NULL;
     enum np_status status, later;
     struct np_error why;
-    if (rank == p->wire->rank) {
-        for (size_t i = 0; i < count; i++)
-            memcpy(puts ? own(given[i].there) : given[i].here,
-                   puts ? given[i].here : own(given[i].there), (size_t)given[i].bytes);
-        return NP_OK;
-    }
+    if (rank == p->wire->rank)
+        return copy_here(p, puts, given, count, err);
     NP_TRY(np_zalloc(&parts, count, sizeof *parts, err));
     pthread_cond_init(&asked.done, NULL);
     for (size_t i = 0; i < count && status == NP_OK; i++) {

@@ -6,7 +6,8 @@
  * Letters   go to a box, which is known by its address in the process that has it (np_box_name; 0:
  *           its desk), and are taken from it in the order one sender sent them.
  * Memory    np_post_put writes another rank's, np_post_get reads it; both return when it is done.
- *           That rank's threads have nothing to do with it: who asks knows that it may.
+ *           That rank's threads have nothing to do with it: who asks knows that it may. It is its
+ *           device's memory; where that is apart, what goes there and comes goes by the host's.
  * Errors    NP_EIO, NP_EMEM: also of all that is asked once the wire has failed.
  * Ownership the post has the wire. Letters taken are the taker's, who frees them.
  * Threads   any; a box is taken from by one.
@@ -17,6 +18,7 @@
 #include <pthread.h>
 
 #include "mpi/wire.h"
+#include "num/device.h"
 
 struct np_post;
 
@@ -33,6 +35,9 @@ struct np_box {
 };
 
 enum np_status np_post_new(struct np_post **out, struct np_wire *wire, struct np_error *err);
+/* What others put into and get from here is this device's memory: the host's, before that. The
+ * device is borrowed. */
+void np_post_place(struct np_post *post, const struct np_device *device);
 /* Whoever waits, or asks for anything, is told this from here on. */
 void np_post_fail(struct np_post *post, enum np_status status, const struct np_error *err);
 /* When everything that was sent has gone; where the post has failed, all ranks end. */
@@ -50,9 +55,8 @@ void np_box_clear(struct np_box *box);
 /* The box that every process has. */
 struct np_box *np_post_desk(struct np_post *post);
 
-int np_post_rank(const struct np_post *post);
-int np_post_ranks(const struct np_post *post);
-int np_post_beside(const struct np_post *post);
+/* What it is connected by: only to be asked who this is. */
+const struct np_wire *np_post_wire(const struct np_post *post);
 
 /* Sends a letter, whose body is the post's from here on, to be freed; NULL: none. */
 enum np_status np_post_send(struct np_post *post, int rank, const struct np_head *head, void *body,

@@ -45,7 +45,8 @@ struct np_wire_ops {
 /* What every implementation begins with. */
 struct np_wire {
     const struct np_wire_ops *ops;
-    int rank, ranks, beside; /* beside: of the ranks on this host, this one too */
+    int rank, ranks;
+    int beside, among; /* the ranks of this host, this one too; its number among them */
 };
 
 /* MPI's world, which it begins and, closed, ends. NP_EINPUT: a build without MPI. */

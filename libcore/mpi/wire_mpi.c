@@ -221,6 +221,7 @@ static enum np_status hang_bells(struct mpi_wire *w, struct np_error *err)
         check(err, "find the ranks of this host",
               MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host)));
     MPI_Comm_size(host, &w->base.beside);
+    MPI_Comm_rank(host, &w->base.among);
     NP_TRY(check(err, "share memory with ranks of this host",
                  MPI_Win_allocate_shared(sizeof *own, 1, MPI_INFO_NULL, host, &own, &w->window)));
     memset(own, 0, sizeof *own);

@@ -38,6 +38,12 @@ gpu() {
     np-train "$1" --backend cuda -q "${@:2}" > /dev/null
 }
 
+# ranks N OPTION...: recipe.yaml's training by so many ranks of an MPI job, on GPUs.
+ranks() {
+    timeout -s KILL 120 mpiexec -n "$1" np-train recipe.yaml --backend mpi-cuda -q "${@:2}" \
+        > /dev/null
+}
+
 # equal OPTION...: recipe.yaml gives the same on 1, 2 and 4 stages, each in an order of its own.
 equal() {
     "$cpu" recipe.yaml --run cpu -q --schedule sequential "$@"
@@ -158,6 +164,48 @@ equal() {
     gpu recipe.yaml --run some --devices 0,1 -n 4 --window 1 --device-memory 4900KiB \
         "${evaluated[@]}"
     same cpu some
+}
+
+@test "ranks of an MPI job: a GPU each or a share of one, in every order of work" {
+    unsanitized
+    has_ranks || skip 'this build has no MPI, or there is no mpiexec'
+    tiny_recipe
+    evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for seed in 1 2; do
+        export SHIM_SEED=$seed
+        SHIM_DEVICES=3 ranks 3 --run "three$seed" -M 2 -W 4 "${evaluated[@]}"
+        ranks 2 --run "shared$seed" -n 4 --inject-delays "$seed" "${evaluated[@]}"
+        SHIM_DEVICES=2 ranks 2 --run "few$seed" --devices 1,0 --window 1 --device-memory 4900KiB \
+            "${evaluated[@]}"
+        for run in three shared few; do
+            same cpu "$run$seed"
+        done
+    done
+    for recipe in pairs_recipe image_recipe; do
+        rm -rf ./*
+        $recipe
+        "$cpu" recipe.yaml --run cpu -q "${evaluated[@]:0:6}"
+        SHIM_DEVICES=4 ranks 4 --run four --cut balanced "${evaluated[@]:0:6}"
+        same cpu four
+    done
+}
+
+@test "ranks of an MPI job without a wait are noticed; a rank without a GPU says so" {
+    has_ranks || skip 'this build has no MPI, or there is no mpiexec'
+    tiny_recipe
+    export SHIM_DEVICES=2
+    run timeout -s KILL 60 mpiexec -n 2 np-train recipe.yaml --backend mpi-cuda --devices 0,2 --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *'np-train: error: rank 1: there is no CUDA device 2: 2 are here, '* ]]
+    [ ! -e r ]
+    unsanitized
+    for wait in cudaStreamSynchronize cudaEventSynchronize; do
+        SHIM_SKIP=$wait run ranks 2 --run skip
+        [ "$status" -ne 0 ]
+        [[ $output == *'shim: race: '*', in no order'* ]] || { echo "$wait: $output"; return 1; }
+        rm -rf skip
+    done
 }
 
 @test "NCCL without a wait is noticed; in a wrong order it ends" {

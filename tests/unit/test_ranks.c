@@ -29,7 +29,7 @@ static void *other_main(void *wire)
     struct np_ranks *ranks;
     struct np_error err;
     tiny_must(np_ranks_of(&ranks, wire, &err), &err);
-    tiny_must(np_ranks_serve(ranks, np_kernels_get(tiny_best_isa()), &err), &err);
+    tiny_must(np_ranks_serve(ranks, &np_device_host, np_kernels_get(tiny_best_isa()), &err), &err);
     np_ranks_close(ranks);
     return NULL;
 }
@@ -44,7 +44,8 @@ static void open_job(struct job *job, int count)
         ck_assert_int_eq(pthread_create(&job->others[i], NULL, other_main, wires[i]), 0);
     tiny_must(np_ranks_of(&job->ranks, wires[0], &err), &err);
     ck_assert_int_eq(np_ranks_count(job->ranks), count);
-    tiny_must(np_ranks_devices(job->ranks, job->devices, np_kernels_get(tiny_best_isa()), &err),
+    tiny_must(np_ranks_devices(job->ranks, job->devices, &np_device_host,
+                               np_kernels_get(tiny_best_isa()), &err),
               &err);
     tiny_must(np_ranks_link(&job->link, job->ranks, &err), &err);
 }
@@ -166,7 +167,8 @@ END_TEST
 static void *desk_main(void *post)
 {
     struct np_error err;
-    tiny_must(np_desk_serve(post, np_kernels_get(NP_ISA_SCALAR), &err), &err);
+    tiny_must(np_desk_serve(post, &np_device_host, np_kernels_get(NP_ISA_SCALAR), NULL, &err),
+              &err);
     np_post_free(post);
     return NULL;
 }
