@@ -199,13 +199,21 @@ void np_cuda_crew_watch(struct np_crew *base, bool *finite)
     crew->team.verdict = verdicts(crew) + task->watches;
 }
 
+/* Stamps are events. */
+static cudaEvent_t event_of(struct np_stamp *stamp)
+{
+    return reinterpret_cast<cudaEvent_t>(stamp);
+}
+
 /* What was found is brought to the host, and cleared for the next task. */
-uint64_t np_cuda_crew_mark(struct np_crew *base)
+uint64_t np_cuda_crew_mark(struct np_crew *base, struct np_stamp *stamp)
 {
     struct crew *crew = crew_of(base);
     struct task *task = task_of(crew, crew->marked);
     cudaStream_t stream = crew->team.stream;
     assert(crew->marked - crew->awaited < NP_CREW_AHEAD);
+    if (stamp)
+        cudaEventRecord(event_of(stamp), stream);
     cudaMemcpyAsync(task->heard, crew->found, crew->used, cudaMemcpyDeviceToHost, stream);
     cudaMemsetAsync(crew->found, 0, crew->used, stream);
     cudaEventRecord(task->done, stream);
@@ -259,12 +267,7 @@ enum np_status np_cuda_crew_await(struct np_crew *base, uint64_t mark, struct np
     return NP_OK;
 }
 
-/* --- stamps: events ------------------------------------------------------------------------- */
-
-static cudaEvent_t event_of(struct np_stamp *stamp)
-{
-    return reinterpret_cast<cudaEvent_t>(stamp);
-}
+/* --- stamps --------------------------------------------------------------------------------- */
 
 enum np_status np_cuda_stamp_new(struct np_stamp **out, struct np_crew *base, struct np_error *err)
 {

@@ -304,7 +304,7 @@ static enum np_status fly(struct eval_stage *stage, const struct place *at, stru
         calibrate(stage, at, p);
         NP_TRY(forward(stage, &sweep, p, &finite, err));
     }
-    NP_TRY(np_link_await(e->config->link, stage->crew, np_crew_mark(stage->crew), err));
+    NP_TRY(np_link_await(e->config->link, stage->crew, np_crew_mark(stage->crew, NULL), err));
     np_crossing_leave(&sweep, e->stage_first[stage->index + 1] - 1);
     if (stage->index == e->stages - 1 && at->index >= at->calibrations &&
         (at->index - at->calibrations) % e->micro_batches == e->micro_batches - 1)

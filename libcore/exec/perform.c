@@ -197,6 +197,7 @@ enum np_status np_engine_perform(struct np_stage *stage, struct np_started *star
                       .slot = np_engine_slot(e, task->step),
                       .sweep = sweep_of(stage, task),
                       .started = started};
+    struct np_stamp *stamp = NULL;
     enum np_status status = NP_OK;
     started->update_finite = true;
     await_slot(&job);
@@ -208,8 +209,8 @@ enum np_status np_engine_perform(struct np_stage *stage, struct np_started *star
     if (task->kind == NP_TASK_F)
         np_crossing_leave(&job.sweep, task->first + task->count - 1);
     if (stage->stamps)
-        np_crew_stamp(stage->crew, stage->stamps[job.sweep.flight % e->stamp_count]);
-    started->mark = np_crew_mark(stage->crew);
+        stamp = stage->stamps[job.sweep.flight % e->stamp_count];
+    started->mark = np_crew_mark(stage->crew, stamp);
     if (stage->ahead == 1)
         status = np_engine_await(stage, started, err);
 out:

@@ -170,15 +170,23 @@ static const struct {
 #undef RUNS
 };
 
-bool np_call_check(const struct np_order *order)
+static bool is_call(const struct np_order *order)
 {
-    return order->call < CALLS && order->bytes == np_order_padded(runs[order->call].bytes);
+    return order->kind == NP_ORDER_CALL && order->call < CALLS &&
+           order->bytes == np_order_padded(runs[order->call].bytes);
+}
+
+const char *np_calls_end(const char *at, const char *end)
+{
+    while (at < end && is_call((const struct np_order *)at))
+        at += sizeof(struct np_order) + ((const struct np_order *)at)->bytes;
+    return at;
 }
 
 bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
-                 const struct np_order *order, const void *arguments)
+                 const struct np_order *order)
 {
-    return runs[order->call].run(team, kernels, arguments);
+    return runs[order->call].run(team, kernels, order + 1);
 }
 
 /* By FNV-1a. */

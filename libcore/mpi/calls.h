@@ -22,11 +22,12 @@ struct np_far_team {
 
 extern const struct np_kernels np_kernels_far;
 
-/* Carries out an order that np_kernels_far wrote: false as its kernel says. */
+/* Where the calls end that begin at `at`: orders that np_kernels_far wrote, by their numbers and
+ * sizes. */
+const char *np_calls_end(const char *at, const char *end);
+/* Carries out one of them: false if its kernel says so to this member. */
 bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
-                 const struct np_order *order, const void *arguments);
-/* Whether the order is one: its number, and as many bytes as its arguments have. */
-bool np_call_check(const struct np_order *order);
+                 const struct np_order *order);
 
 #define NP_CALL_BUILD_BYTES 64
 

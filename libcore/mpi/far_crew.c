@@ -241,10 +241,18 @@ void np_far_crew_watch(struct np_crew *base, bool *finite)
     np_orders_add(&crew->orders, NP_ORDER_WATCH, 0, 0);
 }
 
-uint64_t np_far_crew_mark(struct np_crew *base)
+static void note(struct crew *crew, struct np_stamp *stamp)
+{
+    stamp->count = ++crew->stamped;
+    add_value(crew, NP_ORDER_STAMP, stamp->count);
+}
+
+uint64_t np_far_crew_mark(struct np_crew *base, struct np_stamp *stamp)
 {
     struct crew *crew = crew_of(base);
     assert(crew->marked - crew->awaited < NP_CREW_AHEAD);
+    if (stamp)
+        note(crew, stamp);
     add_value(crew, NP_ORDER_MARK, task_of(crew, crew->marked)->used);
     send_orders(crew, 0);
     crew->marked++;
@@ -331,8 +339,7 @@ void np_far_stamp_free(struct np_stamp *stamp, struct np_crew *base)
 void np_far_crew_stamp(struct np_crew *base, struct np_stamp *stamp)
 {
     struct crew *crew = crew_of(base);
-    stamp->count = ++crew->stamped;
-    add_value(crew, NP_ORDER_STAMP, stamp->count);
+    note(crew, stamp);
     send_orders(crew, 0);
 }
 

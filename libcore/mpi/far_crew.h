@@ -15,7 +15,7 @@ void *np_far_crew_fill(struct np_crew *base, void *to, size_t bytes);
 void np_far_crew_send(struct np_crew *base, void *to, const void *from, size_t bytes);
 void *np_far_crew_reply(struct np_crew *base, void *to, size_t bytes);
 void np_far_crew_watch(struct np_crew *base, bool *finite);
-uint64_t np_far_crew_mark(struct np_crew *base);
+uint64_t np_far_crew_mark(struct np_crew *base, struct np_stamp *stamp);
 bool np_far_crew_reached(struct np_crew *base, uint64_t mark);
 enum np_status np_far_crew_await(struct np_crew *base, uint64_t mark, struct np_error *err);
 enum np_status np_far_stamp_new(struct np_stamp **out, struct np_crew *base, struct np_error *err);

@@ -1,7 +1,8 @@
 /* The post of a process: letters to other ranks and from them, and their memory. Private to mpi/.
  *
- * A thread of its own has the wire, so that nobody else ever waits in MPI, and a process answers
- * whatever its other threads do.
+ * A thread of its own waits for what comes, so that a process answers whatever its other threads
+ * do. Who has something to send does it himself, where nobody else has the wire just then; nobody
+ * ever waits in MPI.
  *
  * Letters   go to a box, which is known by its address in the process that has it (np_box_name; 0:
  *           its desk), and are taken from it in the order one sender sent them.

@@ -5,8 +5,9 @@
  * Order     heads from one rank come in the order they were sent. Who has taken a head that a body
  *           of `bytes` belongs to says at once where to, before it takes the next.
  * Errors    NP_EIO, NP_EMEM: the wire is of no use any more.
- * Ownership bodies are borrowed until `ended` has told their token.
- * Threads   one at a time; wake anyone's.
+ * Ownership bodies are borrowed until `ended` has told their token, or at once *over: then nothing
+ *           will be told, for what is sent has been copied, and what comes is there.
+ * Threads   one at a time; wake anyone's, and wait beside the others'.
  */
 #ifndef NP_MPI_WIRE_H
 #define NP_MPI_WIRE_H
@@ -26,17 +27,17 @@ struct np_wire;
 
 struct np_wire_ops {
     enum np_status (*send)(struct np_wire *wire, int to, const struct np_head *head,
-                           const void *body, void *token, struct np_error *err);
+                           const void *body, void *token, bool *over, struct np_error *err);
     /* False: there is none yet. */
     enum np_status (*next)(struct np_wire *wire, struct np_head *head, bool *is,
                            struct np_error *err);
     enum np_status (*body)(struct np_wire *wire, const struct np_head *head, void *to, void *token,
-                           struct np_error *err);
+                           bool *over, struct np_error *err);
     /* A body that has been sent or has come; NULL: none since the last one told. */
     enum np_status (*ended)(struct np_wire *wire, void **token, struct np_error *err);
     /* Waits until something may have come, or its own rank has been woken since the last call
-     * returned, or for so many nanoseconds: short, if nobody says that something comes. */
-    void (*wait)(struct np_wire *wire, bool is_short);
+     * returned, or for a while: a short one if bodies are under way, or something just moved. */
+    void (*wait)(struct np_wire *wire, bool under_way, bool moved);
     void (*wake)(struct np_wire *wire);
     /* What was sent is waited for; where the wire, or who has it, has failed, all ranks end. */
     void (*close)(struct np_wire *wire, bool failed);

@@ -1,9 +1,10 @@
-/* The wire by MPI: non-blocking sends and receives alone. A body follows its head, by another tag;
- * both ends go by the order of heads, so bodies need no numbers.
+/* The wire by MPI: non-blocking sends and receives alone. A short body goes with its head; a longer
+ * one follows, by another tag: both ends go by the order of heads, so bodies need no numbers.
  *
  * MPI has no way to wait but to look all the time, which takes a processor from who computes. So
- * ranks of a host share memory with a bell for each, which is rung when something was sent; for
- * ranks of other hosts the wire looks every few microseconds. */
+ * ranks of a host share memory with a bell for each, which is rung when something was sent, and
+ * when a body has come that its sender waits for; for ranks of other hosts, and while bodies are
+ * under way, the wire looks every 20 microseconds, and every 80 when nothing has come for long. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +17,17 @@
 
 enum { TAG_HEAD = 1, TAG_BODY = 2 };
 
-enum { LOOK_NS = 20000, LONG_NS = 2000000 };
+enum { SHORT = 3 << 10 }; /* bytes: what MPI sends at once, with the head and its own */
+
+enum { LOOK_NS = 20000, LOOKS = 2, LONG_NS = 2000000 };
 
 #define PIECE ((uint64_t)1 << 30) /* bytes: MPI counts in int */
 
 /* What is under way: a request, and what it was for. */
 struct way {
-    struct np_head *head; /* a copy that is being sent; NULL */
-    void *token;          /* told when it has ended; NULL */
+    void *copy;  /* that is being sent; NULL */
+    void *token; /* told when it has ended; NULL */
+    int from;    /* the rank it comes from, which waits for it to have come; -1: it is sent */
 };
 
 struct mpi_wire {
@@ -36,6 +40,11 @@ struct mpi_wire {
     MPI_Win window;         /* with the bells; MPI_WIN_NULL */
     struct np_bell **bells; /* [ranks]; NULL: on another host */
     uint32_t heard;
+    int looks; /* in vain */
+    struct {
+        struct np_head head;
+        char body[SHORT];
+    } come; /* the head that was taken last */
 };
 
 static enum np_status mpi_fail(struct np_error *err, const char *what, int code)
@@ -49,6 +58,12 @@ static enum np_status mpi_fail(struct np_error *err, const char *what, int code)
 static enum np_status check(struct np_error *err, const char *what, int code)
 {
     return code == MPI_SUCCESS ? NP_OK : mpi_fail(err, what, code);
+}
+
+static void ring(struct mpi_wire *w, int rank)
+{
+    if (w->bells[rank])
+        np_bell_ring(w->bells[rank]);
 }
 
 /* A request to be begun, and room for it. */
@@ -75,7 +90,8 @@ static enum np_status begin_body(struct mpi_wire *w, int peer, char *body, uint6
         bool last = bytes - at <= PIECE;
         int count = last ? (int)(bytes - at) : (int)PIECE;
         MPI_Request *request;
-        NP_TRY(add_way(w, &request, (struct way){NULL, last ? token : NULL}, err));
+        NP_TRY(
+            add_way(w, &request, (struct way){NULL, last ? token : NULL, sends ? -1 : peer}, err));
         if (sends)
             NP_TRY(check(
                 err, "send",
@@ -90,22 +106,26 @@ out:
 }
 
 static enum np_status wire_send(struct np_wire *base, int to, const struct np_head *head,
-                                const void *body, void *token, struct np_error *err)
+                                const void *body, void *token, bool *over, struct np_error *err)
 {
     struct mpi_wire *w = (struct mpi_wire *)base;
-    struct np_head *copy = NULL;
+    size_t beside = head->bytes <= SHORT ? (size_t)head->bytes : 0;
+    char *copy = NULL;
     MPI_Request *request;
     enum np_status status;
-    NP_TRY(np_zalloc(&copy, 1, sizeof *copy, err));
-    *copy = *head;
-    NP_TRY(add_way(w, &request, (struct way){copy, NULL}, err));
-    NP_TRY(
-        check(err, "send",
-              MPI_Isend(copy, (int)sizeof *copy, MPI_BYTE, to, TAG_HEAD, MPI_COMM_WORLD, request)));
+    *over = head->bytes == beside;
+    NP_TRY(np_alloc(&copy, sizeof *head + beside, 1, err));
+    memcpy(copy, head, sizeof *head);
+    if (beside)
+        memcpy(copy + sizeof *head, body, beside);
+    NP_TRY(add_way(w, &request, (struct way){copy, NULL, -1}, err));
+    NP_TRY(check(err, "send",
+                 MPI_Isend(copy, (int)(sizeof *head + beside), MPI_BYTE, to, TAG_HEAD,
+                           MPI_COMM_WORLD, request)));
     copy = NULL;
-    status = begin_body(w, to, (char *)(uintptr_t)body, head->bytes, true, token, err);
-    if (w->bells[to])
-        np_bell_ring(w->bells[to]);
+    if (!*over)
+        status = begin_body(w, to, (char *)(uintptr_t)body, head->bytes, true, token, err);
+    ring(w, to);
 out:
     free(copy);
     return status;
@@ -114,10 +134,10 @@ out:
 static enum np_status wire_next(struct np_wire *base, struct np_head *head, bool *is,
                                 struct np_error *err)
 {
+    struct mpi_wire *w = (struct mpi_wire *)base;
     MPI_Status from;
     int there = 0;
     enum np_status status;
-    (void)base;
     *is = false;
     for (int look = 0; look < 2 && !there; look++) /* one may only fetch what the next one finds */
         NP_TRY(check(err, "look for messages",
@@ -125,8 +145,9 @@ static enum np_status wire_next(struct np_wire *base, struct np_head *head, bool
     if (!there)
         return NP_OK;
     NP_TRY(check(err, "receive",
-                 MPI_Recv(head, (int)sizeof *head, MPI_BYTE, from.MPI_SOURCE, TAG_HEAD,
+                 MPI_Recv(&w->come, (int)sizeof w->come, MPI_BYTE, from.MPI_SOURCE, TAG_HEAD,
                           MPI_COMM_WORLD, MPI_STATUS_IGNORE)));
+    *head = w->come.head;
     head->from = (uint32_t)from.MPI_SOURCE;
     *is = true;
 out:
@@ -134,9 +155,14 @@ out:
 }
 
 static enum np_status wire_body(struct np_wire *base, const struct np_head *head, void *to,
-                                void *token, struct np_error *err)
+                                void *token, bool *over, struct np_error *err)
 {
-    return begin_body((struct mpi_wire *)base, (int)head->from, to, head->bytes, false, token, err);
+    struct mpi_wire *w = (struct mpi_wire *)base;
+    *over = head->bytes <= SHORT;
+    if (!*over)
+        return begin_body(w, (int)head->from, to, head->bytes, false, token, err);
+    memcpy(to, w->come.body, (size_t)head->bytes);
+    return NP_OK;
 }
 
 static int downwards(const void *a, const void *b)
@@ -150,7 +176,9 @@ static void *tell(struct mpi_wire *w)
 {
     size_t i = (size_t)w->indices[w->told++];
     void *token = w->ways[i].token;
-    free(w->ways[i].head);
+    if (w->ways[i].from >= 0)
+        ring(w, w->ways[i].from);
+    free(w->ways[i].copy);
     w->used--;
     w->ways[i] = w->ways[w->used];
     w->requests[i] = w->requests[w->used];
@@ -175,17 +203,18 @@ out:
     return status;
 }
 
-static void wire_wait(struct np_wire *base, bool is_short)
+static void wire_wait(struct np_wire *base, bool under_way, bool moved)
 {
     struct mpi_wire *w = (struct mpi_wire *)base;
-    bool told = !is_short && w->base.beside == w->base.ranks;
-    np_bell_wait(w->bells[w->base.rank], &w->heard, told ? LONG_NS : LOOK_NS);
+    bool told = !under_way && w->base.beside == w->base.ranks;
+    w->looks = moved ? 0 : w->looks + (w->looks < LOOKS);
+    np_bell_wait(w->bells[w->base.rank], &w->heard, told ? LONG_NS : LOOK_NS << w->looks);
 }
 
 static void wire_wake(struct np_wire *base)
 {
     struct mpi_wire *w = (struct mpi_wire *)base;
-    np_bell_ring(w->bells[w->base.rank]);
+    ring(w, w->base.rank);
 }
 
 /* What is still being sent is received, for its receiver closes last or has asked for it. */
@@ -196,7 +225,7 @@ static void wire_close(struct np_wire *base, bool failed)
         MPI_Abort(MPI_COMM_WORLD, 2);
     MPI_Waitall((int)w->used, w->requests, MPI_STATUSES_IGNORE);
     for (size_t i = 0; i < w->used; i++)
-        free(w->ways[i].head);
+        free(w->ways[i].copy);
     MPI_Win_free(&w->window);
     MPI_Finalize();
     free(w->bells);

@@ -269,43 +269,12 @@ static enum np_status mark(struct np_worker *w, uint64_t reply_bytes, struct np_
         finding.to = np_crew_reply(w->crew, replies, (size_t)reply_bytes);
         np_crew_run(w->crew, fetch, &finding);
     }
-    told.number = np_crew_mark(w->crew);
+    told.number = np_crew_mark(w->crew, NULL);
     w->notice = NULL;
     NP_TRY(add_told(w, told, err));
     NP_TRY(begin_task(w, err));
 out:
     return status;
-}
-
-/* Calls that follow each other. */
-struct calls {
-    const struct np_kernels *kernels;
-    const char *at, *end;
-    atomic_bool not_finite;
-};
-
-static void run_calls(struct np_team *team, void *argument)
-{
-    struct calls *calls = argument;
-    for (const char *at = calls->at; at < calls->end;) {
-        const struct np_order *order = (const struct np_order *)at;
-        if (!np_call_run(team, calls->kernels, order, order + 1))
-            atomic_store_explicit(&calls->not_finite, true, memory_order_relaxed);
-        if (team->size > 1)
-            np_team_wait(team);
-        at += sizeof *order + order->bytes;
-    }
-}
-
-static const char *end_of_calls(const char *at, const char *end)
-{
-    while (at < end) {
-        const struct np_order *order = (const struct np_order *)at;
-        if (order->kind != NP_ORDER_CALL || !np_call_check(order))
-            break;
-        at += sizeof *order + order->bytes;
-    }
-    return at;
 }
 
 static enum np_status carry_out(struct np_worker *w, const struct np_order *order,
@@ -331,6 +300,26 @@ static enum np_status carry_out(struct np_worker *w, const struct np_order *orde
     }
 }
 
+/* Calls that follow each other. */
+struct calls {
+    const struct np_kernels *kernels;
+    const char *at, *end;
+    atomic_bool not_finite;
+};
+
+static void run_calls(struct np_team *team, void *argument)
+{
+    struct calls *calls = argument;
+    for (const char *at = calls->at; at < calls->end;) {
+        const struct np_order *order = (const struct np_order *)at;
+        if (!np_call_run(team, calls->kernels, order))
+            atomic_store_explicit(&calls->not_finite, true, memory_order_relaxed);
+        if (team->size > 1)
+            np_team_wait(team);
+        at += sizeof *order + order->bytes;
+    }
+}
+
 static void run_all(struct np_worker *w, const char *at, const char *end)
 {
     struct calls calls = {.kernels = w->all->kernels, .at = at, .end = end};
@@ -347,7 +336,7 @@ static enum np_status follow(struct np_worker *w, const char *at, const char *en
     enum np_status status = NP_OK;
     while (at < end && status == NP_OK) {
         const struct np_order *order = (const struct np_order *)at;
-        const char *calls_end = end_of_calls(at, end);
+        const char *calls_end = np_calls_end(at, end);
         struct np_error why;
         at += sizeof *order + order->bytes;
         if (order->kind == NP_ORDER_MARK) {

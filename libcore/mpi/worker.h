@@ -1,11 +1,13 @@
-/* Workers: the crews of a rank, each with a thread that tells it what rank 0 orders. Private to mpi/.
+/* Workers: the crews of a rank, each with a thread that tells it what rank 0 orders. Private to
+ * mpi/.
  *
  * Order     a worker follows its orders one after the other. On a device that is apart its crew is
  *           told ahead, and is waited for where an order needs it or when no more have come.
  * Names     a worker is known by its box of orders.
- * Errors    of the crew are told with its tasks; where nothing can be told any more, the post fails.
- * Ownership np_workers_end frees them all; until then also those whose crew has ended are there, for
- *           their stamps. Post, device and kernels are borrowed.
+ * Errors    of the crew are told with its tasks; where nothing can be told any more, the post
+ *           fails.
+ * Ownership np_workers_end frees them all; until then also those whose crew has ended are there,
+ *           for their stamps. Post, device and kernels are borrowed.
  * Threads   one, the desk's; the workers' own know of each other by what is under the lock.
  */
 #ifndef NP_MPI_WORKER_H

@@ -84,7 +84,7 @@ struct np_device_ops {
     void (*send)(struct np_crew *crew, void *to, const void *from, size_t bytes);
     void *(*reply)(struct np_crew *crew, void *to, size_t bytes);
     void (*watch)(struct np_crew *crew, bool *finite);
-    uint64_t (*mark)(struct np_crew *crew);
+    uint64_t (*mark)(struct np_crew *crew, struct np_stamp *stamp);
     bool (*reached)(struct np_crew *crew, uint64_t mark);
     enum np_status (*await)(struct np_crew *crew, uint64_t mark, struct np_error *err);
     enum np_status (*stamp_new)(struct np_stamp **out, struct np_crew *crew, struct np_error *err);
@@ -182,10 +182,11 @@ static inline void np_crew_watch(struct np_crew *crew, bool *finite)
     crew->ops->watch(crew, finite);
 }
 
-/* Ends a task, whose number is returned. */
-static inline uint64_t np_crew_mark(struct np_crew *crew)
+/* Ends a task, whose number is returned; what the crew has been told so far is noted by the stamp,
+ * too, unless that is NULL. */
+static inline uint64_t np_crew_mark(struct np_crew *crew, struct np_stamp *stamp)
 {
-    return crew->ops->mark(crew);
+    return crew->ops->mark(crew, stamp);
 }
 
 /* Whether the task is over: np_crew_await will return at once. */
@@ -204,7 +205,7 @@ static inline enum np_status np_crew_await(struct np_crew *crew, uint64_t mark,
 /* Ends a task and returns when it is done; no other is under way. */
 static inline enum np_status np_crew_finish(struct np_crew *crew, struct np_error *err)
 {
-    return np_crew_await(crew, np_crew_mark(crew), err);
+    return np_crew_await(crew, np_crew_mark(crew, NULL), err);
 }
 
 /* A stamp of a crew, which notes nothing yet; NULL on the host, and then so in what follows. */

@@ -168,7 +168,8 @@ static void carry(struct linked *l, const struct side *by)
 
 static void finish(struct linked *l, struct side *side)
 {
-    ck_assert_int_eq(np_link_await(l->link, side->crew, np_crew_mark(side->crew), NULL), NP_OK);
+    uint64_t mark = np_crew_mark(side->crew, nullptr);
+    ck_assert_int_eq(np_link_await(l->link, side->crew, mark, NULL), NP_OK);
 }
 
 /* What the crew does before and after it is as if it had copied it itself, whoever's crew. */

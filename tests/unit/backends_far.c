@@ -11,10 +11,11 @@
 static bool carry_out(struct np_team *team, struct np_orders *orders)
 {
     const struct np_order *order = (const struct np_order *)orders->at;
+    const char *end = orders->at + orders->used;
     bool finite;
-    ck_assert(!orders->lost && np_call_check(order));
+    ck_assert(!orders->lost && np_calls_end(orders->at, end) == end);
     ck_assert_uint_eq(orders->used, sizeof *order + order->bytes);
-    finite = np_call_run(team, np_kernels_best(), order, order + 1);
+    finite = np_call_run(team, np_kernels_best(), order);
     np_orders_clear(orders);
     return finite;
 }
