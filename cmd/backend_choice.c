@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ops/op.h"
+#include "plan/profile_link.h"
 
 /* One part in so many of a GPU's free memory is the driver's and the libraries', who take it when
  * they are first used. */
@@ -212,6 +213,20 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
     request->threads = 1;
     if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
         request->replicas = 1; /* more would not do (backend_link) */
+}
+
+enum np_status backend_pace(struct backend *backend, struct np_partition_request *request,
+                            struct np_error *err)
+{
+    struct np_link *link;
+    enum np_status status;
+    if (!backend->ranks)
+        return NP_OK;
+    NP_TRY(np_ranks_link(&link, backend->ranks, err));
+    status = np_profile_link(&request->link, link, backend->devices, backend->count, err);
+    np_link_free(link);
+out:
+    return status;
 }
 
 size_t backend_scratch(const struct backend *backend, const struct np_supernet *net)

@@ -45,9 +45,12 @@ const struct np_device *backend_devices(const struct backend *backend);
 const struct np_kernels *backend_kernels(const struct backend *backend,
                                          const struct plan_options *plan);
 const char *backend_name(const struct backend *backend);
-/* What GPUs that are opened leave a plan to choose: a stage for each, unless it is told more. Their
- * costs are the first one's. */
+/* What GPUs that are opened, or ranks, leave a plan to choose: a stage for each, unless it is told
+ * more. Their costs are the first one's. */
 void backend_request(struct backend *backend, struct np_partition_request *request);
+/* And what is between ranks, measured. */
+enum np_status backend_pace(struct backend *backend, struct np_partition_request *request,
+                            struct np_error *err);
 /* What the team of a stage wants of its GPU: bytes; 0 if none is opened. */
 size_t backend_scratch(const struct backend *backend, const struct np_supernet *net);
 /* Sets the budget of stages that the GPUs' free memory has no room for, at what it has; false if

@@ -68,6 +68,8 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(backend_open(&o->backend, recipe, err));
     backend_request(&o->backend, &o->plan.request);
+    if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)
+        NP_TRY(backend_pace(&o->backend, &o->plan.request, err));
     NP_TRY(make_plan(p, o, err));
     NP_TRY(backend_link(&o->backend, &p->plan, err));
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));

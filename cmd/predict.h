@@ -41,6 +41,7 @@ struct predict_options {
 struct predict_model {
     struct np_sched_config sched;
     bool nanoseconds;
+    double overhead, transfer; /* of a task, and between stages */
     int blocks;
     /* owned */
     int *candidates; /* [blocks] */

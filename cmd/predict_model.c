@@ -167,6 +167,8 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     NP_TRY(allocate(model, net->positions, net->layers, plan->stages, recipe->block_count, err));
     NP_TRY(np_plan_sched_config(&config, plan, net, err));
     copy_config(model, &config, net->layers);
+    model->overhead = np_plan_task_ns(plan);
+    model->transfer = np_plan_transfer_ns(plan, net);
     for (int b = 0; b < recipe->block_count; b++)
         model->candidates[b] = recipe->blocks[b].count;
     if (given->costs > PREDICT_PLAN_COSTS) {

@@ -97,10 +97,8 @@ enum np_status predict_run(struct predict_run *run, const struct predict_model *
                                 .context = run};
     sim.memory = model->has_memory ? &model->memory : NULL;
     *run = (struct predict_run){.model = model, .keep = keep, .wanted = steps};
-    if (model->nanoseconds) {
-        sim.overhead = NP_PLAN_TASK_NS;
-        sim.transfer = NP_PLAN_TRANSFER_NS;
-    }
+    sim.overhead = model->overhead;
+    sim.transfer = model->transfer;
     NP_TRY(np_zalloc(&run->last_use, model->layer_first[model->sched.positions],
                      sizeof *run->last_use, err));
     NP_TRY(np_zalloc(&run->stages, (size_t)model->sched.stages, sizeof *run->stages, err));

@@ -11,12 +11,13 @@
 
 static enum np_status contexts_new(struct np_residence *r, struct np_error *err)
 {
-    struct np_contexts_config contexts = {.overhead = NP_PLAN_TASK_NS,
-                                          .transfer = NP_PLAN_TRANSFER_NS,
+    const struct np_plan *plan = r->config.plan;
+    struct np_contexts_config contexts = {.overhead = np_plan_task_ns(plan),
+                                          .transfer = np_plan_transfer_ns(plan, r->net),
                                           .bytes = r->config.bytes,
                                           .room = r->config.room,
                                           .policy = r->config.policy};
-    enum np_status status = np_plan_sched_config(&contexts.sched, r->config.plan, r->net, err);
+    enum np_status status = np_plan_sched_config(&contexts.sched, plan, r->net, err);
     if (status != NP_OK)
         return status;
     status = np_contexts_new(&r->contexts, &contexts, err);

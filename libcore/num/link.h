@@ -27,6 +27,14 @@ struct np_link_part {
     uint64_t bytes;
 };
 
+/* What stages lose by a link between them; zeros: there is none, or nobody said. */
+struct np_link_pace {
+    uint64_t task_ns;    /* a task takes beside its layers */
+    uint64_t latency_ns; /* from the end of a task until another stage sees its output, if that is
+                            a few bytes */
+    uint64_t bandwidth;  /* bytes a second; 0: any number */
+};
+
 struct np_link_ops {
     const char *name;
     enum np_status (*carry)(struct np_link *link, struct np_crew *crew, int from, int to,

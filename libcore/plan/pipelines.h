@@ -10,6 +10,7 @@
 #define NP_PLAN_PIPELINES_H
 
 #include "num/kernels.h"
+#include "num/link.h"
 #include "sched/disk.h"
 #include "space/supernet.h"
 
@@ -37,6 +38,7 @@ struct np_partition_request {
     size_t scratch;                 /* the plan's */
     struct np_disk_bandwidth disk;  /* of the stash, if it is a file */
     struct np_disk_bandwidth spare; /* the same where stages leave a processor to copies */
+    struct np_link_pace link;       /* between stages of several processes */
     const char *cache;              /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
     int processors; /* of this machine: no more threads are measured than it has */

@@ -31,6 +31,25 @@ out:
     return status;
 }
 
+double np_plan_task_ns(const struct np_plan *plan)
+{
+    return plan->link.task_ns ? (double)plan->link.task_ns : NP_PLAN_TASK_NS;
+}
+
+double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet *net)
+{
+    double latency = plan->link.latency_ns ? (double)plan->link.latency_ns : NP_PLAN_TRANSFER_NS;
+    double samples = (double)net->recipe->batch / plan->micro_batches, floats = 0;
+    if (!plan->link.bandwidth || plan->stages == 1)
+        return latency;
+    for (int k = 1; k < plan->stages; k++)
+        for (int v = 0; v < plan->stage_first[k]; v++)
+            if (np_supernet_last_reader(net, v) >= plan->stage_first[k])
+                floats += samples * (double)np_shape_floats(net->shapes[v]);
+    return latency +
+           floats * sizeof(float) * 1e9 / (plan->stages - 1) / (double)plan->link.bandwidth;
+}
+
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err)
 {

@@ -13,6 +13,7 @@
 #ifndef NP_PLAN_PLAN_H
 #define NP_PLAN_PLAN_H
 
+#include "num/link.h"
 #include "plan/flight_layout.h"
 #include "sched/disk.h"
 #include "sched/sched.h"
@@ -39,6 +40,7 @@ struct np_plan {
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
     uint64_t device_bytes; /* a stage's memory, a cap; 0: none */
     struct np_disk_bandwidth disk;   /* of the stash, if it is a file */
+    struct np_link_pace link;        /* between stages of several processes */
     bool measured;                   /* profile: measured on a machine, or modelled from FLOPs */
     struct np_layer_cost *kind_cost; /* [kinds of the supernet] */
     double step_ns, bubble;          /* predicted */
@@ -78,6 +80,11 @@ static inline bool np_plan_swaps(const struct np_plan *plan)
 /* Flights that the window lets begin on a replica: window x members x its micro-batches;
  * INT_MAX / 2 if that is less. */
 int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net);
+
+/* What a task costs beside its layers; and what is between the end of one and another stage's
+ * seeing its output, in the mean over the plan's cuts. */
+double np_plan_task_ns(const struct np_plan *plan);
+double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet *net);
 
 /* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position);

@@ -101,6 +101,11 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
                              ", processor: %" PRIu64 "}\n",
                              plan->disk.read, plan->disk.write, plan->disk.both,
                              plan->disk.processor));
+    if (plan->link.latency_ns)
+        NP_TRY(np_buf_printf(out, err,
+                             "link: {task_ns: %" PRIu64 ", latency_ns: %" PRIu64
+                             ", bandwidth: %" PRIu64 "}\n",
+                             plan->link.task_ns, plan->link.latency_ns, plan->link.bandwidth));
     NP_TRY(write_stages(plan, net, out, err));
     NP_TRY(np_buf_printf(out, err, "predicted: {step_ms: %.6g, bubble: %.4f}\n",
                          plan->step_ns / 1e6, plan->bubble));
@@ -332,6 +337,24 @@ out:
     return status;
 }
 
+static enum np_status read_link(struct np_plan *plan, struct np_yaml_map *top, struct np_error *err)
+{
+    enum np_status status;
+    struct np_yaml_map map;
+    struct np_link_pace *link = &plan->link;
+    const struct np_yaml_node *node = np_yaml_find(top, "link");
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "task_ns"), &link->task_ns, 0, INT64_MAX, err));
+    NP_TRY(
+        np_yaml_get_uint(np_yaml_need(&map, "latency_ns"), &link->latency_ns, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "bandwidth"), &link->bandwidth, 0, INT64_MAX, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+out:
+    return status;
+}
+
 static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map,
                                    const struct np_supernet *net, struct np_error *err)
 {
@@ -346,6 +369,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(np_yaml_get_uint(np_yaml_find(map, "device_memory"), &plan->device_bytes, 0, INT64_MAX,
                             err));
     NP_TRY(read_disk(plan, map, err));
+    NP_TRY(read_link(plan, map, err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
         status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
     NP_TRY(status);

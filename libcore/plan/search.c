@@ -66,8 +66,8 @@ static enum np_status predict(const struct search *s, struct np_plan *plan, stru
     struct np_sim_report report;
     struct np_sim_memory memory;
     struct np_sim_config sim = {.schedule = NP_SIM_CSP,
-                                .overhead = NP_PLAN_TASK_NS,
-                                .transfer = NP_PLAN_TRANSFER_NS,
+                                .overhead = np_plan_task_ns(plan),
+                                .transfer = np_plan_transfer_ns(plan, s->net),
                                 .next_step = np_steps_next,
                                 .context = &steps};
     uint64_t least, *room = NULL, *bytes = NULL;
@@ -268,6 +268,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->scratch = request->scratch;
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
+    plan->link = request->link;
     if (np_plan_swaps(plan))
         plan->disk =
             plan->stages * plan->threads < request->processors ? request->spare : request->disk;

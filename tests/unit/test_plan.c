@@ -155,6 +155,32 @@ START_TEST(balances_where_it_pays)
 }
 END_TEST
 
+/* Values of length 16 and width 32 cross, 2 samples of them: 4096 bytes. A slow link makes steps
+ * longer, and those of finer tasks more so. */
+START_TEST(knows_the_link)
+{
+    struct np_plan near, far, fine;
+    struct np_partition_request r = plan_request(2);
+    r.micro_batches = 4;
+    ck_assert_int_eq(plan_partition(&near, &r, NULL), NP_OK);
+    ck_assert(np_plan_task_ns(&near) == NP_PLAN_TASK_NS);
+    ck_assert(np_plan_transfer_ns(&near, &plan_net) == NP_PLAN_TRANSFER_NS);
+    r.link = (struct np_link_pace){50000, 20000, 1000000000};
+    ck_assert_int_eq(plan_partition(&far, &r, NULL), NP_OK);
+    ck_assert(np_plan_task_ns(&far) == 50000);
+    ck_assert(np_plan_transfer_ns(&far, &plan_net) == 20000 + 4096);
+    ck_assert(far.step_ns > near.step_ns);
+    assert_reads_back(&far);
+    r.unit = 1;
+    ck_assert_int_eq(plan_partition(&fine, &r, NULL), NP_OK);
+    ck_assert_int_gt(far.unit, 1);
+    ck_assert(fine.step_ns > 1.2 * far.step_ns);
+    np_plan_clear(&fine);
+    np_plan_clear(&near);
+    np_plan_clear(&far);
+}
+END_TEST
+
 /* Stages take more for them; what is said to be the least that does, does. */
 START_TEST(balanced_cuts_say_their_least)
 {
@@ -348,6 +374,7 @@ int main(void)
     tcase_add_loop_test(tests, splits_what_is_left_open, 0, (int)(sizeof splits / sizeof *splits));
     tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
     tcase_add_loop_test(tests, balances_where_it_pays, 0, 9);
+    tcase_add_test(tests, knows_the_link);
     tcase_add_test(tests, balanced_cuts_say_their_least);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);

@@ -11,6 +11,8 @@ START_TEST(writes_what_it_reads)
     struct np_plan plan, again;
     struct np_partition_request r = plan_request(_i);
     r.replicas = 1 + _i % 2;
+    if (_i % 2)
+        r.link = (struct np_link_pace){70000, 130000, UINT64_C(9000000000)};
     struct np_buf text = {0}, text_again = {0};
     struct np_error err = {.msg = ""};
     ck_assert_msg(plan_partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
@@ -21,6 +23,7 @@ START_TEST(writes_what_it_reads)
     ck_assert_mem_eq(plan.in_flight, again.in_flight, (size_t)_i * sizeof(int));
     ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
     ck_assert_int_eq(again.replicas, r.replicas);
+    ck_assert_mem_eq(&again.link, &r.link, sizeof r.link);
     ck_assert_int_eq(np_plan_write(&again, &plan_net, &text_again, &err), NP_OK);
     ck_assert_str_eq(text.text, text_again.text);
     np_buf_clear(&text);
@@ -89,6 +92,11 @@ static const struct {
      "replicas: 2\ndevice_memory: 1073741824\ncut: balanced\nreach: 2\n",
      "plan.yaml:10:11: balanced cuts hand layers over: with a device memory that is for one "
      "replica, not 2"},
+    {"stages:\n- {first: stem, last: head}\n", "link: {task_ns: 1, latency_ns: 0}\n",
+     "plan.yaml:10:32: 'latency_ns' must be a whole number from 1 to 2^63-1, not "
+     "'0'"},
+    {"stages:\n- {first: stem, last: head}\n", "link: {latency_ns: 5}\n",
+     "plan.yaml:10:7: missing key 'task_ns' in 'link'"},
     {"stages:\n- {first: stem, last: head}\n", "cut: even\n",
      "plan.yaml:10:6: unknown cut 'even' (known: static, balanced)"},
     {"stages:\n- {first: stem, last: head}\n- {first: head, last: head}\n", "",

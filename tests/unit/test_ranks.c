@@ -9,6 +9,7 @@
 #include "mpi/calls.h"
 #include "mpi/desk.h"
 #include "mpi/mpi_device.h"
+#include "plan/profile_link.h"
 #include "suite.h"
 #include "thread_wire.h"
 #include "tiny.h"
@@ -164,6 +165,23 @@ START_TEST(memory_of_ranks)
 }
 END_TEST
 
+/* Figures that a clock may give: nothing is done in no time. */
+START_TEST(pace_of_the_link)
+{
+    struct np_link_pace pace;
+    struct np_error err;
+    struct job job;
+    open_job(&job, 3);
+    tiny_must(np_profile_link(&pace, job.link, job.devices, 3, &err), &err);
+    ck_assert_uint_gt(pace.task_ns, 100);
+    ck_assert_uint_gt(pace.latency_ns, 1000);
+    ck_assert_uint_gt(pace.bandwidth, 1000000);
+    tiny_must(np_profile_link(&pace, job.link, job.devices, 1, &err), &err);
+    ck_assert_uint_eq(pace.latency_ns, 0);
+    close_job(&job);
+}
+END_TEST
+
 static void *desk_main(void *post)
 {
     struct np_error err;
@@ -215,6 +233,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, another_build);
     tcase_add_test(tests, memory_of_ranks);
+    tcase_add_test(tests, pace_of_the_link);
     tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);
     return suite_run(suite);
 }
