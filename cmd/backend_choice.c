@@ -203,6 +203,7 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
         if (!request->stages)
             request->stages = backend->count;
     }
+    request->memories = backend->count;
     if (!gpu)
         return;
     describe(backend, gpu);

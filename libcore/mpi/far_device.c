@@ -53,18 +53,24 @@ static void host_release(const struct np_device *device, void *block)
     np_device_host.ops->unpin(device, block);
 }
 
-/* One of both is memory of a rank: not always the device's own, for layers move (exec/mirror.h). */
+/* Memory of ranks is not always the device's own, for layers move (exec/mirror.h); and of a layer
+ * that is in the stash both are the host's. */
 static enum np_status far_copy(const struct np_device *device, void *to, const void *from,
                                uint64_t bytes, struct np_error *err)
 {
     uint64_t target = (uint64_t)(uintptr_t)to, source = (uint64_t)(uintptr_t)from;
-    bool puts = np_far_rank(target) >= 0;
-    int rank = np_far_rank(puts ? target : source);
-    struct np_post_part part = {puts ? (void *)(uintptr_t)from : to,
-                                np_far_own(puts ? target : source), bytes};
-    if (puts)
-        return np_post_put(device->context, rank, &part, 1, err);
-    return np_post_get(device->context, rank, &part, 1, err);
+    int puts = np_far_rank(target), gets = np_far_rank(source);
+    struct np_post_part part = {puts < 0 ? to : (void *)(uintptr_t)from,
+                                np_far_own(puts < 0 ? source : target), bytes};
+    if (puts < 0 && gets < 0) {
+        memcpy(to, from, (size_t)bytes);
+        return NP_OK;
+    }
+    if (puts < 0)
+        return np_post_get(device->context, gets, &part, 1, err);
+    if (gets < 0)
+        return np_post_put(device->context, puts, &part, 1, err);
+    return np_fail(err, NP_EIO, "a copy from rank %d to rank %d (a bug in naspipe)", gets, puts);
 }
 
 static const struct np_kernels *far_kernels(const struct np_device *device)

@@ -247,9 +247,14 @@ out:
 enum np_status np_turn_take(struct np_post *p, bool *moved)
 {
     struct np_error err;
-    enum np_status status = NP_OK;
+    enum np_status status;
     bool more = true;
     *moved = false;
+    pthread_mutex_lock(&p->lock);
+    status = p->status;
+    pthread_mutex_unlock(&p->lock);
+    if (status != NP_OK) /* nobody may use the wire any more */
+        return status;
     while (more && status == NP_OK) {
         more = false;
         status = look(p, &more, &err);

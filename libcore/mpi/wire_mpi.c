@@ -195,6 +195,8 @@ static enum np_status wire_ended(struct np_wire *base, void **token, struct np_e
         NP_TRY(check(
             err, "go on",
             MPI_Testsome((int)w->used, w->requests, &w->ended, w->indices, MPI_STATUSES_IGNORE)));
+        if (w->ended == MPI_UNDEFINED) /* one could not be begun: the wire has failed */
+            w->ended = 0;
         qsort(w->indices, (size_t)w->ended, sizeof *w->indices, downwards);
     }
     while (!*token && w->told < w->ended)

@@ -6,8 +6,6 @@ load common
 setup() {
     has_ranks || skip 'this build has no MPI, or there is no mpiexec'
     fresh_directory
-    # What MPI itself never frees.
-    export ASAN_OPTIONS=detect_leaks=0
 }
 
 teardown() {
@@ -115,6 +113,14 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     ranks 2 recipe.yaml --run killed --resume --stop-after "$next"
     np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
     np-verify killed whole
+}
+
+@test "random recipes by ranks, in little memory too" {
+    unsanitized
+    FUZZ_DIR=$PWD FUZZ_CHECKS=ranks NP_BIN=$NP_BIN run "$NP_TREE/tests/fuzz/run" 3 11 13 15
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == *'ranks 4, '* ]]
 }
 
 @test "hosts: two of them, also with several ranks each" {

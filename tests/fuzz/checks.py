@@ -32,15 +32,21 @@ def interruptions(trial):
     trial.same("ref", "parts")
 
 
+def least_memory(trial, *plan):
+    """The least that np-partition names for such a plan."""
+    refusal = trial.run("np-partition", "recipe.yaml", "--profile-from", "model", *plan,
+                        "--device-memory", "1KiB", allowed=(1,)).err
+    return int(re.search(r"needs at least (\d+) bytes", refusal).group(1))
+
+
 def memory(trial):
     """The least memory that np-partition names is enough for every tool, and so is more."""
     r, recipe = trial.random("memory"), trial.recipe
     count = plans.replicas(r, recipe) if odds(r, 0.2) else 1
     plan = plans.pipeline(r, recipe, count, cut=count == 1)
-    make = ["np-partition", "recipe.yaml", "--profile-from", "model", *plan, "--device-memory"]
-    refusal = trial.run(*make, "1KiB", allowed=(1,)).err
-    least = int(re.search(r"needs at least (\d+) bytes", refusal).group(1))
-    trial.run(*make, str(least), "-o", "least.yaml")
+    least = least_memory(trial, *plan)
+    trial.run("np-partition", "recipe.yaml", "--profile-from", "model", *plan, "--device-memory",
+              str(least), "-o", "least.yaml")
     trial.equal("least", "--plan", "least.yaml", "--trace", "least.json")
     predict = ["np-predict-trace", "recipe.yaml", "--plan", "least.yaml"]
     trial.run(*predict, "--steps", "12")
@@ -81,3 +87,21 @@ def gpus(trial):
                "SHIM_PEERS": r.choice("01")}
         trial.equal(f"gpu{i}", "--backend", "cuda", "--devices", ",".join(map(str, devices)), *plan,
                     tool="shim/np-train", env=env)
+
+
+def ranks(trial):
+    """The same bits by the processes of an MPI job, on processors and on the shim's GPUs."""
+    r, recipe = trial.random("ranks"), trial.recipe
+    for i in range(2):
+        gpu = odds(r, 0.4) and trial.gpus
+        plan = plans.pipeline(r, recipe, stages=r.randint(1, min(5, recipe.positions)),
+                              threads=not gpu)
+        how = {"ranks": r.randint(1, 4)}
+        if gpu:
+            how |= {"tool": "shim/np-train", "env": {"SHIM_SEED": str(r.randint(1, 999)),
+                                                     "SHIM_DEVICES": str(r.randint(1, 4))}}
+        if odds(r, 0.4) and not gpu:  # np-partition knows nothing of ranks, which take more
+            least = least_memory(trial, *plan) * 5 // 4
+            plan += ["--device-memory", str(least + r.randrange(100000)), *plans.residence(r)]
+        trial.equal(f"ranks{i}", "--backend", "mpi-cuda" if gpu else "mpi", *plan,
+                    *([] if gpu else plans.manner(r, trial)), **how)

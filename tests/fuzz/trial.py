@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -19,8 +20,12 @@ TOOLS = ["np-train", "np-partition", "np-predict-trace", "np-verify"]
 MEMORY = 8 << 30  # what a tool may ask for, but under sanitizers, which ask for all there is
 ONE_ERROR = re.compile(r"np-[a-z-]+: error: [^\n]+\n")
 PROBLEMS = re.compile(r"(np-verify: [^\n]+\n)*")
+# What Open MPI is told: there may be more processes than processors, and root's.
+LAUNCH = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+          "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
 SANITIZER = "exitcode=99:allocator_may_return_null=1:max_allocation_size_mb=4096"
 SANITIZERS = {name: SANITIZER for name in ["ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"]}
+LAUNCH["ASAN_OPTIONS"] = SANITIZER + ":detect_leaks=0"  # MPI never frees some things
 
 
 class Failure(Exception):
@@ -48,6 +53,8 @@ class Trial:
             self.limit = None if "-fsanitize" in flags.read() else _limit
         version = self.run("np-train", "--version").out
         self.isas = re.search("instruction sets: (.*)", version).group(1).split()
+        self.gpus = os.path.exists(os.path.join(tools, "shim", "np-train"))
+        self.ranks = bool(re.search("MPI: [^n]", version) and shutil.which("mpiexec"))
 
     def random(self, purpose):
         """Random numbers that are the same for the seed, whatever else is done with it."""
@@ -69,17 +76,20 @@ class Trial:
 
     # --- running
 
-    def start(self, *command, env=None, stdin=subprocess.DEVNULL):
-        """Begins a command; what hangs is killed, so that reading from it ends."""
+    def start(self, *command, env=None, ranks=0, stdin=subprocess.DEVNULL):
+        """Begins a command, or so many ranks of it; what hangs is killed, so that reading ends."""
         env = env or {}
+        launch = ["mpiexec", "-n", str(ranks)] if ranks else []
+        limited = command[0] in TOOLS and not ranks
         self.counts["runs"] += 1
-        self.log.append(" ".join([*(f"{name}={env[name]}" for name in env), *command]))
+        self.log.append(" ".join([*(f"{name}={env[name]}" for name in env), *launch, *command]))
         said = tempfile.TemporaryFile("w+", errors="backslashreplace")
         process = subprocess.Popen(
-            [os.path.join(self.tools, command[0]), *command[1:]], cwd=self.folder,
-            env=self.env | env, stdin=stdin, stdout=subprocess.PIPE, stderr=said, text=True,
-            errors="backslashreplace", preexec_fn=self.limit if command[0] in TOOLS else None)
-        process.said = said
+            [*launch, os.path.join(self.tools, command[0]), *command[1:]], cwd=self.folder,
+            env=self.env | env | (LAUNCH if ranks else {}), stdin=stdin, stdout=subprocess.PIPE,
+            stderr=said, text=True, errors="backslashreplace",
+            preexec_fn=self.limit if limited else None)
+        process.said, process.launched = said, ranks > 0
         process.alarm = threading.Timer(SECONDS, process.kill)
         process.alarm.start()
         return process
@@ -93,6 +103,8 @@ class Trial:
         process.said.seek(0)
         with process.said as said:
             err = said.read()
+        if process.launched:  # the launcher has more to say of it
+            err = "".join(re.findall(r"^np-[^\n]+\n", err, re.MULTILINE))
         code = process.returncode
         self.log[-1] += f"  # {code}"
         if hung:
@@ -112,10 +124,10 @@ class Trial:
         except BrokenPipeError:
             pass
 
-    def run(self, *command, allowed=(0,), text=None, env=None):
+    def run(self, *command, allowed=(0,), text=None, **how):
         if text is None:
-            return self.end(self.start(*command, env=env), allowed)
-        process = self.start(*command, env=env, stdin=subprocess.PIPE)
+            return self.end(self.start(*command, **how), allowed)
+        process = self.start(*command, stdin=subprocess.PIPE, **how)
         self.give(process, text)
         process.stdin.close()
         return self.end(process, allowed)
