@@ -26,7 +26,8 @@ enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH, OPTION_BACKEND 
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
-    {"backend", OPTION_BACKEND, "cpu|cuda|auto", 0, "plan for processors (the default) or GPUs", 2},
+    {"backend", OPTION_BACKEND, "cpu|cuda|mpi|mpi-cuda|auto", 0,
+     "plan for processors (the default), GPUs, or an MPI job's processes", 2},
     {"stash", OPTION_STASH, "FILE", 0, "the stash will be a file here: measure how fast it is", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
     {"max-batch", OPTION_MAX_BATCH, 0, 0,
@@ -60,8 +61,7 @@ static void check(const struct options *options, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const backends[] = {"cpu", "cuda", "auto"};
-    static const enum backend_choice choices[] = {BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO};
+    static const char *const backends[] = {"cpu", "cuda", "mpi", "mpi-cuda", "auto"};
     struct options *options = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -75,8 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->estimate = true;
         return 0;
     case OPTION_BACKEND:
-        options->backend.choice = choices[cli_word(state, "backend", arg, backends, 3)];
-        options->plan.gpus = options->backend.choice == BACKEND_CUDA;
+        options->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 5);
+        options->plan.gpus =
+            options->backend.choice == BACKEND_CUDA || options->backend.choice == BACKEND_MPI_CUDA;
         return 0;
     case OPTION_STASH:
         options->stash = arg;
@@ -188,11 +189,17 @@ int main(int argc, char **argv)
     struct np_error err;
     struct space space = {0};
     struct np_buf text = {0};
+    bool over;
     cli_parse(&argp, argc, argv, &options);
     plan_options_complete(&options.plan);
+    NP_TRY(backend_join(&options.backend, &options.plan, &over, &err));
+    if (over)
+        goto out;
     NP_TRY(space_open(&space, &options.space, &err));
     NP_TRY(backend_open(&options.backend, &space.recipe, &err));
     backend_request(&options.backend, &options.plan.request);
+    if (!options.plan.request.model)
+        NP_TRY(backend_pace(&options.backend, &options.plan.request, &err));
     options.plan.request.scratch = backend_scratch(&options.backend, &space.net);
     if (options.stash)
         NP_TRY(measure_stash(&options, &space.net, &err));

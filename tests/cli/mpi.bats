@@ -115,6 +115,24 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     np-verify killed whole
 }
 
+@test "np-partition plans for ranks: a stage each, and what is between them" {
+    unsanitized
+    tiny_recipe
+    np-train recipe.yaml --run one -q > /dev/null
+    timeout -s KILL 60 mpiexec -n 3 np-partition recipe.yaml --backend mpi -q -o plan.yaml
+    [ "$(grep -c 'first:' plan.yaml)" -eq 3 ]
+    grep -Eq '^link: \{task_ns: [1-9][0-9]*, latency_ns: [1-9][0-9]*, bandwidth: [1-9]' plan.yaml
+    np-predict-trace recipe.yaml --plan plan.yaml --steps 9 > with
+    grep -v '^link:' plan.yaml > near.yaml
+    np-predict-trace recipe.yaml --plan near.yaml --steps 9 > without
+    if cmp -s with without; then return 1; fi
+    ranks 3 recipe.yaml --run three --plan plan.yaml
+    np-verify one three
+    timeout -s KILL 60 mpiexec -n 3 np-partition recipe.yaml --backend mpi -q -o plan.yaml \
+        --profile-from model
+    if grep '^link:' plan.yaml; then return 1; fi
+}
+
 @test "random recipes by ranks, in little memory too" {
     unsanitized
     FUZZ_DIR=$PWD FUZZ_CHECKS=ranks NP_BIN=$NP_BIN run "$NP_TREE/tests/fuzz/run" 3 11 13 15
