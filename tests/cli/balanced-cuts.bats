@@ -13,11 +13,6 @@ plan_of() {
     np-partition r.yaml -n 3 --profile-from model --cut "$1" "${@:3}" -o "$2"
 }
 
-same() {
-    cmp "$1/ledger.tsv" "$2/ledger.tsv"
-    [ "$(digest_of "$1")" = "$(digest_of "$2")" ]
-}
-
 @test "the plan says how steps are cut, and tools read it" {
     plan_of static s.yaml
     [ "$(grep -c '^cut:' s.yaml)" -eq 0 ]

@@ -238,6 +238,28 @@ digest_of() {
     sha256sum "$(ls "$1"/checkpoints/*.manifest | tail -n 1)" | cut -c 1-64
 }
 
+# same A B: the runs are equal: weights, ledgers, the products of fast numerics, and what their
+# subnets were found to be worth where both evaluate.
+same() {
+    np-verify "$1" "$2" > /dev/null && [ "$(digest_of "$1")" = "$(digest_of "$2")" ] || return 1
+    cmp "$1/ledger.tsv" "$2/ledger.tsv" && cmp "$1/recipe.yaml" "$2/recipe.yaml" || return 1
+    [ ! -e "$1/products.txt" ] || cmp "$1/products.txt" "$2/products.txt" || return 1
+    ! evaluates "$1" || ! evaluates "$2" || same_scores "$1" "$2"
+}
+
+evaluates() {
+    jq -e '.argv | index("--eval-every")' "$1/run.json" > /dev/null
+}
+
+# Of the steps that both have evaluated; a run that is stopped evaluates where it stops, too.
+same_scores() {
+    join <(scores "$1") <(scores "$2") | awk '$2 != $3 { bad = 1 } END { exit bad || !NR }'
+}
+
+scores() {
+    jq -r 'select(has("valid_loss")) | "\(.step) \(del(.time) | tojson)"' "$1/metrics.jsonl" | sort -u
+}
+
 # byte N: one byte.
 byte() {
     # shellcheck disable=SC2059 # the octal escape is the format

@@ -8,11 +8,6 @@ setup() {
     small_recipe
 }
 
-same() {
-    cmp "$1/ledger.tsv" "$2/ledger.tsv"
-    [ "$(digest_of "$1")" = "$(digest_of "$2")" ]
-}
-
 # least_of N: what np-partition says a plan of N stages needs at least.
 least_of() {
     run np-partition r.yaml -n "$1" --profile-from model --device-memory 4KiB

@@ -24,16 +24,6 @@ hosts() {
         "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" > /dev/null
 }
 
-# same A B: the runs are equal, and so is what they were found to be worth.
-same() {
-    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
-        cmp <(scores "$1") <(scores "$2")
-}
-
-scores() {
-    jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
-}
-
 evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
 
 @test "text: any number of ranks gives the bits of one process" {

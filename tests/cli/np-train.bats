@@ -9,13 +9,6 @@ setup() {
     export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
 }
 
-# same A B: ledger, final manifest and recipe by cmp.
-same() {
-    cmp "$1/ledger.tsv" "$2/ledger.tsv"
-    cmp "$1/recipe.yaml" "$2/recipe.yaml"
-    [ "$(digest_of "$1")" = "$(digest_of "$2")" ]
-}
-
 @test "the digest on standard output, nothing else" {
     np-train recipe.yaml --run a > out 2> talk
     [ "$(cat out)" = "$(digest_of a)  a" ]

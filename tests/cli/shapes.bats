@@ -7,11 +7,6 @@ setup() {
     fresh_directory
 }
 
-# same A B: the runs are equal, by np-verify and by cmp.
-same() {
-    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv"
-}
-
 @test "images: every plan gives the reference's bits" {
     image_recipe
     np-train recipe.yaml --run a --schedule sequential

@@ -19,15 +19,6 @@ gpu() {
     np-train recipe.yaml --backend cuda -q "$@" > /dev/null
 }
 
-same() {
-    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
-        cmp "$1/products.txt" "$2/products.txt" && cmp <(scores "$1") <(scores "$2")
-}
-
-scores() {
-    jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
-}
-
 # The first loss of a run, and the last.
 losses() {
     cut -f 5 "$1/ledger.tsv" | sed -n '1p;$p' | paste -sd' '

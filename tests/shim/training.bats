@@ -11,16 +11,6 @@ setup() {
     cpu=$NP_BIN/np-train
 }
 
-# same A B: the runs are equal, and so is what they were found to be worth.
-same() {
-    np-verify "$1" "$2" > /dev/null && cmp "$1/ledger.tsv" "$2/ledger.tsv" &&
-        cmp <(scores "$1") <(scores "$2")
-}
-
-scores() {
-    jq -c 'select(has("losses") or has("accuracy")) | del(.time_s, .seconds)' "$1/metrics.jsonl"
-}
-
 # races CALL OPTION...: recipe.yaml's training without these waits is noticed, whatever the order of
 # work comes to (tests/shim/races.h).
 races() {
