@@ -83,9 +83,14 @@ typedef void short_function(const struct np_tiles *, struct tile *, size_t end);
 #define SHORT_TILES_1(h) SHORT_TILES(h, 1)
 #define SHORT_TILES_2(h) SHORT_TILES(h, 2)
 #define SHORT_TILES_3(h) SHORT_TILES(h, 3)
+#if SHORT_ROWS > 0
+#define WIDE_HEIGHTS(X) HEIGHTS(X)
+#else
+#define WIDE_HEIGHTS(X)
+#endif
 HEIGHTS(SHORT_TILES_1)
 MORE_HEIGHTS(SHORT_TILES_1)
-HEIGHTS(SHORT_TILES_2)
+WIDE_HEIGHTS(SHORT_TILES_2)
 LOW_HEIGHTS(SHORT_TILES_3)
 
 #define SHORT_LASTS(h, v) SHORT_NAME(h, v, LAST_WHOLE), SHORT_NAME(h, v, LAST_PART)
@@ -94,12 +99,14 @@ LOW_HEIGHTS(SHORT_TILES_3)
 #define SHORT_3(h) [h - 1][2] = {SHORT_LASTS(h, 3)},
 /* [height - 1][vectors - 1][in part] */
 static short_function *const short_functions[HIGH][WIDE][2] = {
-    HEIGHTS(SHORT_1) MORE_HEIGHTS(SHORT_1) HEIGHTS(SHORT_2) LOW_HEIGHTS(SHORT_3)};
+    HEIGHTS(SHORT_1) MORE_HEIGHTS(SHORT_1) WIDE_HEIGHTS(SHORT_2) LOW_HEIGHTS(SHORT_3)};
 
 /* Whether all sums are such, of `turns` of STEPS and one chunk, and then but stored. */
 static bool is_short(const struct np_tiles *g, size_t turns)
 {
-    if (SHORT_ROWS == 0 || turns > SHORT_ROWS || g->a_trans || g->a_copied || g->groups)
+    if (turns > (g->n <= NP_VW ? SHORT_COLUMN : SHORT_ROWS))
+        return false;
+    if (g->a_trans || g->a_copied || g->groups)
         return false;
     for (size_t k = 0; k + 1 < g->stretches; k++)
         if (g->stretch[k].ends)

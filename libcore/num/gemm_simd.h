@@ -35,7 +35,7 @@ static void tile_rows(const struct np_tiles *g, struct tile *t, struct swath s, 
         tile_column(g, t, s, turns);
         return;
     }
-    struct band band[NP_GEMM_ROWS / LOW];
+    struct band band[NP_GEMM_ROWS / LOWEST];
     size_t tiles = cut_rows(g, band, s.height);
     if (pays_to_pack(g, np_share_count(s.cols)))
         tile_packed(g, t, s.cols, band, tiles, turns);
@@ -58,7 +58,7 @@ bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
     struct swath most = {{0, g->n - wide}, 2, MR}, last = {{g->n - wide, g->n}, WIDE, LOW};
     struct tile t = {.bad = v_zero()};
     if (!g->groups && g->n <= NP_VW)
-        most.height = HIGH;
+        most.height = g->a_trans ? HIGH : COLUMN_HIGH;
     if (g->finish && g->finish->epilogue->bias)
         t.bias = g->finish->epilogue->bias + g->finish->col;
     for (size_t k = 0; k < g->stretches; k++)

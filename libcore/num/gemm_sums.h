@@ -55,8 +55,13 @@
 #define MOST_AHEAD (AHEAD(HIGH) * LINE / STEPS)
 /* Sums of so many STEPS read A in the order of memory, and are over before their C would come. */
 #define SHORT_SUM (NP_VW == 8 ? 7 : 0)
-/* Sums of at most so many STEPS need nothing fetched but C, where that was measured to pay. */
+/* Sums of at most so many STEPS need nothing fetched but C, where that was measured to pay: of any
+ * number of columns, and of one vector. */
 #define SHORT_ROWS (NP_VW == 8 ? 20 : 0)
+#define SHORT_COLUMN (NP_VW == 16 ? NP_KC / STEPS : SHORT_ROWS)
+/* Rows of a tile where all of C is one vector wide: as many as leave their addresses registers. */
+#define COLUMN_HIGH (NP_VW == 16 ? 12 : HIGH)
+#define LOWEST (LOW < COLUMN_HIGH ? LOW : COLUMN_HIGH) /* rows that C is cut in */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define ROLLED _Pragma("clang loop unroll(disable)")
