@@ -20,6 +20,7 @@ static const char *const kinds[] = {"forward", "input", "weight"};
 void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 void openblas_set_num_threads(int count);
+char *openblas_get_corename(void);
 void omp_set_num_threads(int count);
 
 struct shape {
@@ -119,8 +120,9 @@ static void peer_init(struct peer *p, const struct np_conv *v, enum kind kind)
     check(dnnl_primitive_desc_destroy(desc));
 }
 
-static void peer_run(const struct peer *p)
+static void peer_run(void *arg)
 {
+    const struct peer *p = arg;
     check(dnnl_primitive_execute(p->primitive, p->stream, 3, p->args));
     check(dnnl_stream_wait(p->stream));
 }
@@ -136,17 +138,6 @@ static void peer_clear(struct peer *p)
     check(dnnl_engine_destroy(p->engine));
 }
 
-struct work {
-    struct np_conv v;
-    bool (*conv)(struct np_team *, const struct np_conv *);
-};
-
-static void run_ours(struct np_team *team, void *arg)
-{
-    const struct work *work = arg;
-    work->conv(team, &work->v);
-}
-
 struct bench {
     int threads;
     enum np_isa isa;
@@ -155,10 +146,32 @@ struct bench {
     const char *word;
 };
 
-/* The product that the convolution is: [m][k] [k][n]. */
-static void run_blas(const struct bench *b, enum kind kind, int m, int n, int k)
+struct work {
+    struct np_conv v;
+    bool (*conv)(struct np_team *, const struct np_conv *);
+    const struct bench *bench;
+    enum kind kind;
+    int m, n, k; /* of the product that the convolution is: [m][k] [k][n] */
+};
+
+static void run_part(struct np_team *team, void *arg)
 {
-    float *x = b->tensor[0], *y = b->tensor[1], *z = b->tensor[2];
+    const struct work *work = arg;
+    work->conv(team, &work->v);
+}
+
+static void run_ours(void *arg)
+{
+    struct work *work = arg;
+    bench_team_run(work->bench->team, run_part, work);
+}
+
+static void run_blas(void *arg)
+{
+    const struct work *work = arg;
+    float *x = work->bench->tensor[0], *y = work->bench->tensor[1], *z = work->bench->tensor[2];
+    enum kind kind = work->kind;
+    int m = work->m, n = work->n, k = work->k;
     if (kind == FORWARD)
         cblas_sgemm(101, 111, 111, m, n, k, 1, x, k, y, n, 0, z, n);
     else if (kind == GRAD)
@@ -200,7 +213,7 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
                     size_t samples, enum kind kind)
 {
     const struct np_kernels *kernels = np_kernels_get(b->isa);
-    struct work work = {.v = conv_of(s, samples)};
+    struct work work = {.v = conv_of(s, samples), .bench = b, .kind = kind};
     struct np_conv *v = &work.v;
     struct peer peer;
     char name[120];
@@ -209,6 +222,9 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
     size_t k = (size_t)(s->kernel * s->kernel) * s->in / s->groups;
     double gflop = 2e-9 * (double)m * (double)k * (double)s->out;
     int repeat = 1 + (int)(2.0 / gflop);
+    work.m = (int)m;
+    work.n = (int)(s->out / s->groups);
+    work.k = (int)k;
     write_name(name, sizeof name, b, s, kind);
     if (!strstr(name, b->word))
         return;
@@ -221,23 +237,14 @@ static void compare(struct ratios *ratios, const struct bench *b, const struct s
                 : kind == GRAD  ? kernels->conv_grad
                                 : kernels->conv_grad_weight;
     for (int run = -1; run < RUNS; run++) {
-        double begin = bench_begin(b->threads), our_s, their_s, blas_s;
-        for (int i = 0; i < repeat; i++)
-            bench_team_run(b->team, run_ours, &work);
-        our_s = bench_seconds(b->threads) - begin;
-        begin = bench_begin(b->threads);
-        for (int i = 0; i < repeat; i++)
-            peer_run(&peer);
-        their_s = bench_seconds(b->threads) - begin;
-        begin = bench_begin(b->threads);
-        for (int i = 0; i < repeat; i++)
-            run_blas(b, kind, (int)m, (int)(s->out / s->groups), (int)k);
-        blas_s = bench_seconds(b->threads) - begin;
+        double our_s = bench_call(b->threads, repeat, run_ours, &work);
+        double their_s = bench_call(b->threads, repeat, peer_run, &peer);
+        double blas_s = bench_call(b->threads, repeat, run_blas, &work);
         if (run < 0)
             continue; /* the first run fills the caches */
-        speed[0][run] = gflop * repeat / our_s;
-        speed[1][run] = gflop * repeat / their_s;
-        speed[2][run] = gflop * repeat / (double)s->groups / blas_s;
+        speed[0][run] = gflop / our_s;
+        speed[1][run] = gflop / their_s;
+        speed[2][run] = gflop / (double)s->groups / blas_s;
         speed[3][run] = bench_peak(b->isa) * b->threads;
     }
     double our = bench_median(speed[0], RUNS), their = bench_median(speed[1], RUNS);
@@ -258,7 +265,7 @@ int main(int argc, char **argv)
                       .word = argc > 4 ? argv[4] : ""};
     struct ratios ratios = {.count = 0};
     size_t samples = argc > 3 ? (size_t)atoi(argv[3]) : 64, floats = samples * 64 * 64 * 160;
-    bench_calm_peers(argv);
+    bench_calm_peers(argv, openblas_get_corename());
     if (b.isa == NP_ISA_COUNT || !(b.team = bench_team_new(b.threads))) {
         fprintf(stderr, "bench_conv: error: this machine cannot\n");
         return 2;

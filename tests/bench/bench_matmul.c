@@ -15,6 +15,7 @@ enum { RUNS = 9 };
 void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 void openblas_set_num_threads(int count);
+char *openblas_get_corename(void);
 
 struct shape {
     size_t m, n, k;
@@ -54,43 +55,43 @@ static struct np_matmul product_of(struct operands x, struct shape s, const char
 
 struct work {
     const struct np_kernels *kernels;
+    struct bench_team *team;
     struct np_matmul mm;
 };
 
-static void ours(struct np_team *team, void *arg)
+static void part(struct np_team *team, void *arg)
 {
     const struct work *work = arg;
     work->kernels->matmul(team, &work->mm);
 }
 
-static void theirs(struct operands x, struct shape s, const char *t)
+static void ours(void *arg)
 {
-    bool a_trans = t[0] == 't', b_trans = t[1] == 't';
-    int m = (int)s.m, n = (int)s.n, k = (int)s.k;
-    cblas_sgemm(101, a_trans ? 112 : 111, b_trans ? 112 : 111, m, n, k, 1, x.a, a_trans ? m : k,
-                x.b, b_trans ? k : n, 0, x.c, n);
+    struct work *work = arg;
+    bench_team_run(work->team, part, work);
+}
+
+static void theirs(void *arg)
+{
+    const struct np_matmul *mm = &((const struct work *)arg)->mm;
+    cblas_sgemm(101, mm->a_trans ? 112 : 111, mm->b_trans ? 112 : 111, (int)mm->m, (int)mm->n,
+                (int)mm->k, 1, mm->a, (int)mm->lda, mm->b, (int)mm->ldb, 0, mm->c, (int)mm->ldc);
 }
 
 /* Prints a product's rows, returns our speed as a part of theirs. */
 static double compare(const struct bench *b, struct operands x, struct shape s, const char *t)
 {
-    struct work work = {np_kernels_get(b->isa), product_of(x, s, t)};
+    struct work work = {np_kernels_get(b->isa), b->team, product_of(x, s, t)};
     double speed[3][RUNS], gflop = 2e-9 * (double)s.m * (double)s.n * (double)s.k;
     int repeat = 1 + (int)(0.5 / gflop / 10);
     char name[80];
     for (int run = -1; run < RUNS; run++) {
-        double begin = bench_begin(b->threads), our_s, their_s;
-        for (int i = 0; i < repeat; i++)
-            bench_team_run(b->team, ours, &work);
-        our_s = bench_seconds(b->threads) - begin;
-        begin = bench_begin(b->threads);
-        for (int i = 0; i < repeat; i++)
-            theirs(x, s, t);
-        their_s = bench_seconds(b->threads) - begin;
+        double our_s = bench_call(b->threads, repeat, ours, &work);
+        double their_s = bench_call(b->threads, repeat, theirs, &work);
         if (run < 0)
             continue; /* the first run fills the caches */
-        speed[0][run] = gflop * repeat / our_s;
-        speed[1][run] = gflop * repeat / their_s;
+        speed[0][run] = gflop / our_s;
+        speed[1][run] = gflop / their_s;
         speed[2][run] = bench_peak(b->isa) * b->threads;
     }
     double our = bench_median(speed[0], RUNS), their = bench_median(speed[1], RUNS);
@@ -110,7 +111,7 @@ int main(int argc, char **argv)
     size_t count = (size_t)2048 * 2048, ratios = 0;
     struct operands x;
     double ratio[TRANSPOSES * SHAPES];
-    bench_calm_peers(argv);
+    bench_calm_peers(argv, openblas_get_corename());
     if (b.isa == NP_ISA_COUNT || !(b.team = bench_team_new(b.threads))) {
         fprintf(stderr, "bench_matmul: error: this machine cannot\n");
         return 2;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,21 +20,45 @@ double bench_seconds(int threads)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void bench_calm_peers(char **argv)
+static void name_core(const char *core)
+{
+#if defined(__x86_64__)
+    const char *better = __builtin_cpu_supports("avx512vl") ? "SkylakeX"
+                         : __builtin_cpu_supports("avx2")   ? "Haswell"
+                                                            : core;
+    if (strcasecmp(core, "Prescott") == 0)
+        setenv("OPENBLAS_CORETYPE", better, 0);
+#else
+    (void)core;
+#endif
+}
+
+void bench_calm_peers(char **argv, const char *openblas_core)
 {
     if (getenv("OPENBLAS_THREAD_TIMEOUT"))
         return;
+    name_core(openblas_core);
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1); /* 2^20 cycles */
     setenv("GOMP_SPINCOUNT", "10000", 1);
     execv("/proc/self/exe", argv);
 }
 
-double bench_begin(int threads)
+#define WAKE_S 0.03 /* a system may wake two on one processor, and part them later */
+
+double bench_call(int threads, int repeat, void (*function)(void *), void *arg)
 {
     const struct timespec pause = {0, 20000000};
-    if (threads > 1)
+    if (threads > 1) {
         nanosleep(&pause, NULL);
-    return bench_seconds(threads);
+        double begin = bench_seconds(threads);
+        do
+            function(arg);
+        while (bench_seconds(threads) - begin < WAKE_S);
+    }
+    double begin = bench_seconds(threads);
+    for (int i = 0; i < repeat; i++)
+        function(arg);
+    return (bench_seconds(threads) - begin) / repeat;
 }
 
 static int by_value(const void *a, const void *b)
