@@ -26,6 +26,7 @@ enum {
     NP_GEMM_FEW = 16,       /* ... for fewer than these however it lies there */
     NP_GEMM_COPIED = 128,   /* columns from which on B is copied where A is transposed and packed */
     NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
+    NP_GEMM_FAR = 2048,     /* floats from inner index to inner index that are fetched late in place */
     NP_GEMM_ROWS = 336,     /* most rows of C in one call of np_gemm_tiles */
     NP_GEMM_NC = 512,       /* most columns of B packed at once by a matrix product */
     NP_GEMM_NR = 32,        /* widest sliver of any backend */

@@ -6,6 +6,8 @@
  * packed: packing them takes longer than it saves. Where wide products pack A, it reads B in place
  * only if that is narrower than packed slivers; of a wider one slivers are copied one by one, into
  * the first cache, and used at once: few rows of C would not pay for a panel's way through memory.
+ * Where it does not pack A, but inner indices are so far apart that nothing fetches the next ones
+ * ahead, what a block of rows reads of them is first copied beside each other.
  */
 #ifndef NP_NUM_MATMUL_SIMD_H
 #define NP_NUM_MATMUL_SIMD_H
@@ -20,6 +22,8 @@ struct matmul_left {
     const float *a;
     size_t lda;
     bool trans;
+    float *copy;  /* of a block of rows, transposed, NP_GEMM_C floats; NULL: none */
+    size_t first; /* row of it */
     const float *row[NP_GEMM_ROWS];
 };
 
@@ -30,10 +34,29 @@ static size_t any_end(struct left *left, size_t begin, size_t end)
     return end;
 }
 
+#define COPY_STEP (NP_GEMM_ROWS + NP_GEMM_PAD)
+
+_Static_assert(NP_KC * COPY_STEP <= NP_GEMM_C, "a panel's part of a block fits");
+
+static const float *const *copy_lines(struct matmul_left *a, struct np_share rows,
+                                      struct np_share inner)
+{
+    float *to = a->copy;
+    a->first = rows.begin;
+    for (size_t r = 0; r < np_share_count(inner); r++, to += COPY_STEP) {
+        memcpy(to, a->a + (inner.begin + r) * a->lda + rows.begin,
+               np_share_count(rows) * sizeof *to);
+        a->row[r] = to;
+    }
+    return a->row;
+}
+
 static const float *const *find_rows(struct left *left, struct np_share rows, struct np_share inner)
 {
     struct matmul_left *a = (struct matmul_left *)left;
     struct np_share down = a->trans ? inner : rows;
+    if (a->copy)
+        return copy_lines(a, rows, inner);
     for (size_t r = 0; r < np_share_count(down); r++)
         a->row[r] = a->a + (down.begin + r) * a->lda;
     return a->row;
@@ -49,8 +72,7 @@ static size_t next_inner(struct left *left, size_t index, struct np_stretch *s)
 
 static size_t row_at(const struct left *left, size_t row)
 {
-    (void)left;
-    return row;
+    return row - ((const struct matmul_left *)left)->first;
 }
 
 struct matmul_right {
@@ -77,6 +99,13 @@ static bool is_b_in_place(const struct np_matmul *mm, size_t rows)
     if (!NP_GEMM_PACKS_A)
         return mm->a_trans && mm->ldb % NP_GEMM_ALIASES != 0;
     return mm->a_trans && mm->ldb == mm->n && mm->n <= DENSE;
+}
+
+/* Whether A, transposed, is copied for so many columns of C; few have no time to fetch ahead. */
+static bool is_a_copied(const struct np_matmul *mm, size_t cols)
+{
+    size_t far = cols < NP_GEMM_COPIED ? NP_GEMM_FAR / 2 : NP_GEMM_FAR;
+    return NP_VW == 16 && mm->a_trans && mm->lda >= far && is_bare(&mm->epilogue);
 }
 
 /* Whether it is packed sliver by sliver, beside all of packed A. */
@@ -115,6 +144,8 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
         return np_matmul_scalar(team, mm);
     b.base.copied = is_b_copied(mm, np_share_count(p.cols));
     p.a_copied = !mm->a_trans && mm->lda % NP_GEMM_ALIASES == 0;
+    if (!chunks && is_a_copied(mm, np_share_count(p.cols)))
+        a.copy = p.sums;
     if (b.base.copied || is_b_in_place(mm, np_share_count(p.rows))) {
         b.base.direct = mm->b;
         b.base.ld = mm->ldb;

@@ -317,6 +317,16 @@ START_TEST(aliasing_rows)
 }
 END_TEST
 
+/* Inner indices that are far apart are copied, whose columns are all needed or some. */
+START_TEST(far_inner_indices)
+{
+    struct np_matmul mm = shape(_i & 1 ? 400 : 50, 150, 300, _i & 2 ? 1 : 5);
+    mm.lda = 2048;
+    mm.grain = 100;
+    compare(mm, plain, 6);
+}
+END_TEST
+
 START_TEST(nothing_to_do)
 {
     struct ending e = {.bias = true, .act = NP_ACT_SIGMOID};
@@ -428,6 +438,7 @@ int main(void)
     tcase_add_loop_test(tests, waves_of_chunks, 0, 2);
     tcase_add_loop_test(tests, copied_slivers, 0, 4);
     tcase_add_loop_test(tests, aliasing_rows, 0, 4);
+    tcase_add_loop_test(tests, far_inner_indices, 0, 4);
     tcase_add_test(tests, nothing_to_do);
     tcase_add_loop_test(tests, signed_zeros, 0, 8);
     tcase_add_loop_test(tests, not_finite, 0, 4);
