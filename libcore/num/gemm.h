@@ -26,12 +26,12 @@ enum {
     NP_GEMM_FEW = 16,       /* ... for fewer than these however it lies there */
     NP_GEMM_COPIED = 128,   /* columns from which on B is copied where A is transposed and packed */
     NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
-    NP_GEMM_FAR = 2048,     /* floats from inner index to inner index that are fetched late in place */
-    NP_GEMM_ROWS = 336,     /* most rows of C in one call of np_gemm_tiles */
-    NP_GEMM_NC = 512,       /* most columns of B packed at once by a matrix product */
-    NP_GEMM_NR = 32,        /* widest sliver of any backend */
-    NP_GEMM_PAD = 16,       /* floats between rows, so that they spread over the cache */
-    NP_GEMM_B = 640 << 10,  /* floats of packed B of a matrix product */
+    NP_GEMM_FAR = 2048, /* floats from inner index to inner index that are fetched late in place */
+    NP_GEMM_ROWS = 336, /* most rows of C in one call of np_gemm_tiles */
+    NP_GEMM_NC = 512,   /* most columns of B packed at once by a matrix product */
+    NP_GEMM_NR = 32,    /* widest sliver of any backend */
+    NP_GEMM_PAD = 16,   /* floats between rows, so that they spread over the cache */
+    NP_GEMM_B = 640 << 10,                /* floats of packed B of a matrix product */
     NP_GEMM_STRIPS = NP_GEMM_ROWS * 272,  /* of packed A */
     NP_GEMM_C = NP_GEMM_ROWS * NP_GEMM_NC /* of C, where sums cannot wait in place */
 };

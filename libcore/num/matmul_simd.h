@@ -36,7 +36,7 @@ static size_t any_end(struct left *left, size_t begin, size_t end)
 
 #define COPY_STEP (NP_GEMM_ROWS + NP_GEMM_PAD)
 
-_Static_assert(NP_KC * COPY_STEP <= NP_GEMM_C, "a panel's part of a block fits");
+_Static_assert(NP_KC *COPY_STEP <= NP_GEMM_C, "a panel's part of a block fits");
 
 static const float *const *copy_lines(struct matmul_left *a, struct np_share rows,
                                       struct np_share inner)
