@@ -13,7 +13,7 @@
 
 /* Floats that no cache holds until they are read: what is written goes past it, and what was there
  * before is not read for it. */
-#define NORM_FAR (4 << 20)
+#define NORM_FAR (1 << 20)
 
 #define NORM_LINES 16 /* rows that end with a cache line */
 
