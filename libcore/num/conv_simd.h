@@ -61,7 +61,7 @@ static bool multiply_rows(struct np_team *team, struct image_rows *a, struct rig
     struct np_grid grid =
         np_grid_share(team, a->samples * a->h.out * a->w.out, n, bundle_groups(g) ? n : NR);
     struct product p = start(team, &grid);
-    a->base = (struct left){rows_end, find_image_rows, next_column, NULL};
+    a->base = (struct left){rows_end, find_image_rows, next_column, NULL, 0, 0};
     p.rows = rows_share(a, &grid.down);
     p.groups = bundle_groups(g);
     p.a_copied = a->w.stride * a->ld % NP_GEMM_ALIASES == 0 && g->groups.lanes == 0;
@@ -230,11 +230,11 @@ static bool grad_weight_groups(struct np_team *team, const struct np_conv *v,
     struct image_lines a = {.ld = v->ldx, .channels = g->groups.depth};
     struct plain_right b = {{.pack = pack_plain, .direct = v->dy + first, .ld = v->ldy}, NULL};
     size_t image = v->out_height * v->out_width;
-    a.base = (struct left){strip_end, find_lines, next_seeing, row_at};
+    a.base = (struct left){strip_end, find_lines, next_seeing, row_at, 0, 0};
     a.x = v->x + g->first * g->groups.depth;
     a.h = forward_height(v);
     a.w = forward_width(v);
-    choose_strips(&a);
+    choose_strips(&a, n);
     size_t k = v->samples * image, m = taps(v) * g->groups.depth;
     bool chunks = pays_by_chunks(team, m, n, k, v->grain * image);
     struct np_grid grid = {{0, m}, {0, n}, {0}};

@@ -27,7 +27,8 @@ enum {
     NP_GEMM_COPIED = 128,   /* columns from which on B is copied where A is transposed and packed */
     NP_GEMM_ALIASES = 1024, /* rows that many floats apart meet in one set of the first cache */
     NP_GEMM_FAR = 2048, /* floats from inner index to inner index that are fetched late in place */
-    NP_GEMM_ROWS = 336, /* most rows of C in one call of np_gemm_tiles */
+    NP_GEMM_ROWS = 336, /* most rows of C in one call of np_gemm_tiles ... */
+    NP_GEMM_SOME = 63,  /* ... if not every stretch is for all of them */
     NP_GEMM_NC = 512,   /* most columns of B packed at once by a matrix product */
     NP_GEMM_NR = 32,    /* widest sliver of any backend */
     NP_GEMM_PAD = 16,   /* floats between rows, so that they spread over the cache */
@@ -42,12 +43,18 @@ enum {
 /* Inner indices that follow each other in memory. Those before it are left out; for rows of C that
  * it is not for, so are its own. */
 struct np_stretch {
-    size_t from;      /* the first, counted from the panel's */
-    size_t count;     /* may be 0 */
-    size_t at;        /* where it is, from the pointer of each row; not used when transposed */
-    bool ends;        /* a chunk */
-    size_t low, high; /* rows of C that it is for; used when transposed */
+    size_t from;   /* the first, counted from the panel's */
+    size_t count;  /* may be 0 */
+    size_t at;     /* where it is, from the pointer of each row; not used when transposed */
+    bool ends;     /* a chunk */
+    uint64_t rows; /* of C that it is for, bit r: row r; NP_GEMM_ALL; used when transposed */
 };
+
+#define NP_GEMM_ALL UINT64_MAX /* else there are at most NP_GEMM_SOME rows */
+
+/* Windows of which AVX-512 reads several lines of taps together, where C is one vector wide: all
+ * rows of C, rows of a line. */
+#define NP_GEMM_WINDOWS(X) X(27, 9) X(25, 5) X(9, 3)
 
 /* The groups of a grouped convolution. */
 struct np_groups {
@@ -74,7 +81,8 @@ struct np_tiles {
     const float *const *a; /* [m]; transposed: [inner indices] */
     size_t a_at;           /* transposed: where row 0 is, from each pointer */
     bool a_trans;
-    bool a_copied; /* rows meet in the cache: those of a tile are copied before it begins */
+    size_t across, pitch; /* across > 0: and row r is r / across * pitch + r % across from there */
+    bool a_copied;        /* rows meet in the cache: those of a tile are copied before it begins */
     float *strips; /* not NULL: B is in place, but sliver after sliver is copied before it is used,
                     * beside all of A, packed here: NP_GEMM_STRIPS floats */
     const struct np_groups *groups; /* NULL: one */

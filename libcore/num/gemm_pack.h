@@ -56,6 +56,16 @@ void NP_SIMD(np_gemm_pack_b)(float *dst, size_t sliver, const float *b, size_t l
     }
 }
 
+/* The rows of C that a stretch is for, which are beside each other where A is packed. */
+static struct np_share rows_for(const struct np_stretch *s, size_t m)
+{
+    struct np_share some = {0, m};
+    if (s->rows != NP_GEMM_ALL)
+        for (some.end = 0; some.end < m && s->rows >> some.end != 0; some.end++)
+            some.begin += s->rows << (NP_GEMM_SOME - some.end) == 0;
+    return some;
+}
+
 #define LINES_AHEAD 4 /* fetched before they are packed: more of a matrix's rows meet in one set */
 
 /* Rows of A, packed. Strip number t: floats r < height of dst[t * STRIP_SIZE + p * STRIP + ..] are
@@ -81,13 +91,14 @@ static void pack_lines(const struct np_tiles *g, float *dst, const struct band *
         const struct np_stretch *s = &g->stretch[k];
         const float *const *line = g->a + s->from, *const *end = line + s->count;
         float *to = dst + s->from * STRIP;
-        size_t rows_end = np_min(s->high, g->m), whole = 0;
+        struct np_share some = rows_for(s, g->m);
+        size_t whole = 0;
         for (size_t t = 0; t < count; t++) {
             size_t i = band[t].row, h = band[t].height;
-            low[t] = s->low > i ? np_min(s->low - i, h) : 0;
-            rows[t] = (s->high > i ? np_min(s->high - i, h) : 0) - low[t];
+            low[t] = some.begin > i ? np_min(some.begin - i, h) : 0;
+            rows[t] = (some.end > i ? np_min(some.end - i, h) : 0) - low[t];
             low[t] += i;
-            if (whole == t && low[t] == i && i + NP_VW <= rows_end)
+            if (whole == t && low[t] == i && i + NP_VW <= some.end)
                 whole++;
         }
         for (; line < end; line++, to += STRIP) {

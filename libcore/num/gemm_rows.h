@@ -35,7 +35,7 @@ static size_t rows_under(const struct np_tiles *g, const float **to, size_t i, s
 struct under {
     const float *const *row;
     size_t count;
-    const float *rows[5 * HIGH];
+    const float *rows[5 * TALL];
 };
 
 static bool is_narrow(const struct np_tiles *g)
@@ -101,6 +101,8 @@ static tile_function *aim(const struct np_tiles *g, struct tile *t, size_t h, si
     t->last = width - (vectors - 1) * NP_VW;
     if (vectors > 2)
         t->b_last = sliver_at(g, t->j + NR, number + 1, width - NR, &t->last_step);
+    if (g->across > 0)
+        return window_functions[h - 1];
     if (!is_narrow(g))
         return tile_for(h, vectors, left_of(g, t), t->last);
     t->seen = width / g->groups->cols * g->groups->depth;

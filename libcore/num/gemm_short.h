@@ -77,7 +77,7 @@ typedef void short_function(const struct np_tiles *, struct tile *, size_t end);
 #define SHORT_TILE(h, vectors, last)                                                               \
     static void SHORT_NAME(h, vectors, last)(const struct np_tiles *g, struct tile *t, size_t end) \
     {                                                                                              \
-        tiles_short((struct shape){h, vectors, ROWS_SHORT, false, last}, g, t, end);               \
+        tiles_short((struct shape){h, vectors, 0, ROWS_SHORT, false, last}, g, t, end);            \
     }
 #define SHORT_TILES(h, v) SHORT_TILE(h, v, LAST_WHOLE) SHORT_TILE(h, v, LAST_PART)
 #define SHORT_TILES_1(h) SHORT_TILES(h, 1)

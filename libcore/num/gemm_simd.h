@@ -58,7 +58,7 @@ bool NP_SIMD(np_gemm_tiles)(const struct np_tiles *g)
     struct swath most = {{0, g->n - wide}, 2, MR}, last = {{g->n - wide, g->n}, WIDE, LOW};
     struct tile t = {.bad = v_zero()};
     if (!g->groups && g->n <= NP_VW)
-        most.height = g->a_trans ? HIGH : COLUMN_HIGH;
+        most.height = !g->a_trans ? COLUMN_HIGH : g->n > NP_VW / 2 ? TALL : HIGH;
     if (g->finish && g->finish->epilogue->bias)
         t.bias = g->finish->epilogue->bias + g->finish->col;
     for (size_t k = 0; k < g->stretches; k++)
@@ -76,7 +76,7 @@ static size_t chunks(struct np_stretch *stretch, size_t kc, size_t step)
 {
     size_t count = 0;
     for (size_t p = 0; p < kc; p += step)
-        stretch[count++] = (struct np_stretch){p, np_min(step, kc - p), p, true, 0, SIZE_MAX};
+        stretch[count++] = (struct np_stretch){p, np_min(step, kc - p), p, true, NP_GEMM_ALL};
     return count;
 }
 

@@ -132,7 +132,7 @@ static size_t join_stretches(const struct np_tiles *g, struct np_stretch *to)
     for (const struct np_stretch *s = g->stretch; s < g->stretch + g->stretches; s++) {
         struct np_stretch *last = to + count - 1;
         if (count > 0 && !last->ends && last->from + last->count == s->from &&
-            last->low == s->low && last->high == s->high) {
+            last->rows == s->rows) {
             last->count += s->count;
             last->ends = s->ends;
         } else {

@@ -16,28 +16,34 @@
 
 #if NP_VW == 16
 #define MR 14
-#define HIGH MR /* rows of a tile of one vector */
+#define HIGH MR /* rows of a tile of one vector ... */
+#define TALL 28 /* ... and of one whose A is transposed and read in place, if it is all of C */
 #define WIDE 2  /* vectors of the widest tile */
 #define LOW MR  /* rows of that */
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define MORE_HEIGHTS(X)
+#define TALL_HEIGHTS(X)                                                                            \
+    X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28)
+#define LOW_HEIGHTS(X)
 #elif NP_VW == 8
 #define MR 6
 #define HIGH 8
+#define TALL HIGH
 #define WIDE 3
 #define LOW 4
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define MORE_HEIGHTS(X) X(7) X(8)
+#define TALL_HEIGHTS(X)
+#define LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
 #else
 #define MR 12
 #define HIGH MR
+#define TALL HIGH
 #define WIDE 2
 #define LOW MR
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#endif
-#if NP_VW == 8
-#define MORE_HEIGHTS(X) X(7) X(8)
-#define LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
-#else
 #define MORE_HEIGHTS(X)
+#define TALL_HEIGHTS(X)
 #define LOW_HEIGHTS(X)
 #endif
 #define NR (2 * NP_VW)
@@ -66,14 +72,14 @@
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define ROLLED _Pragma("clang loop unroll(disable)")
 #else
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 32")
 #define ROLLED _Pragma("GCC unroll 1")
 #endif
 
 _Static_assert(!NP_GEMM_PACKS_A || MR <= STRIP, "a strip holds the rows of a tile");
 _Static_assert(NP_GEMM_STRIPS >= MOST_STRIPS * STRIP_SIZE, "packed A of a block of rows fits");
 _Static_assert(PACKED_COLS <= NP_GEMM_COPIED, "slivers of B are copied only beside packed A");
-_Static_assert(FINISHED % NR == 0 && HIGH <= 2 * MR, "a buffer of MR x FINISHED holds any tile");
+_Static_assert(FINISHED % NR == 0 && TALL <= 2 * MR, "a buffer of MR x FINISHED holds any tile");
 
 /* Rows of C under a row of tiles. */
 struct band {
@@ -125,7 +131,7 @@ enum left { ROWS, ROWS_DIRECT, LINES, STRIPS, LEFTS, ROWS_SHORT };
 
 /* What a tile function is made for; all constants where this is inlined. */
 struct shape {
-    size_t h, vectors;
+    size_t h, vectors, lines; /* lines: 0, or of a window's taps */
     enum left left;
     bool narrow;
     enum last last;
@@ -133,8 +139,8 @@ struct shape {
 
 /* Sums of a chunk. While it runs, a last vector that is half lies in its own registers. */
 struct sums {
-    vf v[HIGH][WIDE];
-    vh half[HIGH];
+    vf v[TALL][WIDE];
+    vh half[TALL];
 };
 
 NP_INLINE vf load_last(const float *p, enum last last, size_t n)

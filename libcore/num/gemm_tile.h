@@ -6,11 +6,12 @@
 
 /* Where the operands of the next inner index are. */
 struct cursor {
-    const float *row[HIGH];   /* elements of A, one after the other */
+    const float *row[TALL];   /* elements of A, one after the other */
     const float *const *line; /* transposed: one of these each */
     const float *strip;       /* packed */
     const float *b, *b_last;
-    size_t from, rows; /* of the tile, those that the inner indices are for */
+    size_t pitch;
+    uint64_t rows; /* of the tile, bit by bit: those that the inner indices are for */
 };
 
 NP_INLINE bool is_rows(enum left left)
@@ -18,7 +19,7 @@ NP_INLINE bool is_rows(enum left left)
     return left == ROWS || left == ROWS_DIRECT || left == ROWS_SHORT;
 }
 
-/* One inner index, of which only rows at->from.. want something if `some`. */
+/* One inner index, of which only at->rows want something if `some`. */
 NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
                     bool some)
 {
@@ -26,13 +27,22 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     vf b0 = whole > 0 ? v_load(at->b) : v_zero(), b1 = whole > 1 ? v_load(at->b + NP_VW) : b0;
     vf b2 = whole > 2 && s.left != ROWS_SHORT ? v_load(at->b_last) : b0;
     vh b_half = s.last == LAST_HALF ? vh_load(at->b + whole * NP_VW) : vh_zero();
-    const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip;
+    const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip, *part[TALL];
+    if (some)
+        NP_OPAQUE(at->rows); /* or gcc works out every row's before the loop, and spills it */
+    UNROLL
+    for (size_t l = 0; l < s.lines; l++) {
+        part[l] = line + l * at->pitch;
+        NP_OPAQUE(part[l]); /* the same with addresses */
+    }
     bool rows = is_rows(s.left), known = s.left == ROWS_SHORT || (ROWS_KNOW_B && s.left == ROWS);
     UNROLL
     for (size_t i = 0; i < s.h; i++) {
-        if (some && i - at->from >= at->rows)
+        if (some && !(at->rows >> i & 1))
             continue;
-        float x = rows ? *at->row[i]++ : line[i];
+        float x = rows          ? *at->row[i]++
+                  : s.lines > 0 ? part[i * s.lines / s.h][i % (s.h / s.lines)]
+                                : line[i];
         if (whole > 0)
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
@@ -90,21 +100,14 @@ NP_INLINE void sum_narrow_lines(struct sums *acc, struct shape s, const struct t
     }
 }
 
-/* A stretch that is not for all rows of the tile. */
+/* A stretch that is not for all rows of C. */
 NP_INLINE void sum_some(struct sums *acc, struct shape s, const struct tile *t, struct cursor *at,
                         const struct np_stretch *stretch)
 {
-    size_t low = stretch->low > t->row ? stretch->low - t->row : 0;
-    size_t high = stretch->high > t->row ? np_min(stretch->high - t->row, s.h) : 0;
-    at->from = low;
-    at->rows = high > low ? high - low : 0;
-    for (size_t p = 0; at->rows > 0 && p < stretch->count; p++)
+    at->rows = stretch->rows >> t->row;
+    ROLLED
+    for (size_t p = 0; p < stretch->count; p++)
         step(acc, s, t, at, true);
-}
-
-NP_INLINE bool is_for_all(const struct tile *t, size_t h, const struct np_stretch *stretch)
-{
-    return stretch->low <= t->row && t->row + h <= stretch->high;
 }
 
 /* A stretch; returns the first row that is left to fetch. */
@@ -117,13 +120,14 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
     struct cursor at;
     size_t p = 0;
     at.line = t->a + stretch->from;
+    at.pitch = g->pitch;
     at.strip = s.left == STRIPS ? t->strip + stretch->from * STRIP : NULL;
     at.b = t->b + stretch->from * t->b_step;
     at.b_last = s.vectors > 2 ? t->b_last + stretch->from * t->last_step : NULL;
     UNROLL
     for (size_t i = 0; i < s.h; i++)
         at.row[i] = rows ? t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at) : NULL;
-    if (!rows && !is_for_all(t, s.h, stretch)) {
+    if (!rows && stretch->rows != NP_GEMM_ALL) {
         sum_some(acc, s, t, &at, stretch);
         p = stretch->count;
     }
@@ -218,7 +222,7 @@ typedef void tile_function(const struct np_tiles *, struct tile *);
 #define TILE(h, vectors, left, last)                                                               \
     static void NAME(h, vectors, left, last)(const struct np_tiles *g, struct tile *t)             \
     {                                                                                              \
-        struct shape s = {h, vectors, left, false, last};                                          \
+        struct shape s = {h, vectors, 0, left, false, last};                                       \
         if (left == STRIPS)                                                                        \
             tile_down(s, g, t);                                                                    \
         else                                                                                       \
@@ -269,7 +273,7 @@ static tile_function *const tile_functions[HIGH][WIDE][LEFTS][3] = {
 #define NARROW(h, left, last)                                                                      \
     static void NARROW_NAME(h, left, last)(const struct np_tiles *g, struct tile *t)               \
     {                                                                                              \
-        tile_sum((struct shape){h, 1, left, true, last}, g, t);                                    \
+        tile_sum((struct shape){h, 1, 0, left, true, last}, g, t);                                 \
     }
 #define NARROW_OF(h)                                                                               \
     NARROW(h, ROWS, LAST_WHOLE)                                                                    \
@@ -281,9 +285,31 @@ HEIGHTS(NARROW_OF)
 /* [height - 1][left][in part] */
 static tile_function *const narrow_functions[MR][2][2] = {HEIGHTS(NARROW_ENTRY)};
 
+#define WINDOW_NAME(h, across) window_##h##_##across
+#define WINDOW_TILE(h, across)                                                                     \
+    static void WINDOW_NAME(h, across)(const struct np_tiles *g, struct tile *t)                   \
+    {                                                                                              \
+        tile_sum((struct shape){h, 1, (h) / (across), LINES, false, LAST_PART}, g, t);             \
+    }
+#define WINDOW_ENTRY(h, across) [h - 1] = WINDOW_NAME(h, across),
+#if NP_VW == 16
+NP_GEMM_WINDOWS(WINDOW_TILE)
+static tile_function *const window_functions[TALL] = {NP_GEMM_WINDOWS(WINDOW_ENTRY)};
+#else
+static tile_function *const window_functions[TALL] = {NULL};
+#endif
+
+#define TALL_TILE(h) TILE(h, 1, LINES, LAST_PART)
+TALL_HEIGHTS(TALL_TILE)
+#define TALL_ENTRY(h) [h - HIGH - 1] = NAME(h, 1, LINES, LAST_PART),
+/* [height - HIGH - 1] */
+static tile_function *const tall_functions[TALL - HIGH + 1] = {TALL_HEIGHTS(TALL_ENTRY)};
+
 static inline tile_function *tile_for(size_t h, size_t vectors, enum left left, size_t last)
 {
     enum last kind = last == NP_VW ? LAST_WHOLE : LAST_PART;
+    if (h > HIGH)
+        return tall_functions[h - HIGH - 1];
     if (NP_VW == 16 && last <= NP_VW / 2)
         kind = LAST_HALF;
     return tile_functions[h - 1][vectors - 1][left][kind];

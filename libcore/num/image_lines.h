@@ -2,7 +2,7 @@
  * conv_simd.h. Row (tap, channel), column (sample, h, w); columns are parts of the image. Rows of
  * one tap leave out the positions where it sees nothing. Where taps beside each other read floats
  * beside each other, and channels are few, the rows of all taps across are worked on together, as a
- * strip: rows of one tap alone would make low tiles.
+ * strip, or those of the whole window: rows of one tap alone would make low tiles.
  */
 #ifndef NP_NUM_IMAGE_LINES_H
 #define NP_NUM_IMAGE_LINES_H
@@ -19,11 +19,10 @@ struct image_lines {
     const float *x; /* images of positions `ld` floats apart, `channels` of which are read */
     size_t ld, channels;
     struct axis h, w;
-    size_t taps; /* of a strip: 1, or all that are across */
-    /* Of the current rows: positions at which their taps see the image, across at which any does
-     * and at which all do; and how many rows of the strip come before them. */
-    struct np_share high, wide, all;
-    size_t before;
+    size_t taps, lines; /* of a strip: 1, or all that are across, or all */
+    /* Of the current rows: positions at which any and at which all of their taps see the image. */
+    struct np_share rows, high, wide, all_high, all_wide;
+    size_t before;          /* rows of a strip that come before them */
     size_t col, at_w, at_h; /* a column and its position */
     struct np_share found;  /* columns whose pointers are known */
     const float *line[NP_KC];
@@ -35,23 +34,49 @@ static const float *shift(const float *x, ptrdiff_t floats)
     return (const float *)((uintptr_t)x + (uintptr_t)floats * sizeof(float));
 }
 
-static void choose_strips(struct image_lines *m)
+/* Whether the tiles of n columns of C know such windows. */
+static bool is_known_window(const struct image_lines *m, size_t n)
+{
+    size_t across = m->w.taps * m->channels, rows = m->h.taps * across;
+#define IS_WINDOW(r, a) || (rows == (r) && across == (a))
+    bool known = false NP_GEMM_WINDOWS(IS_WINDOW);
+#undef IS_WINDOW
+    return NP_VW == 16 && n > NP_VW / 2 && n <= NP_VW && known;
+}
+
+static void choose_strips(struct image_lines *m, size_t n)
 {
     bool dense = m->w.spacing == 1 && m->ld == m->channels;
-    m->taps = dense && m->channels <= STRIP_CHANNELS ? m->w.taps : 1;
+    bool strip = dense && m->channels <= STRIP_CHANNELS && m->w.taps * m->channels <= NP_GEMM_SOME;
+    m->taps = strip ? m->w.taps : 1;
+    m->lines = strip && is_known_window(m, n) ? m->h.taps : 1;
+}
+
+static struct np_share either(struct np_share first, struct np_share last)
+{
+    return (struct np_share){np_min(first.begin, last.begin),
+                             first.end > last.end ? first.end : last.end};
 }
 
 static size_t strip_end(struct left *left, size_t begin, size_t end)
 {
     struct image_lines *m = (struct image_lines *)left;
-    size_t rows = m->taps * m->channels, tap = begin / rows * m->taps;
+    size_t rows = m->taps * m->channels, tap = begin / rows * m->taps, lines = m->lines;
+    if (lines > 1 && (begin > 0 || end < lines * rows)) /* members share the rows */
+        lines = 1;
+    struct np_share top = seeing_positions(&m->h, tap / m->w.taps);
+    struct np_share bottom = seeing_positions(&m->h, tap / m->w.taps + lines - 1);
     struct np_share first = seeing_positions(&m->w, tap % m->w.taps);
     struct np_share last = seeing_positions(&m->w, tap % m->w.taps + m->taps - 1);
-    m->high = seeing_positions(&m->h, tap / m->w.taps);
-    m->before = begin % rows;
-    m->all = (struct np_share){first.begin, last.end};
+    m->all_high = (struct np_share){top.begin, bottom.end};
+    m->all_wide = (struct np_share){first.begin, last.end};
+    m->high = either(top, bottom);
     m->wide = m->taps > 1 ? (struct np_share){0, m->w.out} : first;
-    return np_min(end, begin - m->before + rows);
+    m->base.across = lines > 1 ? rows : 0;
+    m->base.pitch = m->h.spacing * m->w.in * m->ld;
+    m->before = begin % rows;
+    m->rows = (struct np_share){begin, np_min(end, begin / rows * rows + lines * rows)};
+    return m->rows.end;
 }
 
 /* Pointers to where the first tap of the window would be. */
@@ -91,14 +116,25 @@ static void walk(struct image_lines *m, size_t col)
     m->col = col;
 }
 
-/* Position w across, at which not all taps of the strip see the image. */
-static void see_some(const struct image_lines *m, size_t w, struct np_stretch *s)
+static bool is_in(struct np_share share, size_t i)
+{
+    return share.begin <= i && i < share.end;
+}
+
+/* The rows that want position (h, w). */
+static uint64_t rows_seeing(const struct image_lines *m, size_t h, size_t w)
 {
     struct np_share taps = in_range((ptrdiff_t)(w * m->w.stride) + m->w.first, 1, m->taps, m->w.in);
-    size_t low = taps.begin * m->channels, high = taps.end * m->channels;
-    s->low = low > m->before ? low - m->before : 0;
-    s->high = high > m->before ? high - m->before : 0;
-    s->count = 1;
+    size_t low = taps.begin * m->channels, high = taps.end * m->channels, across = m->base.across;
+    low = low > m->before ? low - m->before : 0;
+    high = np_min(high > m->before ? high - m->before : 0, np_share_count(m->rows));
+    uint64_t bits = ((uint64_t)1 << high) - ((uint64_t)1 << low), line = bits;
+    if (across == 0)
+        return high > low ? bits : 0;
+    taps = is_in(m->all_high, h) ? (struct np_share){0, m->lines} : seen_taps(&m->h, h);
+    for (bits = 0; taps.begin < taps.end; taps.begin++)
+        bits |= line << taps.begin * across;
+    return bits;
 }
 
 /* The next column at which a tap sees the image, and how many follow it. */
@@ -120,14 +156,13 @@ static size_t next_seeing(struct left *left, size_t col, struct np_stretch *s)
         w = 0;
     }
     w = w < m->wide.begin ? m->wide.begin : w;
-    s->count = m->all.end - w;
-    if (m->all.begin == 0 && m->all.end == m->w.out) {
-        s->count = (m->high.end - h) * m->w.out - w;
-        if (np_share_count(m->high) == m->h.out)
-            s->count = SIZE_MAX / 2;
-    }
-    if (w < m->all.begin || w >= m->all.end)
-        see_some(m, w, s);
+    bool inside = is_in(m->all_high, h), among = is_in(m->all_wide, w);
+    s->count = among ? m->all_wide.end - w : 1;
+    if (!inside || !among)
+        s->rows = rows_seeing(m, h, w);
+    else if (np_share_count(m->all_wide) == m->w.out)
+        s->count = np_share_count(m->all_high) == m->h.out ? SIZE_MAX / 2
+                                                           : (m->all_high.end - h) * m->w.out - w;
     return line + w;
 }
 

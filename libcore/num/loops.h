@@ -22,6 +22,9 @@
 
 #define NP_INLINE static inline __attribute__((always_inline))
 
+/* The compiler knows nothing about integer or pointer x from here on. */
+#define NP_OPAQUE(x) __asm__("" : "+r"(x))
+
 /* Shares begin at cache lines of the output where its allocation does. */
 #define NP_SHARE_UNIT 16
 

@@ -122,7 +122,7 @@ bool NP_SIMD(np_matmul)(struct np_team *team, const struct np_matmul *mm)
                   pays_by_chunks(team, mm->m, mm->n, mm->k, mm->grain);
     struct np_grid grid = {{0, mm->m}, {0, mm->n}, {0}};
     float *scratch = team->scratch;
-    struct matmul_left a = {.base = {any_end, find_rows, next_inner, row_at}, .a = mm->a};
+    struct matmul_left a = {.base = {any_end, find_rows, next_inner, row_at, 0, 0}, .a = mm->a};
     struct matmul_right b = {{.pack = pack_b}, mm};
     if (!chunks)
         grid = np_grid_share(team, mm->m, mm->n, NR);

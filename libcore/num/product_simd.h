@@ -37,6 +37,7 @@ struct left {
     size_t (*next)(struct left *, size_t index, struct np_stretch *s);
     /* Where a row of C is from the pointers to inner indices. */
     size_t (*row_at)(const struct left *, size_t row);
+    size_t across, pitch; /* of those rows: as in np_tiles */
 };
 
 struct right {
@@ -51,12 +52,14 @@ struct right {
 
 /* Whether n columns of B, rows `ld` floats apart, are read in place for so many rows of C. If its
  * rows meet in the cache, or cut its lines so that a sliver of a long chunk fills the first cache,
- * packing pays for fewer rows. */
+ * packing pays for fewer rows; it does not where a panel is one sliver that stays there anyway. */
 static bool is_in_place(size_t rows, size_t n, size_t ld, bool a_trans)
 {
+    bool meet = ld % NP_GEMM_ALIASES == 0;
     bool cut = NP_GEMM_PACKS_A && a_trans && n > DENSE && ld % CACHE_LINE != 0;
-    bool scattered = cut || ld % NP_GEMM_ALIASES == 0;
-    return rows <= (scattered ? NP_GEMM_FEW : NP_GEMM_DIRECT);
+    if (a_trans && n <= NR && !meet)
+        return true;
+    return rows <= (cut || meet ? NP_GEMM_FEW : NP_GEMM_DIRECT);
 }
 
 struct product {
@@ -101,8 +104,7 @@ static size_t cut_panel(const struct product *p, const struct panel *panel,
         size_t end = np_min(begin + panel->step, inner.end), chunk = count;
         for (size_t q = begin; q < end; q += stretch[count++].count) {
             struct np_stretch *s = &stretch[count];
-            s->low = 0;
-            s->high = SIZE_MAX;
+            s->rows = NP_GEMM_ALL;
             q = p->a->next(p->a, q, s);
             if (q >= end)
                 break;
@@ -111,7 +113,7 @@ static size_t cut_panel(const struct product *p, const struct panel *panel,
             s->ends = false;
         }
         if (count == chunk)
-            stretch[count++] = (struct np_stretch){.high = SIZE_MAX};
+            stretch[count++] = (struct np_stretch){.rows = NP_GEMM_ALL};
         stretch[count - 1].ends = true;
         begin = end;
     } while (begin < inner.end);
@@ -175,6 +177,8 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     t.a_trans = p->a_trans;
     t.a_copied = p->a_copied;
     t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
+    t.across = p->a->across;
+    t.pitch = p->a->pitch;
     if (p->groups) {
         t.groups = p->groups;
         t.channel = (p->a_trans ? rows.begin : panel->inner.begin) % p->groups->depth;

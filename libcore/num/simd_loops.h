@@ -14,9 +14,6 @@
 #define NP_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-/* The compiler knows nothing about integer or pointer x from here on. */
-#define NP_OPAQUE(x) __asm__("" : "+r"(x))
-
 /* n (1..NP_VW) elements; where n is the constant NP_VW, without a mask. */
 NP_INLINE vf v_part(const float *p, size_t n)
 {

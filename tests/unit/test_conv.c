@@ -297,6 +297,33 @@ START_TEST(real_shapes)
 }
 END_TEST
 
+/* Windows of few channels, whose lines of taps some backends read together, and those beside them;
+ * they leave the image on any side, and chunks end anywhere. */
+START_TEST(whole_windows)
+{
+    uint64_t state = 7000 + (uint64_t)_i;
+    for (int i = 0; i < (tests_are_full() ? 24 : 6); i++) {
+        struct np_conv v = conv((size_t)draw(&state, 1, 6), 1, _i % 3 == 0 ? 3 : 1,
+                                (size_t)draw(&state, 7, 18), _i % 3 == 2 ? 5 : 3, 1, 0);
+        struct np_window *w = &v.window;
+        struct ending plain = {0};
+        v.in_height = (size_t)draw(&state, 1, 20);
+        v.in_width = (size_t)draw(&state, 1, 20);
+        w->stride_height = draw(&state, 1, 2);
+        w->stride_width = draw(&state, 1, 3);
+        w->pad_top = draw(&state, -1, 3);
+        w->pad_left = draw(&state, -1, 3);
+        v.out_height = out_size(v.in_height, w->kernel_height, w->stride_height, 1,
+                                w->pad_top + draw(&state, -1, 3));
+        v.out_width = out_size(v.in_width, w->kernel_width, w->stride_width, 1,
+                               w->pad_left + draw(&state, -1, 3));
+        v.grain = next(&state) % (v.samples + 1);
+        v.accumulate = next(&state) & 1;
+        compare(&v, GRAD_WEIGHT, plain, state);
+    }
+}
+END_TEST
+
 /* Groups so narrow that a vector holds several, and others; some are too many for one pass. Each is
  * tried on 9 x 9 and, with stride 2, on 6 x 6; where not all is tried, those at odd places, the
  * large ones among them, on 6 x 6. */
@@ -478,6 +505,7 @@ int main(void)
     tcase_add_loop_test(tests, any_geometry, 0, 24);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, real_shapes, 0, 13);
+    tcase_add_loop_test(tests, whole_windows, 0, 12);
     tcase_add_loop_test(tests, grouped, 0, 38);
     tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);
