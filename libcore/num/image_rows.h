@@ -79,6 +79,18 @@ static struct place place_at(const struct image_rows *m, size_t row, size_t end)
     return at;
 }
 
+/* That after the line of another, which ends before row `row`; no division takes its time. */
+static struct place place_after(const struct image_rows *m, struct place at, size_t row, size_t end)
+{
+    at.w = m->zone_w.positions.begin;
+    if (++at.h == m->zone_h.positions.end) {
+        at.h = m->zone_h.positions.begin;
+        at.sample++;
+    }
+    at.count = np_min(np_share_count(m->zone_w.positions), end - row);
+    return at;
+}
+
 /* What the first of the zone's taps sees there. */
 static const float *first_seen(const struct image_rows *m, struct place at)
 {
@@ -120,14 +132,17 @@ static const float *const *find_image_rows(struct left *left, struct np_share ro
                                            struct np_share cols)
 {
     struct image_rows *m = (struct image_rows *)left;
-    size_t step = m->w.stride * m->ld;
-    struct place at;
+    bool seen = zone_taps(m) > 0;
+    size_t step = seen ? m->w.stride * m->ld : 0, r = rows.begin;
+    const float **to = m->row;
     (void)cols;
-    for (size_t r = rows.begin; r < rows.end; r += at.count) {
-        at = place_at(m, r, rows.end);
-        const float *first = zone_taps(m) > 0 ? first_seen(m, at) : m->x;
+    for (struct place at = place_at(m, r, rows.end); r < rows.end;
+         at = place_after(m, at, r, rows.end)) {
+        const float *first = seen ? first_seen(m, at) : m->x;
         for (size_t i = 0; i < at.count; i++)
-            m->row[r - rows.begin + i] = zone_taps(m) > 0 ? first + i * step : first;
+            to[i] = first + i * step;
+        to += at.count;
+        r += at.count;
     }
     return m->row;
 }
@@ -135,13 +150,15 @@ static const float *const *find_image_rows(struct left *left, struct np_share ro
 static void place_rows(const struct left *left, size_t *place, struct np_share rows)
 {
     const struct image_rows *m = (const struct image_rows *)left;
-    struct place at;
-    for (size_t r = rows.begin; r < rows.end; r += at.count) {
-        at = place_at(m, r, rows.end);
+    size_t step = m->w.step, r = rows.begin;
+    for (struct place at = place_at(m, r, rows.end); r < rows.end;
+         at = place_after(m, at, r, rows.end)) {
         size_t line = at.sample * m->h.places + m->h.place + at.h * m->h.step;
-        size_t first = line * m->w.places + m->w.place + at.w * m->w.step;
+        size_t first = line * m->w.places + m->w.place + at.w * step;
         for (size_t i = 0; i < at.count; i++)
-            place[r - rows.begin + i] = first + i * m->w.step;
+            place[i] = first + i * step;
+        place += at.count;
+        r += at.count;
     }
 }
 
