@@ -15,6 +15,7 @@
 #include "num/loops.h"
 
 #define NP_WAVE (64 << 10) /* floats of a member's sums in a wave, or those of one item */
+#define NP_ADDED 1024      /* floats of the output to which all chunks are added, then others */
 
 /* Item: the sums of one chunk for one block of columns, [lines][width]. */
 struct np_chunk_sums {
@@ -64,23 +65,34 @@ static inline float *np_sums_item(const struct np_chunk_sums *s, size_t item, si
     return scratch + s->at + (item - items * rank / size) * s->lines * s->width;
 }
 
-/* Chunks first .. first + count - 1 to the caller's share of out. */
+/* Where a line of the output is. */
+static inline float *np_sums_line(const struct np_chunk_sums *s, size_t line)
+{
+    return s->last && line + 1 == s->lines ? s->last : s->out + line * s->ld;
+}
+
+/* Chunks first .. first + count - 1 to the caller's share of out: lines of a block, as many at a
+ * time as stay in the first cache, while those of other members come in one piece. */
 static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size_t count)
 {
-    size_t blocks = np_sums_blocks(s), items = count * blocks;
+    size_t blocks = np_sums_blocks(s), items = count * blocks, most = NP_ADDED / s->width + 1;
     struct np_share share = np_team_share(s->team, s->lines * blocks, 1);
+    bool dense = blocks == 1 && s->ld == s->width && !s->last;
     uint32_t bad = 0;
-    for (size_t i = share.begin; i < share.end; i++) {
-        size_t line = i / blocks, block = i % blocks;
+    for (size_t i = share.begin, n; i < share.end; i += n) {
+        size_t block = i / s->lines, line = i % s->lines;
         struct np_share cols = np_sums_cols(s, block);
         size_t width = cols.end - cols.begin;
-        float *out = s->last && line + 1 == s->lines ? s->last : s->out + line * s->ld;
-        out += cols.begin;
-        for (size_t k = 0; k < count; k++)
-            np_add_chunk(out, np_sums_item(s, k * blocks + block, items) + line * s->width, width,
-                         first + k, s->accumulate);
-        for (size_t j = 0; j < width; j++)
-            bad |= np_not_finite(out[j]);
+        n = np_min(np_min(s->lines - line, share.end - i), most);
+        for (size_t k = 0; k < count; k++) {
+            const float *part = np_sums_item(s, k * blocks + block, items) + line * s->width;
+            for (size_t l = 0; l < (dense ? 1 : n); l++)
+                np_add_chunk(np_sums_line(s, line + l) + cols.begin, part + l * s->width,
+                             dense ? n * width : width, first + k, s->accumulate);
+        }
+        for (size_t l = 0; l < n; l++)
+            for (size_t j = cols.begin; j < cols.end; j++)
+                bad |= np_not_finite(np_sums_line(s, line + l)[j]);
     }
     return !bad;
 }

@@ -79,7 +79,15 @@ static size_t strip_end(struct left *left, size_t begin, size_t end)
     return m->rows.end;
 }
 
-/* Pointers to where the first tap of the window would be. */
+/* Where the first tap of the window at a position would be. */
+static const float *window_at(const struct image_lines *m, size_t sample, size_t h, size_t w)
+{
+    ptrdiff_t line = (ptrdiff_t)(sample * m->h.in + h * m->h.stride) + m->h.first;
+    ptrdiff_t at = line * (ptrdiff_t)m->w.in + (ptrdiff_t)(w * m->w.stride) + m->w.first;
+    return shift(m->x, at * (ptrdiff_t)m->ld);
+}
+
+/* Pointers to them. */
 static const float *const *find_lines(struct left *left, struct np_share rows, struct np_share cols)
 {
     struct image_lines *m = (struct image_lines *)left;
@@ -88,15 +96,18 @@ static const float *const *find_lines(struct left *left, struct np_share rows, s
     if (m->found.begin == cols.begin && m->found.end == cols.end)
         return m->line;
     m->found = cols;
-    for (size_t p = cols.begin, count; p < cols.end; p += count) {
-        size_t w = p % m->w.out, number = p / m->w.out, sample = number / m->h.out;
-        ptrdiff_t h = (ptrdiff_t)(number % m->h.out * m->h.stride) + m->h.first;
-        ptrdiff_t at = ((ptrdiff_t)(sample * m->h.in) + h) * (ptrdiff_t)m->w.in +
-                       (ptrdiff_t)(w * m->w.stride) + m->w.first;
-        const float *first = shift(m->x, at * (ptrdiff_t)m->ld);
+    size_t p = cols.begin, w = p % m->w.out, h = p / m->w.out % m->h.out;
+    size_t sample = p / m->w.out / m->h.out;
+    const float **to = m->line;
+    for (size_t count; p < cols.end; p += count, to += count, w = 0) {
+        const float *first = window_at(m, sample, h, w);
         count = np_min(m->w.out - w, cols.end - p);
         for (size_t i = 0; i < count; i++)
-            m->line[p - cols.begin + i] = shift(first, (ptrdiff_t)(i * step));
+            to[i] = shift(first, (ptrdiff_t)(i * step));
+        if (++h == m->h.out) {
+            h = 0;
+            sample++;
+        }
     }
     return m->line;
 }
