@@ -5,6 +5,9 @@
 #ifndef NP_TESTS_SIMDE_AVX512_H
 #define NP_TESTS_SIMDE_AVX512_H
 
+#include <assert.h>
+#include <stdint.h>
+
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 #include <simde/x86/fma.h>
@@ -47,6 +50,14 @@ static inline void emulated_store(float *p, unsigned mask, __m512 v)
             p[i] = lanes[i];
 }
 #define _mm512_mask_storeu_ps(p, mask, v) emulated_store(p, mask, v)
+
+/* As the instruction does, this fails where p is not aligned. */
+static inline void emulated_stream(float *p, __m512 v)
+{
+    assert((uintptr_t)p % sizeof v == 0);
+    _mm512_storeu_ps(p, v);
+}
+#define _mm512_stream_ps(p, v) emulated_stream(p, v)
 
 /* In each four elements where the mask says so, those of b that pairs of bits of `order` name. */
 static inline __m512i emulated_shuffle(__m512i a, unsigned mask, __m512i b, unsigned order)
