@@ -11,10 +11,6 @@
 
 #define NORM_TILE 512 /* floats of a repeated pattern, at most */
 
-/* Floats that no cache holds until they are read: what is written goes past it, and what was there
- * before is not read for it. */
-#define NORM_FAR (1 << 20)
-
 #define NORM_LINES 16 /* rows that end with a cache line */
 
 /* What belongs to n columns, `times` times and then again as far as a block that begins in there
@@ -183,19 +179,13 @@ static colnorm_act *const colnorm_acts[] = {
 #define COLNORM_ENTRY(act) [NP_ACT_##act] = colnorm_##act,
     NP_ACT_LIST(COLNORM_ENTRY)};
 
-/* To a cache line. */
-static bool is_aligned(const float *p)
-{
-    return (uintptr_t)p % (16 * sizeof *p) == 0;
-}
-
 static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
 {
     struct col_rows rows = col_rows_of(team, p->segments, p->rows, p->cols);
     struct col_pattern copies[4];
     struct colnorm_cols q = {.period = 0};
     vf bad = v_zero();
-    bool other, far = p->segments * p->rows * p->cols >= NORM_FAR;
+    bool other, far = p->segments * p->rows * p->cols >= V_FAR;
     for (struct np_share run; col_next(&rows, &run, &other);) {
         const size_t at = run.begin, n = run.end - at;
         const float *residual = p->residual ? p->residual + at : NULL;
@@ -205,7 +195,7 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
             colnorm_repeat(&q, copies, p->cols, rows.times);
         }
         bad = colnorm_acts[p->act](y + at, kept, residual, p->x + at, &q, n,
-                                   far && is_aligned(y + at) && is_aligned(kept), bad);
+                                   far && v_is_aligned(y + at) && v_is_aligned(kept), bad);
     }
     if (far)
         v_streamed();

@@ -9,7 +9,7 @@
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"
-#include "num/merge_loops.h"
+#include "num/merge_scalar.h"
 #include "num/norm_scalar.h"
 #include "num/optimizer_scalar.h"
 #include "num/pool_scalar.h"

@@ -16,7 +16,7 @@
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"
 #include "num/max_pool_simd.h"
-#include "num/merge_loops.h"
+#include "num/merge_simd.h"
 #include "num/norm_simd.h"
 #include "num/optimizer_simd.h"
 #include "num/random_loops.h"

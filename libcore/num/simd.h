@@ -38,6 +38,8 @@
  *   v_choose(v, i)                   element i[l] of v for every l
  *   v_total(v)                       sum of all: halves are added to each other until one is left
  *   v_most(v)                        the largest element
+ *   v_zip_low(a, b) v_zip_high(a, b) the first half, the second of a[0] b[0] a[1] b[1] ...
+ *   v_even(a, b) v_odd(a, b)         elements 0, 2, ..., 1, 3, ... of a and then b
  *   v_transpose8(to, ld, from, at)   to[i * ld + j] = from[j][at + i] for i, j < 8; x86: i ascends,
  *                                    so that with ld < 8 what is behind ld floats comes later
  *
@@ -152,6 +154,17 @@ typedef __m256 vh;
 typedef __m512i vi;
 #define vi_load(p) _mm512_loadu_si512(p)
 #define v_choose(v, i) _mm512_permutexvar_ps(i, v)
+/* n + 16 b, n + 1 + 16 b, ...: numbers of elements of two vectors, by turns or every other. */
+#define np_turns16(n)                                                                              \
+    _mm512_setr_epi32(n, n + 16, n + 1, n + 17, n + 2, n + 18, n + 3, n + 19, n + 4, n + 20,       \
+                      n + 5, n + 21, n + 6, n + 22, n + 7, n + 23)
+#define np_other16(n)                                                                              \
+    _mm512_setr_epi32(n, n + 2, n + 4, n + 6, n + 8, n + 10, n + 12, n + 14, n + 16, n + 18,       \
+                      n + 20, n + 22, n + 24, n + 26, n + 28, n + 30)
+#define v_zip_low(a, b) _mm512_permutex2var_ps(a, np_turns16(0), b)
+#define v_zip_high(a, b) _mm512_permutex2var_ps(a, np_turns16(8), b)
+#define v_even(a, b) _mm512_permutex2var_ps(a, np_other16(0), b)
+#define v_odd(a, b) _mm512_permutex2var_ps(a, np_other16(1), b)
 static inline float v_total(vf v)
 {
     return np_total8(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
@@ -265,6 +278,13 @@ static inline void v_store_n(float *p, size_t n, vf v)
 typedef __m256i vi;
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define v_choose(v, i) _mm256_permutevar8x32_ps(v, i)
+#define v_zip_low(a, b)                                                                            \
+    _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
+#define v_zip_high(a, b)                                                                           \
+    _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
+#define np_pairs8(v) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8))
+#define v_even(a, b) np_pairs8(_mm256_shuffle_ps(a, b, 0x88))
+#define v_odd(a, b) np_pairs8(_mm256_shuffle_ps(a, b, 0xdd))
 #define v_total(v) np_total8(v)
 #define v_most(v) np_most8(v)
 
@@ -334,6 +354,10 @@ static inline vi vi_load(const int32_t *p)
     return vreinterpretq_u8_u32(vaddq_u32(each, vdupq_n_u32(0x03020100)));
 }
 #define v_choose(v, i) vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(v), i))
+#define v_zip_low(a, b) vzip1q_f32(a, b)
+#define v_zip_high(a, b) vzip2q_f32(a, b)
+#define v_even(a, b) vuzp1q_f32(a, b)
+#define v_odd(a, b) vuzp2q_f32(a, b)
 
 #define v_sqrt(a) vsqrtq_f32(a)
 #define v_abs(a) vabsq_f32(a)

@@ -28,6 +28,25 @@ NP_INLINE void v_put(float *p, size_t n, vf v)
         v_store_n(p, n, v);
 }
 
+/* Floats that no cache holds until they are read: what is written goes past it, and what was there
+ * before is not read for it. */
+#define V_FAR (1 << 20)
+
+/* To a cache line. */
+static inline bool v_is_aligned(const float *p)
+{
+    return (uintptr_t)p % (16 * sizeof *p) == 0;
+}
+
+/* Past the caches if far: p is aligned to a vector. */
+NP_INLINE void v_write(float *p, vf v, bool far)
+{
+    if (far)
+        v_stream(p, v);
+    else
+        v_store(p, v);
+}
+
 /* What collects elements that are not finite: begins as v_zero(), becomes NaN where one was met. */
 NP_INLINE vf v_not_finite(vf bad, vf v)
 {

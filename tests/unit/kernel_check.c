@@ -6,7 +6,7 @@
 
 #include "backends.h"
 
-#define FLOATS (1u << 21)
+#define FLOATS (9u << 18)
 #define GUARD 64
 #define MAX_TEAM 4
 #define SCRATCH (1u << 21)

@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "kernel_case.h"
+#include "kernel_check.h"
 #include "suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -261,10 +262,59 @@ START_TEST(every_kernel_gives_the_reference_bits)
 }
 END_TEST
 
+/* Two halves of rows and the whole, of 2^20 floats: SIMD backends write past the caches what is as
+ * large as that and begins at a cache line. */
+enum { FAR = 1 << 20, WIDE = 64, HALF = WIDE / 2, ROWS = FAR / WIDE };
+
+struct far {
+    float *whole, *left, *right;
+    bool interleave;
+};
+
+static float *take_lines(size_t count)
+{
+    uintptr_t line = 16 * sizeof(float), at = (uintptr_t)arena_take(count + 16);
+    return (float *)((at + line - 1) / line * line);
+}
+
+static bool run_far_merge(struct np_team *team, const struct np_kernels *kernels, void *arg)
+{
+    const struct far *f = arg;
+    kernels->merge(team, f->whole, f->left, f->right, ROWS, HALF, HALF, HALF, HALF, f->interleave);
+    np_team_wait(team);
+    return kernels->split(team, f->left, f->right, f->left, NULL, f->whole, ROWS, HALF, HALF, HALF,
+                          HALF, f->interleave);
+}
+
+static bool run_far_colnorm(struct np_team *team, const struct np_kernels *kernels, void *arg)
+{
+    const struct far *f = arg;
+    struct np_colnorm norm = {.segments = 1, .rows = ROWS, .cols = WIDE, .act = NP_ACT_RELU};
+    norm.x = f->left; /* and `right`, which is behind it */
+    norm.mean = f->right + FAR / 2;
+    norm.rstd = norm.mean + WIDE;
+    norm.gamma = norm.rstd + WIDE;
+    norm.beta = norm.gamma + WIDE;
+    return kernels->colnorm(team, f->whole, &norm);
+}
+
+START_TEST(what_goes_past_the_caches)
+{
+    struct far f;
+    arena_begin(11 + (uint32_t)_i, false);
+    f.whole = take_lines(FAR);
+    f.left = take_lines(FAR + (size_t)4 * WIDE);
+    f.right = f.left + FAR / 2;
+    f.interleave = _i == 1;
+    arena_check(_i == 2 ? run_far_colnorm : run_far_merge, &f, "large outputs");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels_vision");
     TCase *tests = suite_case(suite, "table");
     tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
+    tcase_add_loop_test(tests, what_goes_past_the_caches, 0, 3);
     return suite_run(suite);
 }
