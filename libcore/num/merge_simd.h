@@ -83,20 +83,18 @@ NP_INLINE vf split_vectors(enum taken taken, bool based, bool far, float *to, co
     return bad;
 }
 
-/* What becomes of one of the two parts of rows that are `width` wide. */
+/* What becomes of one of the two parts. */
 struct part {
     float *to;
     const float *base;
-    size_t n, ld, width;
+    size_t n, ld;
     bool lines, far, bad;
 };
 
-static struct part part_of(float *to, const float *base, size_t rows, size_t n, size_t ld,
-                           size_t width)
+static struct part part_of(float *to, const float *base, size_t n, size_t ld, bool far)
 {
-    struct part p = {to, base, n, ld, width, to && is_in_lines(to, n, ld), false, false};
-    p.far = p.lines && rows * width >= V_FAR;
-    return p;
+    bool lines = to && is_in_lines(to, n, ld);
+    return (struct part){to, base, n, ld, lines, lines && far, false};
 }
 
 NP_INLINE vf split_lines(enum taken taken, const struct part *p, const float *y, size_t r, vf bad)
@@ -126,8 +124,8 @@ static bool split(struct np_team *team, float *a, float *b, const float *base_a,
                   size_t lda, size_t ldb, bool interleave)
 {
     struct np_deal deal = np_team_deal(team, rows, 1);
-    struct part left = part_of(a, base_a, rows, na, lda, na + nb);
-    struct part right = part_of(b, base_b, rows, nb, ldb, na + nb);
+    bool far = rows * (na + nb) >= V_FAR;
+    struct part left = part_of(a, base_a, na, lda, far), right = part_of(b, base_b, nb, ldb, far);
     vf bad = v_zero();
     for (size_t r; np_deal_item(&deal, &r);) {
         const float *row = y + r * (na + nb);
