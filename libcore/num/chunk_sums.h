@@ -77,7 +77,7 @@ static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size
 {
     size_t blocks = np_sums_blocks(s), items = count * blocks, most = NP_ADDED / s->width + 1;
     struct np_share share = np_team_share(s->team, s->lines * blocks, 1);
-    bool dense = blocks == 1 && s->ld == s->width && !s->last;
+    bool dense = s->ld == s->width && s->cols.end - s->cols.begin == s->width && !s->last;
     uint32_t bad = 0;
     for (size_t i = share.begin, n; i < share.end; i += n) {
         size_t block = i / s->lines, line = i % s->lines;

@@ -7,7 +7,7 @@
 #include "num/elementary.h"
 #include "num/loops.h"
 
-/* na floats and nb, one after the other or, then as many of each, by turns. */
+/* na floats and then nb; or by turns, na of each. */
 NP_INLINE void merge_row(float *y, const float *a, const float *b, size_t na, size_t nb,
                          bool interleave)
 {
