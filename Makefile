@@ -141,10 +141,10 @@ $(BUILD)/flags: FORCE
 # The scalar code calls a function for every fused multiply-add, as not all processors of its kind
 # have them. Where this one has, tests that wait for it have it compiled for them; the others, of
 # them test_ops with all operators, and the tools have it as it is.
-COMPARING := attention engine matmul
+COMPARING := attention conv dwconv engine evaluate kernels kernels_far kernels_vision matmul
 REFERENCE := $(if $(filter x86_64%,$(TARGET)),$(if $(shell grep -wm1 fma /proc/cpuinfo), \
              $(patsubst %.c,$(BUILD)/reference/%.o,$(wildcard libcore/num/*_scalar.c))))
-$(COMPARING:%=$(BUILD)/tests/unit/test_%): $(REFERENCE)
+$(COMPARING:%=$(BUILD)/tests/unit/test_%) $(FAR_BIN): $(REFERENCE)
 
 $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
