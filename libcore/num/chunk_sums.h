@@ -3,7 +3,8 @@
  * Where an output is small and its inner index long (gradients of weights), members do not share
  * the output: each would read all inputs. They sum different chunks, each in its own scratch, meet,
  * and add the chunks up in order, each for a share of the output. A few chunks at a time, a wave,
- * so that they stay in the second-level cache.
+ * so that they stay in the second-level cache. The first member's come first, so it adds them while
+ * they are in the first one, and they never go to another's.
  */
 #ifndef NP_NUM_CHUNK_SUMS_H
 #define NP_NUM_CHUNK_SUMS_H
@@ -71,30 +72,55 @@ static inline float *np_sums_line(const struct np_chunk_sums *s, size_t line)
     return s->last && line + 1 == s->lines ? s->last : s->out + line * s->ld;
 }
 
-/* Chunks first .. first + count - 1 to the caller's share of out: lines of a block, as many at a
- * time as stay in the first cache, while those of other members come in one piece. */
-static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size_t count)
+/* n lines of a chunk's sums for one block, to the output's from `line` on. */
+static inline void np_sums_add_lines(const struct np_chunk_sums *s, const float *part, size_t line,
+                                     size_t n, struct np_share cols, size_t chunk)
+{
+    size_t width = cols.end - cols.begin;
+    bool dense = s->ld == width && s->width == width && !s->last;
+    for (size_t l = 0; l < (dense ? 1 : n); l++)
+        np_add_chunk(np_sums_line(s, line + l) + cols.begin, part + (line + l) * s->width,
+                     dense ? n * width : width, chunk, s->accumulate);
+}
+
+/* Chunks first .. first + count - 1 to the caller's share of out, without `added` items that are
+ * there: lines of a block, as many at a time as stay in the first cache, while those of other
+ * members come in one piece. */
+static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size_t count,
+                               size_t added)
 {
     size_t blocks = np_sums_blocks(s), items = count * blocks, most = NP_ADDED / s->width + 1;
     struct np_share share = np_team_share(s->team, s->lines * blocks, 1);
-    bool dense = s->ld == s->width && s->cols.end - s->cols.begin == s->width && !s->last;
     uint32_t bad = 0;
     for (size_t i = share.begin, n; i < share.end; i += n) {
         size_t block = i / s->lines, line = i % s->lines;
         struct np_share cols = np_sums_cols(s, block);
-        size_t width = cols.end - cols.begin;
         n = np_min(np_min(s->lines - line, share.end - i), most);
-        for (size_t k = 0; k < count; k++) {
-            const float *part = np_sums_item(s, k * blocks + block, items) + line * s->width;
-            for (size_t l = 0; l < (dense ? 1 : n); l++)
-                np_add_chunk(np_sums_line(s, line + l) + cols.begin, part + l * s->width,
-                             dense ? n * width : width, first + k, s->accumulate);
-        }
+        for (size_t item = block; item < items; item += blocks)
+            if (item >= added)
+                np_sums_add_lines(s, np_sums_item(s, item, items), line, n, cols,
+                                  first + item / blocks);
         for (size_t l = 0; l < n; l++)
             for (size_t j = cols.begin; j < cols.end; j++)
                 bad |= np_not_finite(np_sums_line(s, line + l)[j]);
     }
     return !bad;
+}
+
+/* The caller's items of a wave; those that the first member takes from the front are added. */
+static inline void np_sums_wave(const struct np_chunk_sums *s, struct np_deal *deal, size_t first,
+                                size_t count)
+{
+    size_t blocks = np_sums_blocks(s), items = count * blocks;
+    for (size_t i; np_deal_item(deal, &i);) {
+        size_t chunk = first + i / blocks;
+        struct np_share cols = np_sums_cols(s, i % blocks);
+        bool adds = s->team->rank == 0 && deal->own;
+        float *sums = np_sums_item(s, adds ? 0 : i, items);
+        s->sum(s->context, sums, np_chunk_at(chunk, s->count, s->grain), cols);
+        if (adds)
+            np_sums_add_lines(s, sums, 0, s->lines, cols, chunk);
+    }
 }
 
 /* False if an element of the caller's share is not finite. Every member calls, and waits. */
@@ -109,12 +135,9 @@ static inline bool np_sums_run(const struct np_chunk_sums *s)
     for (size_t first = 0, count; first < chunks; first += count) {
         count = np_min(wave, chunks - first);
         struct np_deal deal = np_team_deal(s->team, count * blocks, 1);
-        for (size_t i; np_deal_item(&deal, &i);)
-            s->sum(s->context, np_sums_item(s, i, count * blocks),
-                   np_chunk_at(first + i / blocks, s->count, s->grain),
-                   np_sums_cols(s, i % blocks));
+        np_sums_wave(s, &deal, first, count);
         np_team_wait(s->team);
-        finite = np_sums_add(s, first, count);
+        finite = np_sums_add(s, first, count, np_deal_front(&deal));
         np_team_wait(s->team);
     }
     return finite;

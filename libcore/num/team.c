@@ -118,7 +118,7 @@ struct np_deal np_team_deal(struct np_team *team, size_t count, size_t unit)
     struct np_deal deal = {.team = team, .count = count, .unit = unit};
     size_t units = (count + unit - 1) / unit, most = PIECES * (size_t)team->size;
     if (!team->barrier)
-        return (struct np_deal){.piece = np_team_share(team, count, unit)};
+        return (struct np_deal){.piece = np_team_share(team, count, unit), .own = true};
     deal.pieces = units < most ? units : most;
     deal.number = ++team->deals;
     struct np_share own = np_team_share(team, deal.pieces, 1);
@@ -157,7 +157,16 @@ bool np_deal_more(struct np_deal *deal)
     for (int i = 0; team && i < team->size; i++)
         if (take(deal, (team->rank + i) % team->size, i == 0, &taken)) {
             deal->piece = (struct np_share){border(deal, taken.begin), border(deal, taken.end)};
+            deal->own = i == 0;
             return true;
         }
     return false;
+}
+
+size_t np_deal_front(const struct np_deal *deal)
+{
+    const struct np_team *team = deal->team;
+    if (!team)
+        return deal->piece.end;
+    return border(deal, atomic_load(&team->barrier->left[0].pieces) >> 16 & 0xffff);
 }

@@ -65,7 +65,8 @@ struct np_deal {
     const struct np_team *team; /* NULL: there is no more to take */
     size_t count, unit, pieces;
     unsigned number;
-    struct np_share piece; /* what the caller has taken and not worked on yet */
+    struct np_share piece; /* what the caller has taken and not worked on yet ... */
+    bool own;              /* ... from its own share, whose front it works off in order */
 };
 
 /* From now on others that have made the same call may take of the caller's share. So a piece may
@@ -76,7 +77,7 @@ struct np_deal np_team_deal(struct np_team *team, size_t count, size_t unit);
 /* All items to the caller. */
 static inline struct np_deal np_deal_all(size_t count)
 {
-    return (struct np_deal){.piece = {0, count}};
+    return (struct np_deal){.piece = {0, count}, .own = true};
 }
 
 /* Takes half of what is left of the caller's share from its front, or, where nothing is, of
@@ -108,6 +109,10 @@ static inline bool np_deal_piece(struct np_deal *deal, struct np_share *piece)
 {
     return np_deal_run(deal, SIZE_MAX, piece);
 }
+
+/* Where the items end that the first member has taken from its own share. To be called by members
+ * that have met, all items being taken, before they meet again. */
+size_t np_deal_front(const struct np_deal *deal);
 
 enum np_status np_barrier_new(struct np_barrier **out, int size, struct np_error *err);
 void np_barrier_free(struct np_barrier *barrier);

@@ -135,6 +135,48 @@ START_TEST(others_take_what_is_left)
 }
 END_TEST
 
+struct fronts {
+    bool first[ITEMS]; /* items that the first member took from its own share */
+    bool late;         /* at times the others have taken all before it does */
+    int wrong[8];
+};
+
+/* What the first member takes of its own are the items before the front, in order. */
+static void fronts(struct np_team *team, void *arg)
+{
+    struct fronts *f = arg;
+    for (int d = 1; d < ITEMS; d++) {
+        struct np_deal deal = np_team_deal(team, (size_t)d, 1);
+        size_t next = 0;
+        np_team_wait(team);
+        if (f->late && team->rank == 0 && d % 32 == 0)
+            linger();
+        for (size_t i; np_deal_item(&deal, &i);) {
+            if (team->rank > 0)
+                continue;
+            f->first[i] = deal.own;
+            f->wrong[0] += deal.own && i != next++;
+        }
+        np_team_wait(team);
+        for (size_t i = 0; i < (size_t)d; i++)
+            f->wrong[team->rank] += f->first[i] != (i < np_deal_front(&deal));
+        np_team_wait(team);
+        for (size_t i = 0; team->rank == 0 && i < (size_t)d; i++)
+            f->first[i] = false;
+    }
+}
+
+START_TEST(front_of_the_first)
+{
+    for (int late = 0; late < 2; late++) {
+        struct fronts f = {.late = late};
+        team_run(_i, 64, fronts, &f);
+        for (int i = 0; i < _i; i++)
+            ck_assert_int_eq(f.wrong[i], 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("team");
@@ -143,5 +185,6 @@ int main(void)
     tcase_add_test(tests, shares);
     tcase_add_loop_test(tests, all_items_once, 1, MEMBERS + 1);
     tcase_add_test(tests, others_take_what_is_left);
+    tcase_add_loop_test(tests, front_of_the_first, 1, MEMBERS + 1);
     return suite_run(suite);
 }
