@@ -1,5 +1,5 @@
-/* Convolutions of every backend and team beside those of the scalar one: the same bits, and the same
- * word on whether they are finite. */
+/* Convolutions of every backend and team beside those of the scalar one: the same bits, and the
+ * same word on whether they are finite. */
 #ifndef CONV_CHECK_H
 #define CONV_CHECK_H
 
