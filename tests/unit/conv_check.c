@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
-#include "base/memory.h"
+#include "numbers.h"
 #include "team_run.h"
 
 typedef bool conv_function(struct np_team *, const struct np_conv *);
@@ -26,21 +26,6 @@ static size_t backends(struct backend out[BACKENDS])
             out[count++] = (struct backend){k->name, {k->conv, k->conv_grad, k->conv_grad_weight}};
     }
     return count;
-}
-
-uint64_t conv_next(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
-}
-
-static float *numbers(size_t count, uint64_t *state)
-{
-    float *x;
-    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof(float), NULL), NP_OK);
-    for (size_t i = 0; i < count + 1; i++)
-        x[i] = (float)conv_next(state) * 0x1p-30F - 1;
-    return x;
 }
 
 static size_t rows_in(const struct np_conv *v)
@@ -132,7 +117,7 @@ bool conv_reference(const struct np_conv *v, enum conv_kind kind, const struct c
 }
 
 void conv_compare_data(const struct np_conv *v, enum conv_kind kind, const struct conv_ending *e,
-                       struct conv_data *d)
+                       const struct conv_data *d)
 {
     struct backend list[BACKENDS];
     size_t count = backends(list), bytes = (d->count[OUT] + 1) * sizeof(float);
@@ -163,9 +148,4 @@ void conv_compare(const struct np_conv *v, enum conv_kind kind, struct conv_endi
     conv_data_init(&d, v, kind, &seed);
     conv_compare_data(v, kind, &e, &d);
     conv_data_clear(&d);
-}
-
-int conv_draw(uint64_t *state, int first, int last)
-{
-    return first + (int)(conv_next(state) % (uint64_t)(last - first + 1));
 }

@@ -21,10 +21,6 @@ struct conv_ending {
     enum np_act act;
 };
 
-/* The next of a sequence of numbers, below 2^31, or from first to last. */
-uint64_t conv_next(uint64_t *state);
-int conv_draw(uint64_t *state, int first, int last);
-
 size_t conv_rows_out(const struct np_conv *v);
 size_t conv_weights(const struct np_conv *v);
 
@@ -40,7 +36,7 @@ bool conv_reference(const struct np_conv *v, enum conv_kind kind, const struct c
 
 /* Fails where a backend or a team differs from the scalar one. */
 void conv_compare_data(const struct np_conv *v, enum conv_kind kind, const struct conv_ending *e,
-                       struct conv_data *d);
+                       const struct conv_data *d);
 void conv_compare(const struct np_conv *v, enum conv_kind kind, struct conv_ending e,
                   uint64_t seed);
 

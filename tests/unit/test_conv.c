@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "conv_check.h"
 #include "num/elementary.h"
+#include "numbers.h"
 #include "suite.h"
 #include "team_run.h"
 
@@ -25,30 +26,30 @@ static size_t out_size(size_t in, int kernel, int stride, int dilation, int pads
 static struct np_conv any_conv(uint64_t *state)
 {
     static const size_t channels[] = {1, 2, 3, 5, 8, 16, 19, 24, 33, 58};
-    struct np_conv v = {.samples = (size_t)conv_draw(state, 1, 4), .groups = 1};
+    struct np_conv v = {.samples = (size_t)number_draw(state, 1, 4), .groups = 1};
     struct np_window *w = &v.window;
-    v.in_height = (size_t)conv_draw(state, 1, 12);
-    v.in_width = (size_t)conv_draw(state, 1, 12);
-    v.in_channels = channels[conv_next(state) % COUNT(channels)];
-    v.out_channels = channels[conv_next(state) % COUNT(channels)];
-    if (conv_next(state) % 4 == 0) {
-        v.groups = (size_t)conv_draw(state, 2, 3);
+    v.in_height = (size_t)number_draw(state, 1, 12);
+    v.in_width = (size_t)number_draw(state, 1, 12);
+    v.in_channels = channels[number_next(state) % COUNT(channels)];
+    v.out_channels = channels[number_next(state) % COUNT(channels)];
+    if (number_next(state) % 4 == 0) {
+        v.groups = (size_t)number_draw(state, 2, 3);
         v.in_channels *= v.groups;
         v.out_channels *= v.groups;
     }
-    w->kernel_height = conv_draw(state, 1, 5);
-    w->kernel_width = conv_draw(state, 1, 5);
-    w->stride_height = conv_draw(state, 1, 3);
-    w->stride_width = conv_draw(state, 1, 3);
-    w->dilation = conv_draw(state, 1, 2);
-    w->pad_top = conv_draw(state, -1, 3);
-    w->pad_left = conv_draw(state, -1, 3);
+    w->kernel_height = number_draw(state, 1, 5);
+    w->kernel_width = number_draw(state, 1, 5);
+    w->stride_height = number_draw(state, 1, 3);
+    w->stride_width = number_draw(state, 1, 3);
+    w->dilation = number_draw(state, 1, 2);
+    w->pad_top = number_draw(state, -1, 3);
+    w->pad_left = number_draw(state, -1, 3);
     v.out_height = out_size(v.in_height, w->kernel_height, w->stride_height, w->dilation,
-                            w->pad_top + conv_draw(state, -1, 3));
+                            w->pad_top + number_draw(state, -1, 3));
     v.out_width = out_size(v.in_width, w->kernel_width, w->stride_width, w->dilation,
-                           w->pad_left + conv_draw(state, -1, 3));
-    v.ldx = v.in_channels + conv_next(state) % 3;
-    v.ldy = v.out_channels + conv_next(state) % 3;
+                           w->pad_left + number_draw(state, -1, 3));
+    v.ldx = v.in_channels + number_next(state) % 3;
+    v.ldy = v.out_channels + number_next(state) % 3;
     return v;
 }
 
@@ -60,8 +61,8 @@ START_TEST(any_geometry)
         struct conv_ending plain = {0};
         conv_compare(&v, FORWARD, plain, state);
         conv_compare(&v, GRAD, plain, state);
-        v.grain = conv_next(&state) % (v.samples + 1);
-        v.accumulate = conv_next(&state) & 1;
+        v.grain = number_next(&state) % (v.samples + 1);
+        v.accumulate = number_next(&state) & 1;
         conv_compare(&v, GRAD_WEIGHT, plain, state);
     }
 }
@@ -135,22 +136,22 @@ START_TEST(whole_windows)
 {
     uint64_t state = 7000 + (uint64_t)_i;
     for (int i = 0; i < (tests_are_full() ? 24 : 6); i++) {
-        struct np_conv v = conv((size_t)conv_draw(&state, 1, 6), 1, _i % 3 == 0 ? 3 : 1,
-                                (size_t)conv_draw(&state, 7, 18), _i % 3 == 2 ? 5 : 3, 1, 0);
+        struct np_conv v = conv((size_t)number_draw(&state, 1, 6), 1, _i % 3 == 0 ? 3 : 1,
+                                (size_t)number_draw(&state, 7, 18), _i % 3 == 2 ? 5 : 3, 1, 0);
         struct np_window *w = &v.window;
         struct conv_ending plain = {0};
-        v.in_height = (size_t)conv_draw(&state, 1, 20);
-        v.in_width = (size_t)conv_draw(&state, 1, 20);
-        w->stride_height = conv_draw(&state, 1, 2);
-        w->stride_width = conv_draw(&state, 1, 3);
-        w->pad_top = conv_draw(&state, -1, 3);
-        w->pad_left = conv_draw(&state, -1, 3);
+        v.in_height = (size_t)number_draw(&state, 1, 20);
+        v.in_width = (size_t)number_draw(&state, 1, 20);
+        w->stride_height = number_draw(&state, 1, 2);
+        w->stride_width = number_draw(&state, 1, 3);
+        w->pad_top = number_draw(&state, -1, 3);
+        w->pad_left = number_draw(&state, -1, 3);
         v.out_height = out_size(v.in_height, w->kernel_height, w->stride_height, 1,
-                                w->pad_top + conv_draw(&state, -1, 3));
+                                w->pad_top + number_draw(&state, -1, 3));
         v.out_width = out_size(v.in_width, w->kernel_width, w->stride_width, 1,
-                               w->pad_left + conv_draw(&state, -1, 3));
-        v.grain = conv_next(&state) % (v.samples + 1);
-        v.accumulate = conv_next(&state) & 1;
+                               w->pad_left + number_draw(&state, -1, 3));
+        v.grain = number_next(&state) % (v.samples + 1);
+        v.accumulate = number_next(&state) & 1;
         conv_compare(&v, GRAD_WEIGHT, plain, state);
     }
 }
@@ -176,9 +177,9 @@ START_TEST(grouped)
     if (!tests_are_full() && (size_t)_i % 2 != number % 2)
         return;
     v.groups = groups;
-    v.ldx += conv_next(&state) % 3;
-    v.ldy += conv_next(&state) % 3;
-    v.window.kernel_width -= conv_draw(&state, 0, 2);
+    v.ldx += number_next(&state) % 3;
+    v.ldy += number_next(&state) % 3;
+    v.window.kernel_width -= number_draw(&state, 0, 2);
     v.out_width = out_size(v.in_width, v.window.kernel_width, v.window.stride_width, 1, 6);
     both_passes(&v, (int)number);
     v.grain = (size_t)_i % 3;
@@ -256,7 +257,7 @@ START_TEST(not_finite)
         struct conv_data d;
         conv_data_init(&d, &v, (enum conv_kind)kind, &state);
         int from = kind == GRAD ? DY : X;
-        d.tensor[from][1 + conv_next(&state) % d.count[from]] = _i & 1 ? INFINITY : NAN;
+        d.tensor[from][1 + number_next(&state) % d.count[from]] = _i & 1 ? INFINITY : NAN;
         ck_assert(!conv_reference(&v, (enum conv_kind)kind, &plain, &d, d.expected));
         conv_compare_data(&v, (enum conv_kind)kind, &plain, &d);
         conv_data_clear(&d);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "backends.h"
-#include "base/memory.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
+#include "numbers.h"
 #include "suite.h"
 #include "team_run.h"
 
@@ -33,18 +33,6 @@ static size_t backends(struct backend out[BACKENDS])
             out[count++] = (struct backend){k->name, k->matmul};
     }
     return count;
-}
-
-static uint64_t next(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
-}
-
-static void fill(float *x, size_t count, uint64_t *state)
-{
-    for (size_t i = 0; i < count; i++)
-        x[i] = (float)next(state) * 0x1p-30F - 1;
 }
 
 struct call {
@@ -72,14 +60,6 @@ struct data {
 static size_t floats(size_t rows, size_t cols, size_t ld)
 {
     return rows == 0 ? 0 : (rows - 1) * ld + cols;
-}
-
-static float *numbers(size_t count, uint64_t *state)
-{
-    float *x;
-    ck_assert_int_eq(np_alloc(&x, count + 1, sizeof(float), NULL), NP_OK);
-    fill(x, count + 1, state);
-    return x;
 }
 
 static void data_init(struct data *d, const struct np_matmul *mm, uint64_t *state)
@@ -197,10 +177,10 @@ START_TEST(awkward_shapes)
 {
     uint64_t state = 42 + (uint64_t)_i;
     for (int i = 0; i < 12; i++) {
-        struct np_matmul mm =
-            shape(sizes[next(&state) % COUNT(sizes)], sizes[next(&state) % COUNT(sizes)],
-                  inner[next(&state) % COUNT(inner)], (unsigned)_i);
-        mm.grain = grains[next(&state) % COUNT(grains)];
+        struct np_matmul mm = shape(sizes[number_next(&state) % COUNT(sizes)],
+                                    sizes[number_next(&state) % COUNT(sizes)],
+                                    inner[number_next(&state) % COUNT(inner)], (unsigned)_i);
+        mm.grain = grains[number_next(&state) % COUNT(grains)];
         compare(mm, plain, state);
     }
 }
@@ -248,9 +228,10 @@ START_TEST(epilogues)
             if (!tests_are_full() && (bits + (unsigned)residual + (unsigned)_i) % 2 == 0)
                 continue;
             struct np_matmul mm =
-                shape(sizes[next(&state) % COUNT(sizes)], sizes[next(&state) % COUNT(sizes)],
-                      inner[next(&state) % COUNT(inner)], (unsigned)next(&state) % 4);
-            mm.grain = grains[next(&state) % COUNT(grains)];
+                shape(sizes[number_next(&state) % COUNT(sizes)],
+                      sizes[number_next(&state) % COUNT(sizes)],
+                      inner[number_next(&state) % COUNT(inner)], (unsigned)number_next(&state) % 4);
+            mm.grain = grains[number_next(&state) % COUNT(grains)];
             compare(mm, e, state);
         }
 }
@@ -368,7 +349,7 @@ START_TEST(not_finite)
         uint64_t state = (uint64_t)(10 * _i + i);
         struct data d;
         data_init(&d, &mm, &state);
-        size_t r = next(&state) % mm.m, p = next(&state) % mm.k;
+        size_t r = number_next(&state) % mm.m, p = number_next(&state) % mm.k;
         d.a[1 + (mm.a_trans ? p * mm.lda + r : r * mm.lda + p)] = i & 1 ? -INFINITY : 3e38f;
         for (size_t j = 0; j < mm.n; j++)
             d.b[1 + (mm.b_trans ? j * mm.ldb + p : p * mm.ldb + j)] = 20;
@@ -387,7 +368,8 @@ START_TEST(not_finite_residual)
     uint64_t state = (uint64_t)_i;
     struct data d;
     data_init(&d, &mm, &state);
-    d.square[RESIDUAL][1 + next(&state) % mm.m * mm.ldc + next(&state) % mm.n] = -INFINITY;
+    d.square[RESIDUAL][1 + number_next(&state) % mm.m * mm.ldc + number_next(&state) % mm.n] =
+        -INFINITY;
     ck_assert(!run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &e, &d, d.expected));
     compare_data(&mm, &e, &d);
     data_clear(&d);
