@@ -3,8 +3,8 @@
  * Where an output is small and its inner index long (gradients of weights), members do not share
  * the output: each would read all inputs. They sum different chunks, each in its own scratch, meet,
  * and add the chunks up in order, each for a share of the output. A few chunks at a time, a wave,
- * so that they stay in the second-level cache. The first member's come first, so it adds them while
- * they are in the first one, and they never go to another's.
+ * so that they stay in the second-level cache. The first member's chunks come first, so it adds
+ * them at once, and they go to nobody else's cache.
  */
 #ifndef NP_NUM_CHUNK_SUMS_H
 #define NP_NUM_CHUNK_SUMS_H
@@ -107,7 +107,8 @@ static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size
     return !bad;
 }
 
-/* The caller's items of a wave; those that the first member takes from the front are added. */
+/* The caller's items of a wave. Those that the first member takes from the front are added, and so
+ * have the place of the first, one after the other. */
 static inline void np_sums_wave(const struct np_chunk_sums *s, struct np_deal *deal, size_t first,
                                 size_t count)
 {

@@ -74,12 +74,6 @@ struct np_deal {
  * that plays one after the other, get their np_team_share. */
 struct np_deal np_team_deal(struct np_team *team, size_t count, size_t unit);
 
-/* All items to the caller. */
-static inline struct np_deal np_deal_all(size_t count)
-{
-    return (struct np_deal){.piece = {0, count}, .own = true};
-}
-
 /* Takes half of what is left of the caller's share from its front, or, where nothing is, of
  * another's from its end; false if nobody has any left, though others may be at work on theirs. */
 bool np_deal_more(struct np_deal *deal);
