@@ -14,7 +14,8 @@
 #include "num/simd_loops.h"
 
 #define DW_TAPS 7    /* that a function is made for */
-#define DW_WIDE 8    /* outputs of a block */
+#define DW_WIDE 8    /* outputs of a block ... */
+#define DW_SEVEN 7   /* ... where that many make a row, as images are 7, 14, 28 ... wide */
 #define DW_NARROW 4  /* of what is left ... */
 #define DW_PAIR 2    /* and of rows of so many */
 #define DW_CHAINED 4 /* vectors of columns, where outputs come one by one */
@@ -294,11 +295,19 @@ NP_INLINE vf dw_parts(enum dw_term term, const struct dw_block *b, size_t c, siz
     return bad;
 }
 
+/* Outputs of blocks of a line of so many. */
+NP_INLINE size_t dw_wide(enum dw_term term, size_t count)
+{
+    if (term == DW_PRODUCT && count >= DW_SEVEN && count % DW_SEVEN == 0 && count % DW_WIDE != 0)
+        return DW_SEVEN;
+    return count >= DW_WIDE ? DW_WIDE : DW_NARROW;
+}
+
 /* Outputs begin .. end - 1 of a line, the last block's some once more if it is no whole one. */
 NP_INLINE vf dw_line_of(enum dw_term term, const struct dw_row *row, const struct dw_line *line,
                         size_t begin, size_t end, size_t taps, size_t stride, vf bad)
 {
-    const size_t count = end - begin, wide = count >= DW_WIDE ? DW_WIDE : DW_NARROW;
+    const size_t count = end - begin, wide = dw_wide(term, count);
     const bool again = row->residual != row->out, rest = row->cols < NP_VW || !again;
     const size_t cols = rest ? row->cols / NP_VW * NP_VW : row->cols;
     struct dw_block b = dw_block_of(term, row, line, begin);
@@ -307,9 +316,10 @@ NP_INLINE vf dw_line_of(enum dw_term term, const struct dw_row *row, const struc
             i = end - wide;
             b = dw_block_of(term, row, line, i);
         }
-        n = end - i >= DW_WIDE ? DW_WIDE : np_min(DW_NARROW, end - i);
+        n = end - i >= wide ? wide : np_min(DW_NARROW, end - i);
         const bool done =
-            n == DW_WIDE ? dw_outputs(term, &b, cols, taps, stride, DW_WIDE, &bad)
+            n == DW_WIDE    ? dw_outputs(term, &b, cols, taps, stride, DW_WIDE, &bad)
+            : n == DW_SEVEN ? dw_outputs(term, &b, cols, taps, stride, DW_SEVEN, &bad)
             : n == DW_NARROW
                 ? dw_outputs(term, &b, cols, taps, stride, DW_NARROW, &bad)
                 : n == DW_PAIR && dw_outputs(term, &b, cols, taps, stride, DW_PAIR, &bad);
@@ -397,9 +407,9 @@ typedef vf dw_line_run(const struct dw_row *, const struct dw_line *, size_t beg
     }
 
 /* Calls of dw_fetch in a row. */
-static size_t dw_passes(const struct dw_row *row, const struct dw_line *line)
+static size_t dw_passes(size_t cols, const struct dw_line *line)
 {
-    return (line->count + DW_WIDE - 1) / DW_WIDE * ((row->cols + NP_VW - 1) / NP_VW);
+    return (line->count + DW_WIDE - 1) / DW_WIDE * ((cols + NP_VW - 1) / NP_VW);
 }
 
 #endif

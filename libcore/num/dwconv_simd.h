@@ -6,8 +6,9 @@
 #define NP_NUM_DWCONV_SIMD_H
 
 #include "num/columns_simd.h"
-#include "num/dw_lines_simd.h"
-#include "num/window.h"
+#include "num/dw_two_rows_simd.h"
+
+#define DW_LINES 4 /* of a row, whose functions are kept */
 
 #define DW_PRODUCTS(CALL, term)                                                                    \
     DW_FEW(CALL, term)                                                                             \
@@ -40,82 +41,168 @@ static struct dw_line dw_line_dx(const struct np_conv *v, size_t r, size_t *peri
     return line;
 }
 
-/* The rows of inputs that row r (of samples * height) of outputs reads. */
-static void dw_row_pairs(const struct np_conv *v, struct dw_row *row, size_t r, bool grad)
+/* The lines of a row of outputs and their functions, worked out once; those from DW_LINES on, of
+ * strides that hardly anybody has, each time. */
+struct dw_lines {
+    const struct np_conv *v;
+    bool grad;
+    size_t height, width, period; /* of outputs */
+    const float *in;
+    size_t in_height, in_row; /* of inputs: rows of a sample, floats of a row */
+    size_t passes;            /* calls of dw_fetch in a row, or in two */
+    bool two;                 /* rows go two by two */
+    struct dw_line line[DW_LINES];
+    dw_line_run *run[DW_LINES];
+};
+
+static struct dw_line dw_line_at(const struct np_conv *v, bool grad, size_t k, size_t *period)
 {
-    size_t height = grad ? v->in_height : v->out_height;
-    size_t other = grad ? v->out_height : v->in_height;
-    size_t width = grad ? v->out_width : v->in_width;
+    const struct axis across = forward_width(v);
+    return grad ? dw_line_dx(v, k, period) : dw_line_along(&across, k, period);
+}
+
+static struct dw_lines dw_lines_of(const struct np_conv *v, bool grad)
+{
+    struct dw_lines lines = {.v = v, .grad = grad, .period = 1};
+    lines.height = grad ? v->in_height : v->out_height;
+    lines.width = grad ? v->in_width : v->out_width;
+    lines.in = grad ? v->dy : v->x;
+    lines.in_height = grad ? v->out_height : v->in_height;
+    lines.in_row = grad ? v->out_width * v->ldy : v->in_width * v->ldx;
+    for (size_t k = 0; k < np_min(lines.period, np_min(lines.width, DW_LINES)); k++) {
+        lines.line[k] = dw_line_at(v, grad, k, &lines.period);
+        lines.run[k] = dw_runner(&lines.line[k]);
+        lines.passes += dw_passes(v->in_channels, &lines.line[k]);
+    }
+    lines.two = v->window.kernel_height == DW_SIDE && v->window.stride_height == 1 &&
+                v->window.dilation == 1 && v->epilogue.residual != v->out &&
+                dw_go_by_two(&lines.line[0], v->in_channels);
+    return lines;
+}
+
+/* The rows of inputs that row h of a sample's outputs reads. */
+static void dw_row_pairs(const struct dw_lines *lines, struct dw_row *row, size_t sample, size_t h)
+{
+    const struct np_conv *v = lines->v;
+    const struct np_window *w = &v->window;
+    const float *in = lines->in + sample * lines->in_height * lines->in_row;
+    const size_t taps = (size_t)w->kernel_width * row->cols;
+    ptrdiff_t at = (ptrdiff_t)h * w->stride_height - w->pad_top;
+    ptrdiff_t beyond = 0; /* dx: row `at` of dy and so many of the stride's parts of one */
+    if (lines->grad) {
+        at = (ptrdiff_t)h + w->pad_top;
+        beyond = w->stride_height == 1 ? 0 : at % w->stride_height;
+        at = w->stride_height == 1 ? at : at / w->stride_height;
+    }
     row->pair_count = 0;
-    for (int kh = 0; kh < v->window.kernel_height; kh++) {
-        size_t h = grad ? np_output_row(v, r % height, kh) : np_input_row(v, r % height, kh);
-        if (h == NP_OUTSIDE)
-            continue;
-        row->pairs[row->pair_count].in =
-            (grad ? v->dy : v->x) + (r / height * other + h) * width * row->ld;
-        row->pairs[row->pair_count++].w =
-            v->w + (size_t)kh * (size_t)v->window.kernel_width * row->cols;
+    for (size_t kh = 0; kh < (size_t)w->kernel_height; kh++) {
+        if (beyond == 0 && at >= 0 && at < (ptrdiff_t)lines->in_height)
+            row->pairs[row->pair_count++] =
+                (struct dw_pair){in + (size_t)at * lines->in_row, v->w + kh * taps, NULL};
+        if (!lines->grad)
+            at += w->dilation;
+        else
+            for (beyond -= w->dilation; beyond < 0; beyond += w->stride_height)
+                at--;
     }
 }
 
-/* Rows of inputs up to the last that rows 0 .. r of outputs read. */
-static size_t dw_rows_read(const struct np_conv *v, size_t r, bool grad)
+/* Rows of inputs up to the last that rows up to row h of a sample's outputs read. */
+static size_t dw_rows_read(const struct dw_lines *lines, size_t sample, size_t h)
 {
-    const struct np_window *w = &v->window;
-    size_t height = grad ? v->in_height : v->out_height;
-    size_t other = grad ? v->out_height : v->in_height;
-    ptrdiff_t at = (ptrdiff_t)(r % height), last;
-    if (grad)
-        last = (at + w->pad_top) / w->stride_height;
-    else
-        last = at * w->stride_height + (w->kernel_height - 1) * w->dilation - w->pad_top;
-    last += (ptrdiff_t)(r / height * other);
-    return last < 0 ? 0 : np_min((size_t)last + 1, v->samples * other);
+    const struct np_window *w = &lines->v->window;
+    ptrdiff_t last = (ptrdiff_t)h * w->stride_height - w->pad_top;
+    last += (w->kernel_height - 1) * w->dilation;
+    if (lines->grad)
+        last = ((ptrdiff_t)h + w->pad_top) / w->stride_height;
+    last += (ptrdiff_t)(sample * lines->in_height);
+    return last < 0 ? 0 : np_min((size_t)last + 1, lines->v->samples * lines->in_height);
 }
 
-/* What row r + 1 of outputs reads for the first time and writes. */
-static void dw_look_ahead(const struct np_conv *v, struct dw_row *row, const struct dw_line *line,
-                          size_t r, bool grad)
+/* What as many rows after rows h .. h + count - 1 of a sample's outputs, at out, read for the first
+ * time and write. */
+static void dw_look_ahead(const struct dw_lines *lines, struct dw_row *row, const float *out,
+                          size_t sample, size_t h, size_t count)
 {
-    const float *in = grad ? v->dy : v->x;
-    size_t ld = (grad ? v->out_width : v->in_width) * row->ld;
-    size_t out = (grad ? v->in_width : v->out_width) * row->ld_out;
-    size_t passes = dw_passes(row, line);
-    row->ahead[0] = ahead_of(in + dw_rows_read(v, r, grad) * ld,
-                             in + dw_rows_read(v, r + 1, grad) * ld, passes);
-    row->ahead[1] = ahead_of(row->out + out, row->out + 2 * out, passes);
+    const float *in = lines->in;
+    size_t written = count * lines->width * row->ld_out, last = h + 2 * count - 1;
+    size_t begin = dw_rows_read(lines, sample, h + count - 1);
+    size_t end = last < lines->height ? dw_rows_read(lines, sample, last)
+                                      : dw_rows_read(lines, sample + 1, last - lines->height);
+    row->ahead[0] = ahead_of(in + begin * lines->in_row, in + end * lines->in_row, lines->passes);
+    row->ahead[1] = ahead_of(out + written, out + 2 * written, lines->passes);
 }
 
-/* Positions `share` of the outputs, which are of one sample: line by line, and row by row. */
-static vf dw_rows_run(const struct np_conv *v, struct dw_row *row, struct np_share share, bool grad,
+/* Outputs first .. last - 1 of a row. */
+static vf dw_row_run(const struct dw_lines *lines, const struct dw_row *row, size_t first,
+                     size_t last, vf bad)
+{
+    size_t period = lines->period;
+    for (size_t k = 0; k < period && k < last; k++) {
+        struct dw_line own;
+        const struct dw_line *line = k < DW_LINES ? &lines->line[k] : &own;
+        if (k >= DW_LINES)
+            own = dw_line_at(lines->v, lines->grad, k, &period);
+        dw_line_run *run = k < DW_LINES ? lines->run[k] : dw_runner(line);
+        size_t begin = first > k ? steps_to(first - k, period) : 0;
+        size_t end = last == lines->width ? line->count : steps_to(last - k, period);
+        if (begin < end)
+            bad = lines->grad ? run(row, line, line->count - end, line->count - begin, bad)
+                              : run(row, line, begin, end, bad);
+    }
+    return bad;
+}
+
+/* Rows h and h + 1 of a sample's outputs; row: of the first in the order of taps. */
+static vf dw_two_rows(const struct dw_lines *lines, const struct dw_row *row, size_t sample,
+                      size_t h, vf bad)
+{
+    const struct np_conv *v = lines->v;
+    const float *in = lines->in + sample * lines->in_height * lines->in_row;
+    const ptrdiff_t next = lines->grad ? -1 : 1, width = (ptrdiff_t)lines->width;
+    ptrdiff_t at = (ptrdiff_t)h - v->window.pad_top;
+    struct dw_two two = {.w = v->w};
+    two.out = next * width * (ptrdiff_t)row->ld_out;
+    two.residual = next * width * (ptrdiff_t)row->ld_residual;
+    if (lines->grad)
+        at = (ptrdiff_t)h + 1 + v->window.pad_top;
+    for (size_t i = 0; i < DW_SIDE + 1; i++, at += next)
+        two.in[i] =
+            at >= 0 && at < (ptrdiff_t)lines->in_height ? in + (size_t)at * lines->in_row : NULL;
+    return dw_two_run(row, &lines->line[0], &two, bad);
+}
+
+/* Positions `share` of the outputs, which are of one sample. */
+static vf dw_rows_run(const struct dw_lines *lines, struct dw_row *row, struct np_share share,
                       vf bad)
 {
-    const struct axis across = forward_width(v);
-    size_t width = grad ? v->in_width : v->out_width, period = 1;
-    for (size_t k = 0; k < period && k < width; k++) {
-        struct dw_line line = grad ? dw_line_dx(v, k, &period) : dw_line_along(&across, k, &period);
-        dw_line_run *run = dw_runner(&line);
-        for (size_t r = share.begin / width; r * width < share.end; r++) {
-            size_t first = r * width < share.begin ? share.begin - r * width : 0;
-            size_t last = np_min(width, share.end - r * width);
-            size_t begin = first > k ? (first - k + period - 1) / period : 0;
-            size_t end = last > k ? (last - k + period - 1) / period : 0;
-            dw_row_pairs(v, row, r, grad);
-            row->out = v->out + r * width * row->ld_out;
-            if (row->ahead && k == 0) /* later lines are of the same rows */
-                dw_look_ahead(v, row, &line, r, grad);
-            if (v->epilogue.residual)
-                row->residual = v->epilogue.residual + r * width * row->ld_residual;
-            bad = grad ? run(row, &line, line.count - end, line.count - begin, bad)
-                       : run(row, &line, begin, end, bad);
+    const struct np_conv *v = lines->v;
+    const size_t width = lines->width, begin = share.begin / width;
+    const size_t sample = begin / lines->height, top = sample * lines->height;
+    for (size_t r = begin, count; r * width < share.end; r += count) {
+        const size_t first = r * width < share.begin ? share.begin - r * width : 0;
+        const bool two = DW_TWO_ROWS && lines->two && first == 0 && (r + 2) * width <= share.end;
+        const size_t at = (two && lines->grad ? r + 1 : r) * width; /* first in the order of taps */
+        count = two ? 2 : 1;
+        row->out = v->out + at * row->ld_out;
+        if (v->epilogue.residual)
+            row->residual = v->epilogue.residual + at * row->ld_residual;
+        if (row->ahead)
+            dw_look_ahead(lines, row, v->out + r * width * row->ld_out, sample, r - top, count);
+        if (two) {
+            bad = dw_two_rows(lines, row, sample, r - top, bad);
+            continue;
         }
+        dw_row_pairs(lines, row, sample, r - top);
+        bad = dw_row_run(lines, row, first, np_min(width, share.end - r * width), bad);
     }
     return bad;
 }
 
 static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
 {
-    size_t image = grad ? v->in_height * v->in_width : v->out_height * v->out_width;
+    const struct dw_lines lines = dw_lines_of(v, grad);
+    size_t image = lines.height * lines.width;
     struct np_deal deal = np_team_deal(team, v->samples * image, 1);
     struct ahead ahead[DW_AHEAD] = {{0}};
     struct dw_row row;
@@ -128,7 +215,7 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     row.ld_residual = v->epilogue.ld;
     row.ahead = ahead_pays(v) ? ahead : NULL;
     for (struct np_share part; np_deal_run(&deal, image, &part);)
-        bad = dw_rows_run(v, &row, part, grad, bad);
+        bad = dw_rows_run(&lines, &row, part, bad);
     return v_all_finite(bad);
 }
 

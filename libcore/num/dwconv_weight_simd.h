@@ -139,6 +139,21 @@ NP_INLINE void dw_weight_edge(vf sums[DW_CHAINS][DW_VECTORS], const float *in, c
         dw_weight_block(sums, in, dy, step, outputs, high, which, s);
 }
 
+/* Those that are left at the end of a strip, mostly of a row, too. */
+NP_INLINE void dw_weight_rest(vf sums[DW_CHAINS][DW_VECTORS], const float *in, const float *dy,
+                              const struct dw_steps *steps, size_t outputs, uint32_t high,
+                              uint32_t which, struct dw_shape s)
+{
+    struct dw_steps own = *steps, *step = &own;
+    const uint32_t last = dw_all_inputs(s.taps, outputs, s.stride) >> (s.taps - s.stride) / 2;
+    NP_OPAQUE(own.tap);
+    NP_OPAQUE(own.ldy);
+    if (outputs > 1 && which == last)
+        dw_weight_block(sums, in, dy, step, outputs, high, last, s);
+    else
+        dw_weight_block(sums, in, dy, step, outputs, high, which, s);
+}
+
 NP_INLINE void dw_weight_strip(vf sums[DW_CHAINS][DW_VECTORS], const float *in, const float *dy,
                                const struct dw_strip *strip, const struct dw_steps *step,
                                uint32_t high, struct dw_shape s)
@@ -155,8 +170,10 @@ NP_INLINE void dw_weight_strip(vf sums[DW_CHAINS][DW_VECTORS], const float *in, 
             break;
         dw_weight_edge(sums, in, dy, step, outputs, high, strip->some[i], s);
     }
-    for (; outputs > 1 && i < strip->count; i++, in += step->next, dy += step->ldy)
-        dw_weight_block(sums, in, dy, step, 1, high, strip->some[i], s);
+    NP_UNROLL
+    for (size_t rest = 1; rest < outputs; rest++)
+        if (strip->count - i == rest)
+            dw_weight_rest(sums, in, dy, step, rest, high, strip->some[i], s);
 }
 
 /* acc [rows][taps][ld] += the products of a band, columns from c on. */
@@ -292,7 +309,6 @@ static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, si
 static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struct axis *wide)
 {
     const size_t outputs = DW_NEIGHBOURS_OF(wide->taps, b->stride, b->rows);
-    const uint32_t all = dw_all_inputs(wide->taps, outputs, b->stride);
     const struct np_share full = full_positions(wide);
     const ptrdiff_t apart = (ptrdiff_t)wide->spacing;
     for (size_t k = 0; k < b->strips; k++) {
@@ -310,7 +326,9 @@ static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struc
             strip->some = strip[-1].some;
             continue;
         }
-        for (size_t i = 0; i < strip->count; i += i + outputs <= strip->count ? outputs : 1) {
+        for (size_t i = 0; i < strip->count; i += outputs) {
+            const size_t n = np_min(outputs, strip->count - i);
+            const uint32_t all = dw_all_inputs(wide->taps, n, b->stride);
             ptrdiff_t left = at + (ptrdiff_t)(i * wide->stride), right = (ptrdiff_t)wide->in - left;
             strip->some[i] =
                 (uint16_t)(dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart)) & all);

@@ -20,7 +20,7 @@ static void pool_look_ahead(struct pool_sums *s, const float *x, const struct dw
                             size_t o)
 {
     const struct axis *high = &s->pool->h, *wide = &s->pool->w;
-    const size_t passes = dw_passes(&s->row, line), width = wide->places * s->row.ld_out;
+    const size_t passes = dw_passes(s->row.cols, line), width = wide->places * s->row.ld_out;
     const size_t seen = o * high->stride + (high->taps - 1) * high->spacing + 1;
     const ptrdiff_t at = ((ptrdiff_t)seen + high->first) * (ptrdiff_t)wide->in;
     const size_t fresh = s->afar ? high->stride * wide->in : 0;

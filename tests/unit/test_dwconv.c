@@ -160,6 +160,39 @@ START_TEST(backends_agree_on_any_shape)
 }
 END_TEST
 
+/* Images as wide as blocks of outputs are, or some of them, with edges of all kinds. */
+static struct shape drawn_whole_blocks(uint32_t seed)
+{
+    static const size_t widths[] = {4, 7, 8, 12, 14, 16, 21, 24, 28, 35};
+    static const size_t channels[] = {15, 16, 17, 24, 32, 48, 58};
+    struct shape s = {.samples = 1 + check_draw(seed, 0, 3)};
+    struct np_window *w = &s.window;
+    w->kernel_width = 3 + 2 * (int)check_draw(seed, 1, 3);
+    w->kernel_height = check_draw(seed, 2, 3) == 0 ? 3 : w->kernel_width;
+    w->stride_height = w->stride_width = check_draw(seed, 3, 4) == 0 ? 2 : 1;
+    w->dilation = 1;
+    w->pad_top = (int)check_draw(seed, 4, 4) - 1;
+    w->pad_left = w->kernel_width / 2 + (int)check_draw(seed, 5, 3) - 1;
+    s.out_width = widths[check_draw(seed, 6, COUNT(widths))];
+    s.width = s.out_width * (size_t)w->stride_width + check_draw(seed, 7, 3) - 1;
+    s.out_height = 1 + check_draw(seed, 8, 7);
+    s.height = s.out_height * (size_t)w->stride_height + check_draw(seed, 9, 3);
+    s.channels = channels[check_draw(seed, 10, COUNT(channels))];
+    s.more_x = check_draw(seed, 11, 3);
+    s.more_y = check_draw(seed, 12, 3);
+    s.grain = check_draw(seed, 13, s.samples + 1);
+    return s;
+}
+
+START_TEST(backends_agree_where_blocks_fit)
+{
+    for (uint32_t seed = 1000; seed < 1200; seed++) {
+        struct shape s = drawn_whole_blocks(seed);
+        check_shape(&s, seed, true);
+    }
+}
+END_TEST
+
 START_TEST(what_is_not_finite_is_reported)
 {
     for (size_t which = 0; which < 3; which++) {
@@ -275,6 +308,7 @@ int main(void)
     TCase *tests = suite_case(suite, "depthwise");
     tcase_add_test(tests, backends_agree);
     tcase_add_test(tests, backends_agree_on_any_shape);
+    tcase_add_test(tests, backends_agree_where_blocks_fit);
     tcase_add_test(tests, what_is_not_finite_is_reported);
     tcase_add_test(tests, sums_are_right);
     return suite_run(suite);
