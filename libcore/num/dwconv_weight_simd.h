@@ -31,9 +31,7 @@
      : (taps) > 3               ? 2                                                                \
                                 : 3)
 #define DW_NEIGHBOURS_OF(taps, stride, rows)                                                       \
-    ((stride) == 0                                                                 ? 1             \
-     : (stride) == 1 && ((taps) > 5 || (rows) > 1 || ((taps) <= 3 && NP_VW == 16)) ? 4             \
-                                                                                   : 2)
+    ((stride) == 0 ? 1 : (stride) == 1 && ((taps) > 5 || (rows) > 1 || NP_VW == 16) ? 4 : 2)
 
 /* Part of a row of y. */
 struct dw_strip {

@@ -180,7 +180,12 @@ int main(int argc, char **argv)
 {
     static struct row rows[MOST_ROWS];
     struct bench_units units[NP_ISA_COUNT];
-    size_t count = list_rows(rows, argc > 1 ? argv[1] : "");
+    const char *prefix = argc > 1 ? argv[1] : "";
+    size_t count = list_rows(rows, prefix);
+    if (count == 0) {
+        fprintf(stderr, "bench_vision: no kernel's name begins with '%s'\n", prefix);
+        return 2;
+    }
     if (!fill_arrays())
         return 2;
     for (int turn = 0; turn < BENCH_VISITS; turn++)
