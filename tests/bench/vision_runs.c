@@ -124,7 +124,8 @@ static const struct vision_shape norms[] = {
     {8, 232, NP_ACT_NONE, 1}, {4, 464, NP_ACT_RELU, 1},  {4, 464, NP_ACT_RELU, 2},
 };
 static const struct vision_shape merges[] = {
-    {32, 48, 0, 1}, {16, 116, 0, 1}, {16, 116, 0, 2}, {8, 232, 0, 2}, {4, 464, 0, 2},
+    {32, 32, 0, 2},  {16, 64, 0, 2},  {8, 128, 0, 2}, {32, 48, 0, 1},
+    {16, 116, 0, 1}, {16, 116, 0, 2}, {8, 232, 0, 2}, {4, 464, 0, 2},
 };
 
 const struct vision_set vision_sets[] = {
