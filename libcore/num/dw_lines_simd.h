@@ -14,8 +14,8 @@
 #include "num/simd_loops.h"
 
 #define DW_TAPS 7    /* that a function is made for */
-#define DW_WIDE 8    /* outputs of a block ... */
-#define DW_SEVEN 7   /* ... where that many make a row, as images are 7, 14, 28 ... wide */
+#define DW_WIDE 8    /* outputs of a block, or ... */
+#define DW_SEVEN 7   /* ... where rows fall into so many: images are 7, 14, 28 ... wide */
 #define DW_NARROW 4  /* of what is left ... */
 #define DW_PAIR 2    /* and of rows of so many */
 #define DW_CHAINED 4 /* vectors of columns, where outputs come one by one */

@@ -7,7 +7,7 @@
 
 #include "num/dw_lines_simd.h"
 
-#define DW_SIDE 3
+#define DW_SIDE 3                 /* rows and columns of a kernel whose rows are met together */
 #define DW_TWO_ROWS (NP_VW == 16) /* there are registers for the sums and all weights */
 
 /* Rows of inputs in the order of taps: row i meets row i of the kernel for the first row of outputs
@@ -95,9 +95,9 @@ NP_INLINE vf dw_two_lines(const struct dw_row *row, const struct dw_line *line,
 static bool dw_go_by_two(const struct dw_line *line, size_t cols)
 {
     const size_t outputs = dw_wide(DW_PRODUCT, line->count);
-    return DW_TWO_ROWS && cols >= NP_VW && line->taps == DW_SIDE && line->tap == 0 &&
-           line->tap_step == 1 && line->stride == 1 && outputs >= DW_NARROW &&
-           line->count % outputs == 0 && line->low <= 1 && line->high >= (ptrdiff_t)line->count + 1;
+    return cols >= NP_VW && line->taps == DW_SIDE && line->tap == 0 && line->tap_step == 1 &&
+           line->stride == 1 && line->count % outputs == 0 && line->low <= 1 &&
+           line->high >= (ptrdiff_t)line->count + 1;
 }
 
 static vf dw_two_run(const struct dw_row *row, const struct dw_line *line, const struct dw_two *two,

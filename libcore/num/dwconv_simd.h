@@ -50,7 +50,7 @@ struct dw_lines {
     const float *in;
     size_t in_height, in_row; /* of inputs: rows of a sample, floats of a row */
     size_t passes;            /* calls of dw_fetch in a row, or in two */
-    bool two;                 /* rows go two by two */
+    bool two;                 /* rows may go two by two */
     struct dw_line line[DW_LINES];
     dw_line_run *run[DW_LINES];
 };
@@ -111,10 +111,11 @@ static void dw_row_pairs(const struct dw_lines *lines, struct dw_row *row, size_
 static size_t dw_rows_read(const struct dw_lines *lines, size_t sample, size_t h)
 {
     const struct np_window *w = &lines->v->window;
-    ptrdiff_t last = (ptrdiff_t)h * w->stride_height - w->pad_top;
-    last += (w->kernel_height - 1) * w->dilation;
+    ptrdiff_t last = (ptrdiff_t)h;
     if (lines->grad)
-        last = ((ptrdiff_t)h + w->pad_top) / w->stride_height;
+        last = (last + w->pad_top) / w->stride_height;
+    else
+        last = last * w->stride_height + (w->kernel_height - 1) * w->dilation - w->pad_top;
     last += (ptrdiff_t)(sample * lines->in_height);
     return last < 0 ? 0 : np_min((size_t)last + 1, lines->v->samples * lines->in_height);
 }

@@ -19,7 +19,6 @@
 #define DW_VECTORS 3       /* of columns, at most */
 #define DW_NEIGHBOURS 4    /* outputs that share inputs, at most */
 #define DW_STRIDE 2        /* taps from one to the next, at most, that do */
-#define DW_SQUARE 3        /* rows and columns of a kernel whose rows are met together */
 #define DW_CLOSE 128       /* channels of an image, up to which short vectors do so */
 #define DW_CHAINS 9        /* sums of a vector of columns, at most */
 
@@ -275,8 +274,8 @@ static size_t dw_weight_stride(const struct np_window *w, size_t taps)
 static size_t dw_weight_rows(const struct np_conv *v)
 {
     const struct np_window *w = &v->window;
-    const bool square = w->kernel_height == DW_SQUARE && w->kernel_width == DW_SQUARE;
-    return square && (NP_VW == 16 || v->in_channels <= DW_CLOSE) ? DW_SQUARE : 1;
+    const bool square = w->kernel_height == DW_SIDE && w->kernel_width == DW_SIDE;
+    return square && (NP_VW == 16 || v->in_channels <= DW_CLOSE) ? DW_SIDE : 1;
 }
 
 /* What is fixed while the sums of chunks are made: [taps][width] for each block of columns. */
