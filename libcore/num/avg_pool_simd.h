@@ -43,7 +43,7 @@ static void avg_pool(struct np_team *team, const struct np_conv *v)
     s.row.ld = v->ldx;
     s.row.ld_out = v->ldy;
     s.row.cols = pool_columns(team, v, 0);
-    s.row.ahead = ahead_pays(v) ? ahead : NULL;
+    s.row.ahead = ahead_pays(v, AHEAD_WARM) ? ahead : NULL;
     if (s.row.cols == 0) {
         np_kernels_scalar.avg_pool(team, v);
         return;
@@ -91,7 +91,7 @@ static bool avg_pool_grad(struct np_team *team, const struct np_conv *v, const f
     struct pool_sums s = {.runner = avg_runner};
     struct ahead ahead[DW_AHEAD] = {{0}};
     s.row.ld_out = s.row.ld_residual = v->ldx;
-    s.row.ahead = ahead_pays(v) ? ahead : NULL;
+    s.row.ahead = ahead_pays(v, AHEAD_WARM) ? ahead : NULL;
     float *quotient = team->scratch;
     vf bad = v_zero();
     if (most == 0)

@@ -11,7 +11,8 @@
 
 #define NORM_TILE 512 /* floats of a repeated pattern, at most */
 
-#define NORM_LINES 16 /* rows that end with a cache line */
+#define NORM_LINES 16        /* rows that end with a cache line */
+#define NORM_FAR (2 * V_FAR) /* V_FAR of what is read next, by the layer after the norm */
 
 /* What belongs to n columns, `times` times and then again as far as a block that begins in there
  * reaches. */
@@ -185,7 +186,7 @@ static bool colnorm(struct np_team *team, float *y, const struct np_colnorm *p)
     struct col_pattern copies[4];
     struct colnorm_cols q = {.period = 0};
     vf bad = v_zero();
-    bool other, far = p->segments * p->rows * p->cols >= V_FAR;
+    bool other, far = p->segments * p->rows * p->cols >= NORM_FAR;
     for (struct np_share run; col_next(&rows, &run, &other);) {
         const size_t at = run.begin, n = run.end - at;
         const float *residual = p->residual ? p->residual + at : NULL;

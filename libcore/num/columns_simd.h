@@ -52,7 +52,14 @@ NP_INLINE bool col_is_far(enum col_kind kind, size_t floats)
     return floats > (col_is_one(kind) ? COL_LARGE : COL_NEAR);
 }
 
-/* Rows of a block of n columns. Groups jump from row to row, which caches bear, one array being
+/* Whether rows of n columns are asked for ahead: one array, or of two the second, which was written
+ * long ago. Elsewhere it takes longer than it saves. */
+NP_INLINE bool col_fetches(enum col_kind kind, size_t n, bool far)
+{
+    return !far && (col_is_one(kind) || n > COL_NARROW);
+}
+
+/* Rows of a block of n columns. Groups jump from row to row, which caches bear, an array being
  * asked for ahead; but what comes from memory comes several times as fast in the order of its
  * addresses, or nearly so, in which processors foresee what is wanted. */
 NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
@@ -76,12 +83,12 @@ NP_INLINE vf col_slope(enum col_kind kind, vf u)
 }
 
 /* One group: columns c .. c + (vectors - 1) * NP_VW + last - 1; sum and dot are those of column c.
- * fetch: the next block is asked for. kind, fetch and vectors are constants. */
+ * fetch: a block ahead is asked for. kind, fetch and vectors are constants. */
 NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *sum, float *dot,
                          const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
     const bool both = kind >= COL_ROWS, normed = kind > COL_ROWS, sloped = kind > COL_PLAIN;
-    const size_t ahead = rows * t->ld; /* in the next block */
+    const size_t ahead = (col_is_one(kind) ? 1 : 2) * rows * t->ld;
     vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP], rstd[COL_GROUP];
     vf gamma[COL_GROUP], beta[COL_GROUP];
     const float *a = t->a + c, *b = t->b + c;
@@ -104,8 +111,10 @@ NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *
         NP_UNROLL
         for (size_t g = 0; g < vectors; g++) {
             size_t n = g + 1 < vectors ? NP_VW : last;
-            if (fetch && g * NP_VW % 16 == 0)
+            if (fetch && g * NP_VW % 16 == 0 && col_is_one(kind))
                 __builtin_prefetch(a + ahead + g * NP_VW);
+            if (fetch && g * NP_VW % 16 == 0 && !col_is_one(kind))
+                __builtin_prefetch(b + ahead + g * NP_VW, 0, 2); /* to the second cache */
             vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
             if (kind == COL_SQUARE)
                 x = y = v_sub(x, mean[g]);
@@ -177,7 +186,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                     block.mean = t.mean + r;
                     block.rstd = t.rstd + r;
                 }
-                if (col_is_one(kind) && !t.far) /* else it takes longer than it saves */
+                if (col_fetches(kind, n, t.far))
                     col_block(kind, true, part, part_dot, &block, count, c, n);
                 else
                     col_block(kind, false, part, part_dot, &block, count, c, n);

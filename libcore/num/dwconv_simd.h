@@ -214,7 +214,7 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     row.ld = grad ? v->ldy : v->ldx;
     row.ld_out = grad ? v->ldx : v->ldy;
     row.ld_residual = v->epilogue.ld;
-    row.ahead = ahead_pays(v) ? ahead : NULL;
+    row.ahead = ahead_pays(v, grad ? AHEAD_WARM : AHEAD_COLD) ? ahead : NULL;
     for (struct np_share part; np_deal_run(&deal, image, &part);)
         bad = dw_rows_run(&lines, &row, part, bad);
     return v_all_finite(bad);

@@ -428,7 +428,7 @@ static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
 {
     size_t wide = (size_t)v->window.kernel_width, taps = (size_t)v->window.kernel_height * wide;
     size_t image = v->out_height * v->out_width, room = team->scratch_bytes / sizeof(float), span;
-    struct dw_sums sums = {.v = v, .far = ahead_pays(v)};
+    struct dw_sums sums = {.v = v, .far = ahead_pays(v, AHEAD_COLD)};
     struct np_chunk_sums s = {.team = team, .out = v->out, .ld = v->in_channels, .lines = taps};
     bool finite = true;
     s.count = v->samples * image;

@@ -16,13 +16,16 @@
 #include "num/grid.h"
 #include "num/loops.h"
 
-#define AHEAD_BYTES (2 << 20) /* of operands, from which it pays: then others came in between */
+/* Bytes of operands from which it pays: of inputs that were written long ago, and of those that the
+ * kernel before has written. */
+#define AHEAD_COLD (128 << 10)
+#define AHEAD_WARM (2 << 20)
 #define AHEAD_LINE 64
 
-static inline bool ahead_pays(const struct np_conv *v)
+static inline bool ahead_pays(const struct np_conv *v, size_t least)
 {
     size_t x = v->in_height * v->in_width * v->ldx, y = v->out_height * v->out_width * v->ldy;
-    return v->samples * (x + y) * sizeof(float) >= AHEAD_BYTES;
+    return v->samples * (x + y) * sizeof(float) >= least;
 }
 
 struct ahead {

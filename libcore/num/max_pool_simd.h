@@ -193,7 +193,7 @@ static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const i
     s.row.ld = v->ldy;
     s.row.cols = v->in_channels;
     s.row.ld_out = s.row.ld_residual = v->ldx;
-    s.row.ahead = ahead_pays(v) ? ahead : NULL;
+    s.row.ahead = ahead_pays(v, AHEAD_WARM) ? ahead : NULL;
     for (struct np_share part; np_deal_run(&deal, v->in_height, &part);) {
         size_t sample = part.begin / v->in_height, begin = part.begin % v->in_height;
         struct np_share inside = {begin, begin + np_share_count(part)};
