@@ -352,6 +352,13 @@ $(BUILD)/tests/bench/bench_%: $(BUILD)/tests/bench/bench_%.o $(BUILD)/tests/benc
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -o $@ $^ $(NP_LIBS) $(NP_BENCH_LIBS)
 
+# np-train with its kernels timed (tests/bench/in_training).
+TIMED_OBJ := $(BUILD)/tests/bench/timed_kernels.o
+$(BUILD)/tests/bench/np-train: $(BUILD)/cmd/np-train.o $(CLI_OBJ) $(TIMED_OBJ) $(CUDA_BIN) \
+    $(MPI_OBJ) $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=np_kernels_best -o $@ $^ $(NP_LIBS) $(NP_MPI_LIBS)
+
 # make bench-ops BENCH_ARGS='RECIPE [SAMPLES [WORD]]'
 bench-ops: BENCH_ARGS ?= examples/text-small.yaml
 $(BENCH:%=bench-%): bench-%: $(BUILD)/tests/bench/bench_%
@@ -361,7 +368,7 @@ $(BENCH:%=bench-%): bench-%: $(BUILD)/tests/bench/bench_%
 bench: $(BIN)
 	-@$(MAKE) --no-print-directory -k bench-programs
 	@NP_BUILD=$(BUILD) tests/bench/run
-bench-programs: $(BENCH:%=$(BUILD)/tests/bench/bench_%)
+bench-programs: $(BENCH:%=$(BUILD)/tests/bench/bench_%) $(BUILD)/tests/bench/np-train
 
 # --- demo, completions, installation -------------------------------------------------------------
 
@@ -438,6 +445,6 @@ FORCE:
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
-         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) \
+         $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) $(TIMED_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)
