@@ -16,8 +16,8 @@
 #include "num/grid.h"
 #include "num/loops.h"
 
-/* Bytes of operands from which it pays: of inputs that were written long ago, and of those that the
- * kernel before has written. */
+/* Bytes of operands from which it pays: where one was last used a whole pass ago, as what a forward
+ * pass leaves and weights' gradients read; and where the kernel before has just written them. */
 #define AHEAD_COLD (128 << 10)
 #define AHEAD_WARM (2 << 20)
 #define AHEAD_LINE 64

@@ -1,6 +1,6 @@
 /* The kernels as training finds them: linked into np-train in the place of np_kernels_best, whose
  * table's larger kernels are timed call by call, by shape. In a benchmark of one kernel operands
- * lie close by; in training they were written a whole pass ago. Prints rows (row.h) to stderr as
+ * lie close by; in training some were last used a whole pass ago. Prints rows (row.h) to stderr as
  * the program ends: GFLOP/s of useful operations, or GB/s with each array counted once, of all
  * threads; and in the name which part it is of the time of all that are timed. The first
  * $NP_BENCH_SKIP calls do not count.
@@ -196,9 +196,11 @@ static bool split(struct np_team *team, float *a, float *b, const float *base_a,
                   const float *base_b, const float *y, size_t rows, size_t na, size_t nb,
                   size_t lda, size_t ldb, bool interleave)
 {
+    size_t floats = (a ? na * (base_a ? 3 : 2) : 0) + (b ? nb * (base_b ? 3 : 2) : 0);
     double start = np_now_s();
     bool finite = real->split(team, a, b, base_a, base_b, y, rows, na, nb, lda, ldb, interleave);
-    add_norm(team, start, "split", 2, rows, na + nb);
+    add_call(team, np_now_s() - start, 0, (double)rows * (double)floats, "split %zux%zu", rows,
+             na + nb);
     return finite;
 }
 
