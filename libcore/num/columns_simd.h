@@ -204,39 +204,60 @@ static inline struct np_share col_share(const struct np_team *team, size_t cols)
     return np_team_share(team, cols, cols < 64 * (size_t)team->size ? 4 : NP_SHARE_UNIT);
 }
 
-/* What has a sum of its own: a segment, or a chunk of one where these are kept. Where units are few
- * and would not come out even, each falls into parts, of columns: so members still read rows that
- * are next to each other, those that they wrote, and share but one unit. */
+/* What has a sum of its own: a segment, or a chunk of one where these are kept. Members read rows
+ * that are next to each other, those that they wrote. Where whole units would not come out even,
+ * each falls into parts, of columns, as many as its rows are worth: members share but one unit. */
 struct col_units {
     size_t rows, length, each; /* of a segment; of a unit, but the last; units of a segment */
-    size_t cols, parts;        /* of a unit */
+    size_t cols, parts, last;  /* of a unit; of the last one */
+    size_t count;              /* of units */
     struct np_deal deal;       /* of all parts */
 };
+
+/* Whether whole units leave nobody with more than 17 rows for 16 of an even share. */
+static bool col_units_even(const struct col_units *u, size_t size, size_t all)
+{
+    size_t most = 0;
+    for (size_t rank = 0; rank < size; rank++) {
+        size_t begin = u->count * rank / size, end = u->count * (rank + 1) / size;
+        size_t rows = np_min(end * u->length, all) - np_min(begin * u->length, all);
+        most = rows > most ? rows : most;
+    }
+    return 16 * most * size <= 17 * all;
+}
 
 static struct col_units col_units_of(struct np_team *team, size_t segments, size_t rows,
                                      size_t cols, enum np_sum how)
 {
-    size_t size = (size_t)team->size, count;
+    size_t size = (size_t)team->size;
     struct col_units u = {.rows = rows, .length = rows, .each = 1, .cols = cols, .parts = 1};
     if (how == NP_SUM_CHUNKS) {
         u.length = NP_KC;
         u.each = np_chunks(rows);
     }
-    count = segments * u.each;
-    if (count % size != 0 && count < 4 * size)
-        u.parts = size;
-    u.deal = np_team_deal(team, count * u.parts, 1);
+    u.count = segments * u.each;
+    if (!col_units_even(&u, size, segments * rows))
+        u.parts = 2 * size;
+    u.last = u.parts;
+    if (segments == 1) {
+        size_t left = rows - (u.each - 1) * u.length;
+        u.last = (u.parts * left + u.length - 1) / u.length;
+    }
+    u.deal = np_team_deal(team, (u.count - 1) * u.parts + u.last, 1);
     return u;
 }
 
 /* The caller's next columns of a unit; false if there are none left. */
 static bool col_next_unit(struct col_units *u, size_t *unit, struct np_share *cols)
 {
-    struct np_team first = {.size = (int)u->parts}, last = first;
+    struct np_team first = {.size = (int)u->parts}, last;
     struct np_share run;
     if (!np_deal_run(&u->deal, u->parts, &run))
         return false;
     *unit = run.begin / u->parts;
+    if (*unit + 1 == u->count)
+        first.size = (int)u->last;
+    last = first;
     first.rank = (int)(run.begin % u->parts);
     last.rank = (int)((run.end - 1) % u->parts);
     *cols = (struct np_share){col_share(&first, u->cols).begin, col_share(&last, u->cols).end};
