@@ -1,6 +1,6 @@
 /* Kernels of num/kernels.h: two tensors side by side in one. Rows that are whole cache lines are
- * worked on in vectors, and go past the caches where they are many; the compiler does as well with
- * others that are not just copied.
+ * worked on in vectors, and go past the caches where they are many and not read next; the compiler
+ * does as well with others that are not just copied.
  */
 #ifndef NP_NUM_MERGE_SIMD_H
 #define NP_NUM_MERGE_SIMD_H
@@ -125,7 +125,8 @@ static bool split(struct np_team *team, float *a, float *b, const float *base_a,
 {
     struct np_deal deal = np_team_deal(team, rows, 1);
     bool far = rows * (na + nb) >= V_FAR;
-    struct part left = part_of(a, base_a, na, lda, far), right = part_of(b, base_b, nb, ldb, far);
+    struct part left = part_of(a, base_a, na, lda, far);
+    struct part right = part_of(b, base_b, nb, ldb, false); /* what made b reads that next */
     vf bad = v_zero();
     for (size_t r; np_deal_item(&deal, &r);) {
         const float *row = y + r * (na + nb);
@@ -134,7 +135,7 @@ static bool split(struct np_team *team, float *a, float *b, const float *base_a,
         bad = interleave ? split_part(ODD, &right, row + 1, r, bad)
                          : split_part(FOLLOWING, &right, row + na, r, bad);
     }
-    if (left.far || right.far)
+    if (left.far)
         v_streamed();
     return !v_any(bad) && !left.bad && !right.bad;
 }
