@@ -116,10 +116,19 @@ class Supernet(nn.Module):
         return self.out(self.features(x).mean((2, 3)))
 
 
-def read_files(spec, directory):
-    for name in spec['files']:
-        with open(os.path.join(directory, name), 'rb') as file:
-            yield torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+def read_file(name):
+    with open(name, 'rb') as file:
+        return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+
+
+def read_idx(name):
+    """What an IDX file of unsigned bytes or 16-bit numbers has, in its shape."""
+    file = read_file(name)
+    wide, dims = {0x08: 1, 0x0b: 2}[int(file[2])], int(file[3])
+    shape = [int.from_bytes(file[4 + 4 * i:8 + 4 * i].tolist(), 'big') for i in range(dims)]
+    data = file[4 + 4 * dims:]
+    return (data if wide == 1 else data.view(-1, 2).flip(1).contiguous().view(torch.int16)).view(
+        shape)
 
 
 class Batches:
@@ -127,17 +136,18 @@ class Batches:
 
     def __init__(self, recipe, directory, generator):
         spec, image = recipe['data']['train'], recipe['space']['input']
-        files = list(read_files(spec, directory))
-        shape = (-1, image['channels'], image['height'], image['width'])
+        names = [os.path.join(directory, name) for name in spec['files']]
+        shape = (-1, image['height'], image['width'], image['channels'])
         if spec['kind'] == 'cifar10':
-            records = torch.cat(files).view(-1, 1 + 3 * 32 * 32)
-            self.images, labels = records[:, 1:].view(shape), records[:, 0]
+            records = torch.cat([read_file(name) for name in names]).view(-1, 1 + 3 * 32 * 32)
+            self.images, labels = records[:, 1:].view(-1, 3, 32, 32), records[:, 0]
         else:
-            self.images = torch.cat([file[16:] for file in files[0::2]]).view(shape)
-            labels = torch.cat([file[8:] for file in files[1::2]])
+            images = torch.cat([read_idx(name) for name in names[0::2]]).view(shape)
+            self.images = images.permute(0, 3, 1, 2).contiguous()
+            labels = torch.cat([read_idx(name) for name in names[1::2]])
         self.labels, self.generator = labels.long(), generator
-        self.mean = torch.tensor(spec.get('mean', [0.0] * shape[1])).view(1, -1, 1, 1)
-        self.std = torch.tensor(spec.get('std', [1.0] * shape[1])).view(1, -1, 1, 1)
+        self.mean = torch.tensor(spec.get('mean', [0.0] * shape[3])).view(1, -1, 1, 1)
+        self.std = torch.tensor(spec.get('std', [1.0] * shape[3])).view(1, -1, 1, 1)
         self.crop, self.flip = spec.get('crop', 0), spec.get('flip', False)
 
     def next(self, count, layout):
