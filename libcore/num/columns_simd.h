@@ -1,7 +1,7 @@
 /* SIMD kernels of num/kernels.h: sums over rows, the transpose.
  *
- * Rows are read a block at a time, of about a quarter of the first-level cache; in a block groups
- * of columns are summed one after the other, their sums in registers.
+ * Rows are read a block at a time, in which groups of columns are summed one after the other, their
+ * sums in registers.
  */
 #ifndef NP_NUM_COLUMNS_SIMD_H
 #define NP_NUM_COLUMNS_SIMD_H
@@ -12,11 +12,12 @@
 #include "num/simd_loops.h"
 
 #define COL_TILE 1024  /* columns whose sums are kept at a time */
-#define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows, of two arrays 8 */
+#define COL_BLOCK 2048 /* floats of a block of rows, at least 4 rows: jumps that a cache bears */
 #define COL_GROUP 8    /* vectors of columns that are summed together */
 #define COL_NARROW 64  /* columns of rows so short that jumps from one to the next are foreseen */
-#define COL_NEAR (1 << 20)  /* floats of each of two arrays that a cache may still hold ... */
-#define COL_LARGE (1 << 22) /* ... and of one */
+#define COL_AHEAD 2048 /* floats ahead of those that are asked for */
+#define COL_NEAR (1 << 20)  /* floats that a cache may still hold when they have been written ... */
+#define COL_LARGE (1 << 22) /* ... and when they have been read since */
 #define COL_APART 8192      /* floats that pay for members who meet twice */
 
 /* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
@@ -33,7 +34,7 @@ enum col_kind {
     COL_HSWISH
 };
 
-/* Terms of rows that lie ld apart; far: in memory rather than in a cache. */
+/* Terms of rows that lie ld apart; far: of one array, in memory rather than in a cache. */
 struct col_terms {
     const float *a, *b, *mean, *rstd, *gamma, *beta;
     size_t ld;
@@ -46,28 +47,29 @@ NP_INLINE bool col_is_one(enum col_kind kind)
     return kind == COL_SUM || kind == COL_SQUARE;
 }
 
-/* Whether what has so many floats comes from memory. */
+/* Whether so many floats come from memory, where that matters. */
 NP_INLINE bool col_is_far(enum col_kind kind, size_t floats)
 {
-    return floats > (col_is_one(kind) ? COL_LARGE : COL_NEAR);
+    return col_is_one(kind) && floats > (kind == COL_SUM ? COL_NEAR : COL_LARGE);
 }
 
-/* Whether rows of n columns are asked for ahead: one array, or of two the second, which was written
- * long ago. Elsewhere it takes longer than it saves. */
-NP_INLINE bool col_fetches(enum col_kind kind, size_t n, bool far)
-{
-    return !far && (col_is_one(kind) || n > COL_NARROW);
-}
-
-/* Rows of a block of n columns. Groups jump from row to row, which caches bear, an array being
- * asked for ahead; but what comes from memory comes several times as fast in the order of its
- * addresses, or nearly so, in which processors foresee what is wanted. */
+/* Rows of a block of n columns. Groups jump from row to row, which caches bear, the next block of
+ * one array being asked for; but what comes from memory comes several times as fast in the order of
+ * its addresses, or nearly so, in which processors foresee what is wanted. Of two arrays they
+ * foresee too little: it is asked for, in that order, wherever it is. */
 NP_INLINE size_t col_rows_of_block(enum col_kind kind, size_t n, bool far)
 {
-    const size_t least = col_is_one(kind) ? 4 : 8;
-    if (far && n > COL_NARROW)
+    if (n > COL_NARROW && !col_is_one(kind))
+        return np_min(COL_TILE / n, 32 / NP_VW);
+    if (n > COL_NARROW && far)
         return n <= 2 * COL_NARROW ? 2 : 1;
-    return COL_BLOCK / n > least ? COL_BLOCK / n : least;
+    return COL_BLOCK / n > 4 ? COL_BLOCK / n : 4;
+}
+
+/* Whether what such blocks read is asked for ahead. Elsewhere it takes longer than it saves. */
+NP_INLINE bool col_fetches(enum col_kind kind, size_t n, bool far)
+{
+    return col_is_one(kind) ? !far : n > COL_NARROW;
 }
 
 /* act'(u), kind saying which. */
@@ -82,13 +84,24 @@ NP_INLINE vf col_slope(enum col_kind kind, vf u)
     return kind == COL_RELU6 ? v_only(slope, u, v_set1(6.0f)) : slope;
 }
 
+/* A cache line of each array that is summed, `ahead` of here. */
+NP_INLINE void col_fetch(enum col_kind kind, const float *a, const float *b, size_t ahead)
+{
+    if (col_is_one(kind)) {
+        __builtin_prefetch(a + ahead);
+        return;
+    }
+    __builtin_prefetch(a + ahead, 0, 2); /* to the second cache */
+    __builtin_prefetch(b + ahead, 0, 2);
+}
+
 /* One group: columns c .. c + (vectors - 1) * NP_VW + last - 1; sum and dot are those of column c.
- * fetch: a block ahead is asked for. kind, fetch and vectors are constants. */
+ * fetch: what is wanted later is asked for. kind, fetch and vectors are constants. */
 NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *sum, float *dot,
                          const struct col_terms *t, size_t rows, size_t c, size_t last)
 {
     const bool both = kind >= COL_ROWS, normed = kind > COL_ROWS, sloped = kind > COL_PLAIN;
-    const size_t ahead = (col_is_one(kind) ? 1 : 2) * rows * t->ld;
+    const size_t ahead = col_is_one(kind) ? rows * t->ld : COL_AHEAD;
     vf total[COL_GROUP], product[COL_GROUP], mean[COL_GROUP], rstd[COL_GROUP];
     vf gamma[COL_GROUP], beta[COL_GROUP];
     const float *a = t->a + c, *b = t->b + c;
@@ -111,10 +124,8 @@ NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *
         NP_UNROLL
         for (size_t g = 0; g < vectors; g++) {
             size_t n = g + 1 < vectors ? NP_VW : last;
-            if (fetch && g * NP_VW % 16 == 0 && col_is_one(kind))
-                __builtin_prefetch(a + ahead + g * NP_VW);
-            if (fetch && g * NP_VW % 16 == 0 && !col_is_one(kind))
-                __builtin_prefetch(b + ahead + g * NP_VW, 0, 2); /* to the second cache */
+            if (fetch && g * NP_VW % 16 == 0)
+                col_fetch(kind, a + g * NP_VW, b + g * NP_VW, ahead);
             vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
             if (kind == COL_SQUARE)
                 x = y = v_sub(x, mean[g]);
@@ -363,7 +374,6 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
 {
     struct col_shared c = {
         COL_ROWS, {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols}, cols};
-    c.terms.far = col_is_far(COL_ROWS, rows * cols);
     if (!col_share_chunks(team, &c, dbeta, dgamma, rows, grain, accumulate))
         col_chunks(COL_ROWS, dbeta, dgamma, c.terms, rows, col_share(team, cols), grain,
                    accumulate);
