@@ -54,4 +54,32 @@ static vf finish_row(const struct np_finish *f, const float *sums, size_t i, siz
     return bad;
 }
 
+/* How many rows from i on, of `count`, follow each other without a gap wherever they are, of C and
+ * of sums `pitch` floats apart. */
+static size_t joined_rows(const struct np_finish *f, size_t pitch, size_t i, size_t count,
+                          size_t width)
+{
+    const struct np_epilogue *e = f->epilogue;
+    bool alone = !e->before && !e->residual && !e->kept;
+    size_t joined = 1;
+    if (pitch != width || f->ldc != width || (e->ld != width && !alone))
+        return 1;
+    while (joined < count && f->row[i + joined] == f->row[i] + joined)
+        joined++;
+    return joined;
+}
+
+/* The same of `count` rows, sums `pitch` floats apart. Those that may are finished as one row: what
+ * is done for a row takes as long as some vectors of it. */
+static vf finish_rows(const struct np_finish *f, const float *sums, size_t pitch, size_t i,
+                      size_t count, size_t j, size_t width)
+{
+    vf bad = v_zero();
+    for (size_t joined; count > 0; count -= joined, i += joined, sums += joined * pitch) {
+        joined = joined_rows(f, pitch, i, count, width);
+        bad = v_or(bad, finish_row(f, sums, i, j, joined * width));
+    }
+    return bad;
+}
+
 #endif

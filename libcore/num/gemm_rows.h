@@ -214,17 +214,60 @@ static void tile_row(const struct np_tiles *g, struct tile *t, struct swath s, s
             wait_for(&waiting, t, s, width, g->groups);
         aim(g, t, h, number, width)(g, t);
         if (waits && j + width == waiting.cols.end)
-            for (size_t r = 0; r < h; r++)
-                t->bad = v_or(t->bad, finish_row(f, waiting.out + r * t->pitch, i + r,
-                                                 waiting.cols.begin, np_share_count(waiting.cols)));
+            t->bad = v_or(t->bad, finish_rows(f, waiting.out, t->pitch, i, h, waiting.cols.begin,
+                                              np_share_count(waiting.cols)));
     }
 }
 
-/* Whether the columns are those of one tile, which needs nothing but its rows. */
+/* Whether the columns are those of one tile. */
 static bool is_column(const struct np_tiles *g, struct swath s)
 {
     return s.cols.end - s.cols.begin <= s.vectors * NP_VW && !g->a_trans && !g->a_copied &&
-           !g->groups && is_c_alone(g);
+           !g->groups;
+}
+
+/* What tiles under each other need for their epilogues: the residual's rows, or room for the sums
+ * of one. */
+struct column_finish {
+    const float *residual[NP_GEMM_ROWS];
+    _Alignas(64) float out[MR * NR];
+};
+
+_Static_assert(HIGH <= 2 * MR && LOW * WIDE <= 2 * MR, "a buffer of MR x NR holds any tile");
+
+static void prepare_finish(const struct np_tiles *g, struct tile *t, struct column_finish *x)
+{
+    const struct np_finish *f = g->finish;
+    bool residual = f && f->plain && f->epilogue->residual;
+    t->out = f && !f->plain ? x->out : NULL;
+    t->residual = residual ? x->residual : NULL;
+    t->each = 1;
+    for (size_t i = 0; residual && i < g->m; i++)
+        x->residual[i] = f->epilogue->residual + f->row[i] * f->epilogue->ld + f->col;
+}
+
+/* Asks for what an epilogue reads and writes beside C, two tiles further down. */
+NP_INLINE void fetch_finish(const struct np_tiles *g, const struct tile *t, size_t h, size_t width)
+{
+    const struct np_epilogue *e = g->finish->epilogue;
+    const size_t begin = t->row + 2 * h, end = np_min(begin + h, g->m);
+    for (size_t r = begin; r < end; r++)
+        for (size_t k = 0; k < width; k += LINE) {
+            size_t at = g->finish->row[r] * e->ld + g->finish->col + t->j + k;
+            if (e->before)
+                __builtin_prefetch(e->before + at);
+            if (e->residual)
+                __builtin_prefetch(e->residual + at);
+            if (e->kept)
+                __builtin_prefetch(e->kept + at, 1);
+        }
+}
+
+/* Finishes the sums of a tile that wait. */
+NP_INLINE void finish_tile(const struct np_tiles *g, struct tile *t, size_t h, size_t width)
+{
+    if (t->out)
+        t->bad = v_or(t->bad, finish_rows(g->finish, t->out, t->pitch, t->row, h, t->j, width));
 }
 
 /* All tiles of such columns. They are many, and short: what tile_row() finds for each row of tiles
@@ -234,6 +277,9 @@ static void tile_column(const struct np_tiles *g, struct tile *t, struct swath s
     size_t tiles = (g->m + s.height - 1) / s.height, low = g->m / tiles, higher = g->m % tiles;
     const float *after[MOST_AHEAD];
     tile_function *run = NULL;
+    struct column_finish finish;
+    prepare_finish(g, t, &finish);
+    t->pitch = (np_share_count(s.cols) + NP_VW - 1) / NP_VW * NP_VW;
     t->strip = NULL;
     t->a_at = g->a_at;
     t->row = 0;
@@ -250,7 +296,10 @@ static void tile_column(const struct np_tiles *g, struct tile *t, struct swath s
         t->ahead = (const float *const *)g->c + from;
         t->ahead_end = (const float *const *)g->c + end;
         t->next = turns <= SHORT_SUM ? NULL : next_rows_of(g, after, t->row + h);
+        if (t->out || t->residual)
+            fetch_finish(g, t, h, np_share_count(s.cols));
         run(g, t);
+        finish_tile(g, t, h, np_share_count(s.cols));
     }
 }
 

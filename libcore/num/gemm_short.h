@@ -49,22 +49,34 @@ NP_INLINE void sum_short(struct sums *acc, struct shape s, const struct np_tiles
 }
 
 /* t->tiles of them under each other, and those beside them to column `end`, made of a copy, as in
- * tile_down(). Where all of C is one tile wide, it is written in the order of memory. */
-NP_INLINE void tiles_short(struct shape s, const struct np_tiles *g, struct tile *t, size_t end)
+ * tile_down(). Where all of C is one tile wide, it is written in the order of memory. bare: of no
+ * epilogue, as most are; a constant, as what others need makes these slower. */
+NP_INLINE void tiles_short(struct shape s, bool bare, const struct np_tiles *g, struct tile *t,
+                           size_t end)
 {
     bool fetches = g->n > s.vectors * NP_VW;
     struct tile x = *t;
     struct sums acc;
-    x.residual = NULL;
-    x.out = NULL;
+    x.pitch = s.vectors * NP_VW;
+    if (bare) {
+        x.residual = NULL;
+        x.out = NULL;
+    }
     for (size_t k = 0; k < t->tiles; k++) {
         x.ahead = (const float *const *)x.c + s.h;
         x.ahead_end = x.ahead + (fetches && k + 1 < t->tiles ? s.h : 0);
         x.b = t->b;
+        if (!bare)
+            fetch_finish(g, &x, s.h, end - t->j);
         for (x.j = t->j; x.j < end; x.j += s.vectors * NP_VW, x.b += g->sliver) {
             clear(&acc, s);
             sum_short(&acc, s, g, &x);
             finish_sums(&acc, s, &x);
+        }
+        if (!bare) {
+            x.j = t->j;
+            finish_tile(g, &x, s.h, end - t->j);
+            x.row += s.h;
         }
         x.a += s.h;
         x.c += s.h;
@@ -77,8 +89,15 @@ typedef void short_function(const struct np_tiles *, struct tile *, size_t end);
 #define SHORT_TILE(h, vectors, last)                                                               \
     static void SHORT_NAME(h, vectors, last)(const struct np_tiles *g, struct tile *t, size_t end) \
     {                                                                                              \
-        tiles_short((struct shape){h, vectors, 0, ROWS_SHORT, false, last}, g, t, end);            \
+        tiles_short((struct shape){h, vectors, 0, ROWS_SHORT, false, last}, true, g, t, end);      \
     }
+#define FINISHED_NAME(h, last) finished_##h##_##last
+#define FINISHED_TILE(h, last)                                                                     \
+    static void FINISHED_NAME(h, last)(const struct np_tiles *g, struct tile *t, size_t end)       \
+    {                                                                                              \
+        tiles_short((struct shape){h, 1, 0, ROWS_SHORT, false, last}, false, g, t, end);           \
+    }
+#define FINISHED_TILES(h) FINISHED_TILE(h, LAST_WHOLE) FINISHED_TILE(h, LAST_PART)
 #define SHORT_TILES(h, v) SHORT_TILE(h, v, LAST_WHOLE) SHORT_TILE(h, v, LAST_PART)
 #define SHORT_TILES_1(h) SHORT_TILES(h, 1)
 #define SHORT_TILES_2(h) SHORT_TILES(h, 2)
@@ -101,7 +120,16 @@ LOW_HEIGHTS(SHORT_TILES_3)
 static short_function *const short_functions[HIGH][WIDE][2] = {
     HEIGHTS(SHORT_1) MORE_HEIGHTS(SHORT_1) WIDE_HEIGHTS(SHORT_2) LOW_HEIGHTS(SHORT_3)};
 
-/* Whether all sums are such, of `turns` of STEPS and one chunk, and then but stored. */
+#if SHORT_FINISHES
+HEIGHTS(FINISHED_TILES)
+#define FINISHED_1(h) [h - 1] = {FINISHED_NAME(h, LAST_WHOLE), FINISHED_NAME(h, LAST_PART)},
+static short_function *const finished_functions[HIGH][2] = {HEIGHTS(FINISHED_1)};
+#else
+static short_function *const finished_functions[HIGH][2] = {{NULL}};
+#endif
+
+/* Whether all sums are such, of `turns` of STEPS and one chunk; and then but stored, unless there
+ * are tiles that finish them, one vector wide. */
 static bool is_short(const struct np_tiles *g, size_t turns)
 {
     if (turns > (g->n <= NP_VW ? SHORT_COLUMN : SHORT_ROWS))
@@ -111,7 +139,9 @@ static bool is_short(const struct np_tiles *g, size_t turns)
     for (size_t k = 0; k + 1 < g->stretches; k++)
         if (g->stretch[k].ends)
             return false;
-    return g->sliver > 0 && g->first && g->finish && is_c_alone(g);
+    if (!is_c_alone(g) && !(SHORT_FINISHES && g->n <= NP_VW))
+        return false;
+    return g->sliver > 0 && g->first && g->finish;
 }
 
 /* Those of one height under each other: of the columns, first whole tiles, then the rest. */
@@ -123,7 +153,10 @@ static void tile_short_run(const struct np_tiles *g, struct tile *t, struct swat
         width = np_min(whole, end - j);
         t->j = j;
         aim(g, t, h, j / NR, width);
-        short_functions[h - 1][(width - 1) / NP_VW][t->last < NP_VW](g, t, end);
+        if (t->out || t->residual)
+            finished_functions[h - 1][t->last < NP_VW](g, t, end);
+        else
+            short_functions[h - 1][(width - 1) / NP_VW][t->last < NP_VW](g, t, end);
     }
 }
 
@@ -131,13 +164,17 @@ static void tile_short_run(const struct np_tiles *g, struct tile *t, struct swat
 static void tile_short(const struct np_tiles *g, struct tile *t, struct swath s)
 {
     size_t tiles = (g->m + s.height - 1) / s.height, low = g->m / tiles, higher = g->m % tiles;
+    struct column_finish finish;
+    prepare_finish(g, t, &finish);
     t->strip = NULL;
+    t->row = 0;
     t->a_at = g->a_at;
     t->a = g->a;
     t->c = g->c;
     t->tiles = higher;
     if (higher > 0)
         tile_short_run(g, t, s, low + 1);
+    t->row += higher * (low + 1);
     t->a += higher * (low + 1);
     t->c += higher * (low + 1);
     t->tiles = tiles - higher;

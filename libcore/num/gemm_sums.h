@@ -65,6 +65,8 @@
  * number of columns, and of one vector. */
 #define SHORT_ROWS (NP_VW == 8 ? 20 : 0)
 #define SHORT_COLUMN (NP_VW == 16 ? NP_KC / STEPS : SHORT_ROWS)
+/* Whether the latter have tiles of their own for any epilogue. */
+#define SHORT_FINISHES (NP_VW == 16)
 /* Rows of a tile where all of C is one vector wide: as many as leave their addresses registers. */
 #define COLUMN_HIGH (NP_VW == 16 ? 12 : HIGH)
 #define LOWEST (LOW < COLUMN_HIGH ? LOW : COLUMN_HIGH) /* rows that C is cut in */
@@ -112,7 +114,8 @@ struct tile {
     float *out; /* finished sums go here, rows `pitch` floats apart; NULL: to c */
     size_t pitch;
     const float *bias;
-    size_t each;                  /* rows that lie under one of C, where A is packed; else 0 */
+    size_t each; /* rows that `residual`, or where A is packed those to fetch, have for one of C;
+                  * or 0: they begin with this tile's */
     const float *const *residual; /* each * row behind it: rows; NULL: none is added here */
     vf bad;                       /* 0, NaN where a finished sum was not finite */
     const float *strip;           /* packed A; NULL: it is read in place */

@@ -56,20 +56,31 @@ struct data {
     size_t count, first; /* count: of C */
 };
 
+enum residual { NONE, APART, IN_PLACE };
+
+/* An epilogue with everything but the pointers. */
+struct ending {
+    bool bias, before, kept;
+    enum residual residual;
+    enum np_act act;
+    size_t more; /* floats between its rows than between those of C */
+};
+
 /* Not one float more, so that a sanitizer sees a read past the end. */
 static size_t floats(size_t rows, size_t cols, size_t ld)
 {
     return rows == 0 ? 0 : (rows - 1) * ld + cols;
 }
 
-static void data_init(struct data *d, const struct np_matmul *mm, uint64_t *state)
+static void data_init(struct data *d, const struct np_matmul *mm, const struct ending *e,
+                      uint64_t *state)
 {
     d->a =
         numbers(mm->a_trans ? floats(mm->k, mm->m, mm->lda) : floats(mm->m, mm->k, mm->lda), state);
     d->b =
         numbers(mm->b_trans ? floats(mm->n, mm->k, mm->ldb) : floats(mm->k, mm->n, mm->ldb), state);
     d->bias = numbers(mm->n, state);
-    d->count = floats(mm->m, mm->n, mm->ldc);
+    d->count = floats(mm->m, mm->n, mm->ldc + e->more);
     d->first = 1;
     for (int i = 0; i < SQUARE; i++)
         d->square[i] = numbers(d->count, state);
@@ -92,15 +103,6 @@ static void data_clear(struct data *d)
     }
 }
 
-enum residual { NONE, APART, IN_PLACE };
-
-/* An epilogue with everything but the pointers. */
-struct ending {
-    bool bias, before, kept;
-    enum residual residual;
-    enum np_act act;
-};
-
 /* Runs a product into out; the team's result. */
 static bool run(matmul_function *matmul, int size, const struct np_matmul *mm,
                 const struct ending *e, const struct data *d, float *const out[OUTPUTS])
@@ -119,7 +121,7 @@ static bool run(matmul_function *matmul, int size, const struct np_matmul *mm,
                          : e->residual == IN_PLACE ? call.mm.c
                                                    : d->square[RESIDUAL] + d->first;
     epilogue->act = e->act;
-    epilogue->ld = mm->ldc;
+    epilogue->ld = mm->ldc + e->more;
     team_run(size, np_kernels_scratch_bytes(0, 0), call_matmul, &call);
     return !call.infinite;
 }
@@ -149,7 +151,7 @@ static void compare_data(const struct np_matmul *mm, const struct ending *e, con
 static void compare(struct np_matmul mm, struct ending e, uint64_t seed)
 {
     struct data d;
-    data_init(&d, &mm, &seed);
+    data_init(&d, &mm, &e, &seed);
     compare_data(&mm, &e, &d);
     data_clear(&d);
 }
@@ -210,7 +212,7 @@ START_TEST(aligned_rows)
             mm.lda = (mm.lda + 3) / 4 * 4;
             mm.ldb = (mm.ldb + 3) / 4 * 4;
             mm.grain = grains[i];
-            data_init(&d, &mm, &state);
+            data_init(&d, &mm, &e, &state);
             d.first = 0;
             compare_data(&mm, mm.accumulate ? &plain : &e, &d);
             data_clear(&d);
@@ -224,7 +226,7 @@ START_TEST(epilogues)
     uint64_t state = 77 + (uint64_t)_i;
     for (unsigned bits = 0; bits < 8; bits++)
         for (int residual = NONE; residual <= IN_PLACE; residual++) {
-            struct ending e = {bits & 1, bits & 2, bits & 4, residual, (enum np_act)_i};
+            struct ending e = {bits & 1, bits & 2, bits & 4, residual, (enum np_act)_i, 0};
             if (!tests_are_full() && (bits + (unsigned)residual + (unsigned)_i) % 2 == 0)
                 continue;
             struct np_matmul mm =
@@ -234,6 +236,19 @@ START_TEST(epilogues)
             mm.grain = grains[number_next(&state) % COUNT(grains)];
             compare(mm, e, state);
         }
+}
+END_TEST
+
+/* Rows of C without a gap beside rows with one. */
+START_TEST(rows_apart)
+{
+    static const size_t widths[] = {16, 32, 64};
+    for (unsigned bits = 0; bits < 8; bits++) {
+        struct ending e = {bits & 1, bits & 2, bits & 4, bits & 1 ? APART : NONE, NP_ACT_RELU, 3};
+        struct np_matmul mm = shape(41, widths[_i], 24, 0);
+        mm.ldc = mm.n;
+        compare(mm, e, bits);
+    }
 }
 END_TEST
 
@@ -325,7 +340,7 @@ START_TEST(signed_zeros)
     struct np_matmul mm = shape(17, 37, 260, (unsigned)_i);
     uint64_t state = 2;
     struct data d;
-    data_init(&d, &mm, &state);
+    data_init(&d, &mm, &plain, &state);
     for (size_t i = 0; i < floats(mm.a_trans ? mm.k : mm.m, mm.a_trans ? mm.m : mm.k, mm.lda); i++)
         d.a[1 + i] = 0x1p-100f;
     for (size_t i = 0; i < floats(mm.b_trans ? mm.n : mm.k, mm.b_trans ? mm.k : mm.n, mm.ldb); i++)
@@ -348,7 +363,7 @@ START_TEST(not_finite)
         struct np_matmul mm = shape(31, i < 6 ? 45 : 75, 270, (unsigned)_i % 4);
         uint64_t state = (uint64_t)(10 * _i + i);
         struct data d;
-        data_init(&d, &mm, &state);
+        data_init(&d, &mm, &plain, &state);
         size_t r = number_next(&state) % mm.m, p = number_next(&state) % mm.k;
         d.a[1 + (mm.a_trans ? p * mm.lda + r : r * mm.lda + p)] = i & 1 ? -INFINITY : 3e38f;
         for (size_t j = 0; j < mm.n; j++)
@@ -367,7 +382,7 @@ START_TEST(not_finite_residual)
     struct np_matmul mm = shape(31, _i & 2 ? 45 : 75, 40, 0);
     uint64_t state = (uint64_t)_i;
     struct data d;
-    data_init(&d, &mm, &state);
+    data_init(&d, &mm, &plain, &state);
     d.square[RESIDUAL][1 + number_next(&state) % mm.m * mm.ldc + number_next(&state) % mm.n] =
         -INFINITY;
     ck_assert(!run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &e, &d, d.expected));
@@ -386,7 +401,7 @@ START_TEST(near_double)
     mm.lda = mm.a_trans ? mm.m : mm.k;
     mm.ldb = mm.b_trans ? mm.k : mm.n;
     mm.grain = 100;
-    data_init(&d, &mm, &state);
+    data_init(&d, &mm, &plain, &state);
     mm.a = d.a + 1;
     mm.b = d.b + 1;
     run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &plain, &d, d.got);
@@ -413,6 +428,7 @@ int main(void)
     tcase_add_loop_test(tests, awkward_shapes, 0, 16);
     tcase_add_loop_test(tests, every_grain, 0, COUNT(grains));
     tcase_add_loop_test(tests, aligned_rows, 0, 8);
+    tcase_add_loop_test(tests, rows_apart, 0, 3);
     tcase_add_loop_test(tests, epilogues, NP_ACT_NONE, NP_ACT_HSIGMOID + 1);
     tcase_add_loop_test(tests, residuals, 1, 16);
     tcase_add_loop_test(tests, large, 0, 8);
