@@ -1,7 +1,8 @@
 /* Tiles with short sums, a part of num/gemm_simd.h: rows of A in place, B packed.
  *
  * What is done for a tile besides its sum takes as long as that, so it is done once for all tiles
- * of a shape beside and under each other, and their sums fetch nothing but rows of C.
+ * of a shape beside and under each other, and their sums fetch nothing but rows of C. Where a tile
+ * is as wide as C, an epilogue may follow, and what that reads is fetched, too.
  */
 #ifndef NP_NUM_GEMM_SHORT_H
 #define NP_NUM_GEMM_SHORT_H
