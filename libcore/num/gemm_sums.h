@@ -53,7 +53,7 @@
 #define STRIP_SIZE (NP_KC * STRIP + NP_GEMM_PAD)
 #define STRIPS_AT_ONCE 8                /* rows of tiles whose A is packed together ... */
 #define MOST_STRIPS (NP_GEMM_ROWS / MR) /* ... and where slivers of B are copied beside them */
-#define FINISHED 128 /* columns whose sums are finished together: a whole number of slivers */
+#define FINISHED 384 /* columns whose sums are finished together: a whole number of slivers */
 #define STEPS 4      /* inner indices per prefetched row of C */
 #define LINE 16      /* floats of a cache line */
 /* Rows of A to prefetch a line of per STEPS, under a tile of h rows, and under any tile. */
