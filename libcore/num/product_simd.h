@@ -30,7 +30,8 @@ struct left {
     /* Where rows of C that begin there and are worked on together end; what follows is about
      * them. */
     size_t (*end)(struct left *, size_t begin, size_t end);
-    /* Pointers to the rows (or to inner indices, left out or not), of which the others are read. */
+    /* Pointers to the rows, whatever `inner` is (or, transposed, to those inner indices, left out
+     * or not), of which the others are read. */
     const float *const *(*find)(struct left *, struct np_share rows, struct np_share inner);
     /* The first inner index from `index` that is not left out (SIZE_MAX: none); in `s`, how many
      * follow it in memory, where it is from the pointers to rows, and what rows it is for. */
@@ -161,19 +162,41 @@ static bool is_plain(const struct np_epilogue *e)
     return !e->before && e->act == NP_ACT_NONE;
 }
 
-/* One panel of a block of rows. */
-static bool run_block(const struct product *p, const struct pass *pass, const struct panel *panel,
+/* Rows of C that are worked on together: where each is, among all rows and from which column on. */
+struct block {
+    struct np_share rows;
+    const float *const *a; /* those of A, if it is not transposed */
+    size_t row[NP_GEMM_ROWS];
+    float *c[NP_GEMM_ROWS];
+};
+
+static void aim_block(const struct product *p, const struct pass *pass, struct block *b,
                       struct np_share rows)
 {
-    float *c[NP_GEMM_ROWS];
-    size_t row[NP_GEMM_ROWS];
+    const size_t m = np_share_count(rows), n = np_share_count(pass->cols);
+    b->rows = rows;
+    b->a = p->a_trans ? NULL : p->a->find(p->a, rows, p->inner);
+    if (p->place)
+        p->place(p->a, b->row, rows);
+    else
+        for (size_t i = 0; i < m; i++)
+            b->row[i] = rows.begin + i;
+    for (size_t i = 0; i < m; i++)
+        b->c[i] = pass->aside ? p->sums + i * n : p->c + b->row[i] * p->ldc + pass->cols.begin;
+}
+
+/* One panel of a block of rows. */
+static bool run_block(const struct product *p, const struct pass *pass, const struct panel *panel,
+                      const struct block *block)
+{
     struct np_stretch stretch[NP_KC];
     const struct np_epilogue *e = &p->epilogue;
-    struct np_finish finish = {e, p->c, p->ldc, pass->cols.begin, row, false};
-    struct np_tiles t = {.m = np_share_count(rows), .n = np_share_count(pass->cols), .c = c};
+    const struct np_share rows = block->rows;
+    struct np_finish finish = {e, p->c, p->ldc, pass->cols.begin, block->row, false};
+    struct np_tiles t = {.m = np_share_count(rows), .n = np_share_count(pass->cols), .c = block->c};
     bool last = panel->inner.end == p->inner.end;
 
-    t.a = p->a->find(p->a, rows, panel->inner);
+    t.a = p->a_trans ? p->a->find(p->a, rows, panel->inner) : block->a;
     t.a_trans = p->a_trans;
     t.a_copied = p->a_copied;
     t.a_at = p->a_trans ? p->a->row_at(p->a, rows.begin) : 0;
@@ -198,13 +221,6 @@ static bool run_block(const struct product *p, const struct pass *pass, const st
     } else {
         t.tail = NULL;
     }
-    if (p->place)
-        p->place(p->a, row, rows);
-    else
-        for (size_t i = 0; i < t.m; i++)
-            row[i] = rows.begin + i;
-    for (size_t i = 0; i < t.m; i++)
-        c[i] = pass->aside ? p->sums + i * t.n : p->c + row[i] * p->ldc + pass->cols.begin;
     t.first = panel->inner.begin == p->inner.begin && !p->accumulate;
     finish.plain = !pass->aside && is_plain(e);
     t.finish = last ? &finish : NULL;
@@ -243,11 +259,13 @@ static struct panel next_panel(const struct product *p, const struct pass *pass,
 static bool run_rows(const struct product *p, const struct pass *pass, struct np_share rows,
                      bool packed)
 {
+    struct block block;
     bool finite = true;
     size_t k = p->inner.begin;
+    aim_block(p, pass, &block, rows);
     do {
         struct panel panel = next_panel(p, pass, k, !packed);
-        finite = run_block(p, pass, &panel, rows) && finite;
+        finite = run_block(p, pass, &panel, &block) && finite;
         k = panel.inner.end;
     } while (k < p->inner.end);
     return finite;
@@ -272,14 +290,14 @@ static bool run_blocks(const struct product *p, const struct pass *pass)
 /* Panel after panel, each with all blocks of rows. */
 static bool run_panels(const struct product *p, const struct pass *pass)
 {
+    struct block block;
     bool finite = true;
     size_t k = p->inner.begin;
     do {
         struct panel panel = next_panel(p, pass, k, true);
-        for (size_t i = p->rows.begin; i < p->rows.end;) {
-            struct np_share rows = next_rows(p, i, p->rows.end);
-            finite = run_block(p, pass, &panel, rows) && finite;
-            i = rows.end;
+        for (size_t i = p->rows.begin; i < p->rows.end; i = block.rows.end) {
+            aim_block(p, pass, &block, next_rows(p, i, p->rows.end));
+            finite = run_block(p, pass, &panel, &block) && finite;
         }
         k = panel.inner.end;
     } while (k < p->inner.end);
