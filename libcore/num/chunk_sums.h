@@ -83,11 +83,19 @@ static inline void np_sums_add_lines(const struct np_chunk_sums *s, const float 
                      dense ? n * width : width, chunk, s->accumulate);
 }
 
+static inline uint32_t np_sums_not_finite(const float *sums, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t j = 0; j < n; j++)
+        bad |= np_not_finite(sums[j]);
+    return bad;
+}
+
 /* Chunks first .. first + count - 1 to the caller's share of out, without `added` items that are
  * there: lines of a block, as many at a time as stay in the first cache, while those of other
- * members come in one piece. */
+ * members come in one piece. last: nothing is added later, so that what is not finite is found. */
 static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size_t count,
-                               size_t added)
+                               size_t added, bool last)
 {
     size_t blocks = np_sums_blocks(s), items = count * blocks, most = NP_ADDED / s->width + 1;
     struct np_share share = np_team_share(s->team, s->lines * blocks, 1);
@@ -100,9 +108,9 @@ static inline bool np_sums_add(const struct np_chunk_sums *s, size_t first, size
             if (item >= added)
                 np_sums_add_lines(s, np_sums_item(s, item, items), line, n, cols,
                                   first + item / blocks);
-        for (size_t l = 0; l < n; l++)
-            for (size_t j = cols.begin; j < cols.end; j++)
-                bad |= np_not_finite(np_sums_line(s, line + l)[j]);
+        for (size_t l = 0; last && l < n; l++)
+            bad |=
+                np_sums_not_finite(np_sums_line(s, line + l) + cols.begin, cols.end - cols.begin);
     }
     return !bad;
 }
@@ -138,7 +146,7 @@ static inline bool np_sums_run(const struct np_chunk_sums *s)
         struct np_deal deal = np_team_deal(s->team, count * blocks, 1);
         np_sums_wave(s, &deal, first, count);
         np_team_wait(s->team);
-        finite = np_sums_add(s, first, count, np_deal_front(&deal));
+        finite = np_sums_add(s, first, count, np_deal_front(&deal), first + count == chunks);
         np_team_wait(s->team);
     }
     return finite;
