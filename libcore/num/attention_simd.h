@@ -14,11 +14,10 @@
 #include "num/backend.h"
 #include "num/elementary.h"
 #include "num/gemm.h"
-#include "num/simd.h"
+#include "num/lanes.h"
 
 #define NR (2 * NP_VW)
 #define LANES 32
-#define LANE_VECTORS (LANES / NP_VW)
 
 _Static_assert(NP_ATTN_TILE == LANES, "a row ends with a whole step of the lane sum");
 
@@ -91,43 +90,16 @@ static void multiply(const struct product *x, const struct packed *b)
     }
 }
 
-static float combine_lanes(const vf sum[LANE_VECTORS])
-{
-    float lane[LANES];
-    for (size_t v = 0; v < LANE_VECTORS; v++)
-        v_store(lane + v * NP_VW, sum[v]);
-    for (size_t stride = LANES / 2; stride > 0; stride /= 2)
-        for (size_t l = 0; l < stride; l++)
-            lane[l] = lane[l] + lane[l + stride];
-    return lane[0];
-}
-
 /* Scales the scores and finds their maximum; `count` of them, a multiple of LANES. */
 static float scale_max(float *s, size_t count, float scale)
 {
-    float lane[NP_VW], max;
     vf top = v_set1(-INFINITY), factor = v_set1(scale);
     for (size_t j = 0; j < count; j += NP_VW) {
         vf x = v_mul(v_load(s + j), factor);
         v_store(s + j, x);
         top = v_max(x, top);
     }
-    v_store(lane, top);
-    max = lane[0];
-    for (size_t l = 1; l < NP_VW; l++)
-        max = lane[l] > max ? lane[l] : max;
-    return max + 0; /* so that the sign of a zero does not depend on who looked first */
-}
-
-static float sum_row(const float *e, size_t count)
-{
-    vf sum[LANE_VECTORS];
-    for (size_t v = 0; v < LANE_VECTORS; v++)
-        sum[v] = v_zero();
-    for (size_t j = 0; j < count; j += LANES)
-        for (size_t v = 0; v < LANE_VECTORS; v++)
-            sum[v] = v_add(sum[v], v_load(e + j + v * NP_VW));
-    return combine_lanes(sum);
+    return v_most(top) + 0; /* so that the sign of a zero does not depend on who looked first */
 }
 
 static void exponentials(float *s, size_t count, float max)
@@ -158,7 +130,7 @@ static void softmax_row(float *s, float stats[2], size_t seen, size_t end, float
     stats[0] = scale_max(s, end, scale);
     exponentials(s, end, stats[0]);
     fill(s, seen, end, 0);
-    stats[1] = sum_row(s, end);
+    stats[1] = lane_sum(s, end);
     probabilities(s, end, stats[1]);
 }
 
@@ -210,26 +182,6 @@ void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
     }
 }
 
-/* Lane sum over j < count of fma(p, dp). Lanes may be -0, so the last step adds no padding. */
-static float dot_lanes(const float *p, const float *dp, size_t count)
-{
-    vf sum[LANE_VECTORS];
-    float lane[LANES];
-    size_t j = 0;
-    for (size_t v = 0; v < LANE_VECTORS; v++)
-        sum[v] = v_zero();
-    for (; j + LANES <= count; j += LANES)
-        for (size_t v = 0; v < LANE_VECTORS; v++)
-            sum[v] = v_fma(v_load(p + j + v * NP_VW), v_load(dp + j + v * NP_VW), sum[v]);
-    for (size_t v = 0; v < LANE_VECTORS; v++)
-        v_store(lane + v * NP_VW, sum[v]);
-    for (size_t l = 0; j + l < count; l++)
-        lane[l] = fmaf(p[j + l], dp[j + l], lane[l]);
-    for (size_t v = 0; v < LANE_VECTORS; v++)
-        sum[v] = v_load(lane + v * NP_VW);
-    return combine_lanes(sum);
-}
-
 /* Scores of a query in p to its probabilities, dp to ds. */
 static void grad_row(float *p, float *dp, const float stats[2], size_t seen, size_t end,
                      float scale)
@@ -238,7 +190,7 @@ static void grad_row(float *p, float *dp, const float stats[2], size_t seen, siz
     for (size_t j = 0; j < end; j++)
         p[j] = np_expf(p[j] * scale - stats[0]);
     probabilities(p, end, stats[1]);
-    float a = dot_lanes(p, dp, seen);
+    float a = lane_dot(p, dp, seen);
     for (size_t j = 0; j < seen; j++)
         dp[j] = (p[j] * (dp[j] - a)) * scale;
     fill(p, seen, end, 0);
