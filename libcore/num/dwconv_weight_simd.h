@@ -12,8 +12,9 @@
 #include "num/dwconv_simd.h"
 
 #define DW_STRIP 32        /* outputs of a strip, at most */
-#define DW_BAND 16         /* strips of a band, at most ... */
-#define DW_OUTPUTS 64      /* ... and outputs, whose inputs stay close by */
+#define DW_BAND 64         /* strips of a band, at most ... */
+#define DW_OUTPUTS 64      /* ... and outputs, whose inputs stay close by, or ... */
+#define DW_ONCE NP_KC      /* ... of a band that is met once: a chunk */
 #define DW_FETCHES 32      /* times that a part of what the next band reads is fetched, at most */
 #define DW_SUMS (24 << 10) /* bytes of a chunk's sums, which stay in the first-level cache */
 #define DW_VECTORS 3       /* of columns, at most */
@@ -32,14 +33,20 @@
 #define DW_NEIGHBOURS_OF(taps, stride, rows)                                                       \
     ((stride) == 0 ? 1 : (stride) == 1 && ((taps) > 5 || (rows) > 1 || NP_VW == 16) ? 4 : 2)
 
+/* An output: of which sample, in which row of its, where in that. */
+struct dw_place {
+    size_t sample, h, w;
+};
+
 /* Part of a row of y. */
 struct dw_strip {
-    const float *in;   /* what tap 0 of the kernel's row 0 meets at the first output ... */
-    ptrdiff_t h;       /* ... in row h of the image, which may be outside, as may the position */
-    const float *dy;   /* the first output */
-    size_t row, ow;    /* of y, of all samples: where it begins */
-    size_t count, end; /* outputs; at end no block begins, nor later, that is all inside */
-    uint16_t *some; /* [count]: where a block begins, bit q: whether input q from there is inside */
+    const float *row; /* what the kernel's row 0 meets: its position 0 ... */
+    const float *in; /* ... and what tap 0 meets of it at the first output; it may be outside ... */
+    ptrdiff_t h;     /* ... as may row h of the image, which it is */
+    const float *dy; /* the first output ... */
+    size_t w, count; /* ... where it is in its row; outputs */
+    size_t begin, end; /* blocks that begin at begin .. end - 1 are all inside */
+    uint16_t *some;    /* where another begins, bit q: whether input q from there is inside */
 };
 
 /* Floats of x from tap to tap across and down, of x and of dy from output to output. */
@@ -50,14 +57,16 @@ struct dw_steps {
 struct dw_band {
     struct dw_strip strip[DW_BAND];
     size_t strips, outputs;
+    struct dw_place place; /* where the next one begins */
     struct dw_steps step;
     size_t stride, rows;    /* those of the functions that it is for */
     ptrdiff_t row, h, high; /* the kernel's row meets what is `row` floats and h rows further on,
                                inside if that is below high; rows are `apart` */
     ptrdiff_t apart;
+    size_t asked_x, asked_dy;          /* positions of x and dy: those before them were asked for */
     struct ahead_runs next_x, next_dy; /* what the next band reads: parts are fetched ... */
     size_t every, wait; /* ... as often as that many strips are met; met until then, 0: never */
-    uint16_t some[DW_OUTPUTS];
+    uint16_t some[DW_ONCE];
 };
 
 /* What a function is made for, constants: rows of the kernel and taps in each, neighbours `stride`
@@ -160,7 +169,7 @@ NP_INLINE void dw_weight_strip(vf sums[DW_CHAINS][DW_VECTORS], const float *in, 
     const uint32_t all = dw_all_inputs(s.taps, outputs, s.stride);
     size_t i = 0, end = strip->end;
     for (; i + outputs <= strip->count; i += outputs, in += next, dy += ldy) {
-        if (strip->some[i] == all)
+        if (i >= strip->begin)
             for (; i < end; i += outputs, in += next, dy += ldy)
                 dw_weight_block(sums, in, dy, step, outputs, high, all, s);
         if (i + outputs > strip->count)
@@ -253,14 +262,10 @@ typedef size_t dw_weight_run(float *acc, size_t ld, struct dw_band *, struct np_
     DW_STRIDES(CALL, 3, 3)
 DW_EACH_TAPS(DW_WEIGHT)
 
-static dw_weight_run *dw_weight_runner(struct dw_band *b, size_t taps)
-{
-#define DW_WEIGHT_CHOOSE(t, s, r)                                                                  \
-    if (taps == t && b->stride == s && b->rows == r)                                               \
-        return dw_weight_##t##_##s##_##r;
-    DW_EACH_TAPS(DW_WEIGHT_CHOOSE)
-    return NULL;
-}
+#define DW_WEIGHT_ENTRY(taps, stride, rows)                                                        \
+    [taps][stride][rows] = dw_weight_##taps##_##stride##_##rows,
+static dw_weight_run *const dw_weight_runs[DW_TAPS + 1][DW_STRIDE + 1][DW_SIDE + 1] = {
+    DW_EACH_TAPS(DW_WEIGHT_ENTRY)};
 
 /* Taps from one output to the next, if a function is made for them. */
 static size_t dw_weight_stride(const struct np_window *w, size_t taps)
@@ -285,20 +290,46 @@ struct dw_sums {
     bool far; /* x and dy are not close by */
 };
 
-/* The strips of a band that begins at row r of y, and may reach row `end`. */
-static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, size_t end)
+static struct dw_place dw_place_of(const struct np_conv *v, size_t output)
+{
+    size_t row = output / v->out_width;
+    return (struct dw_place){row / v->out_height, row % v->out_height, output % v->out_width};
+}
+
+static void dw_advance_place(const struct np_conv *v, struct dw_place *place, size_t outputs)
+{
+    place->w += outputs;
+    if (place->w < v->out_width)
+        return;
+    place->w = 0;
+    if (++place->h < v->out_height)
+        return;
+    place->h = 0;
+    place->sample++;
+}
+
+/* The strips of a band that begins at output r and may reach output `end`: rows, or parts of them
+ * that are long. */
+static void dw_band_cut(const struct np_conv *v, struct dw_band *b, size_t r, size_t end,
+                        size_t most)
 {
     b->strips = b->outputs = 0;
-    while (r < end && b->strips < DW_BAND && b->outputs < DW_OUTPUTS) {
-        struct dw_strip *strip = &b->strip[b->strips++];
-        strip->row = r / v->out_width;
-        strip->ow = r % v->out_width;
-        strip->count = np_min(np_min(v->out_width - strip->ow, end - r),
-                              np_min(DW_OUTPUTS - b->outputs, DW_STRIP));
+    while (r < end && b->strips < DW_BAND) {
+        struct dw_strip *strip = &b->strip[b->strips];
+        const struct dw_place at = b->place;
+        strip->count = np_min(np_min(v->out_width - at.w, end - r), DW_STRIP);
+        if (b->outputs + strip->count > most)
+            break;
+        strip->h = (ptrdiff_t)at.h * v->window.stride_height - v->window.pad_top;
+        strip->row = v->x + ((ptrdiff_t)(at.sample * v->in_height) + strip->h) *
+                                (ptrdiff_t)v->in_width * (ptrdiff_t)v->ldx;
+        strip->w = at.w;
         strip->dy = v->dy + r * v->ldy;
         strip->some = b->some + b->outputs;
+        b->strips++;
         b->outputs += strip->count;
         r += strip->count;
+        dw_advance_place(v, &b->place, strip->count);
     }
 }
 
@@ -309,59 +340,57 @@ static void dw_band_taps(const struct np_conv *v, struct dw_band *b, const struc
     const struct np_share full = full_positions(wide);
     const ptrdiff_t apart = (ptrdiff_t)wide->spacing;
     for (size_t k = 0; k < b->strips; k++) {
-        struct dw_strip *strip = &b->strip[k];
-        const size_t ow = strip->ow, sample = strip->row / v->out_height;
-        const ptrdiff_t at = (ptrdiff_t)(ow * wide->stride) + wide->first;
-        strip->h = (ptrdiff_t)(strip->row % v->out_height) * v->window.stride_height;
-        strip->h -= v->window.pad_top;
-        strip->in =
-            v->x + (((ptrdiff_t)(sample * v->in_height) + strip->h) * (ptrdiff_t)v->in_width + at) *
-                       (ptrdiff_t)v->ldx;
-        strip->end = np_min(full.end > ow ? full.end - ow : 0, strip->count);
-        strip->end = strip->end < outputs ? 0 : strip->end - outputs + 1;
-        if (k > 0 && ow == strip[-1].ow && strip->count == strip[-1].count) {
-            strip->some = strip[-1].some;
+        struct dw_strip *strip = &b->strip[k], *last = strip - 1;
+        const ptrdiff_t at = (ptrdiff_t)(strip->w * wide->stride) + wide->first;
+        strip->in = strip->row + at * (ptrdiff_t)v->ldx;
+        if (k > 0 && strip->w == last->w && strip->count == last->count) {
+            strip->begin = last->begin;
+            strip->end = last->end;
+            strip->some = last->some;
             continue;
         }
+        strip->begin = full.begin > strip->w ? full.begin - strip->w : 0;
+        strip->end = np_min(full.end > strip->w ? full.end - strip->w : 0, strip->count);
+        strip->end = strip->end < outputs ? 0 : strip->end - outputs + 1;
         for (size_t i = 0; i < strip->count; i += outputs) {
             const size_t n = np_min(outputs, strip->count - i);
             const uint32_t all = dw_all_inputs(wide->taps, n, b->stride);
             ptrdiff_t left = at + (ptrdiff_t)(i * wide->stride), right = (ptrdiff_t)wide->in - left;
-            strip->some[i] =
-                (uint16_t)(dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart)) & all);
+            if (i < strip->begin || i >= strip->end)
+                strip->some[i] =
+                    (uint16_t)(dw_bits(dw_ceil_div(-left, apart), dw_ceil_div(right, apart)) & all);
         }
     }
 }
 
-/* Positions up to the last that output r, of all samples, reads. */
-static size_t dw_read_end(const struct np_conv *v, size_t r)
+/* Positions of x up to the last that an output reads. */
+static size_t dw_read_end(const struct np_conv *v, struct dw_place last)
 {
     const struct np_window *w = &v->window;
-    const size_t row = r / v->out_width, most = v->samples * v->in_height * v->in_width;
-    ptrdiff_t h = (ptrdiff_t)(row % v->out_height) * w->stride_height;
-    ptrdiff_t at = (ptrdiff_t)(r % v->out_width) * w->stride_width;
-    h += (ptrdiff_t)(row / v->out_height * v->in_height);
+    const size_t most = v->samples * v->in_height * v->in_width;
+    ptrdiff_t h = (ptrdiff_t)last.h * w->stride_height;
+    ptrdiff_t at = (ptrdiff_t)last.w * w->stride_width;
+    h += (ptrdiff_t)(last.sample * v->in_height);
     h += (w->kernel_height - 1) * w->dilation - w->pad_top;
     at += (w->kernel_width - 1) * w->dilation - w->pad_left + h * (ptrdiff_t)v->in_width;
     return at < 0 ? 0 : np_min((size_t)at + 1, most);
 }
 
-/* What `outputs` outputs from r on read and those before them do not. */
-static void dw_band_ahead(const struct np_conv *v, struct dw_band *b, size_t r, size_t outputs,
-                          struct np_share cols)
+/* What a band of `most` outputs from r on reads and was not asked for. `passes` times this one's
+ * strips are met. */
+static void dw_band_ahead(const struct np_conv *v, struct dw_band *b, size_t r, size_t most,
+                          size_t passes, struct np_share cols)
 {
-    const size_t end = np_min(r + outputs, v->samples * v->out_height * v->out_width);
-    const size_t most = DW_VECTORS_OF((size_t)v->window.kernel_width, b->rows);
-    const size_t vectors = (np_share_count(cols) + NP_VW - 1) / NP_VW;
-    const size_t passes = (vectors + most - 1) / most * (size_t)v->window.kernel_height / b->rows;
+    const size_t end = np_min(r + most, v->samples * v->out_height * v->out_width);
     const size_t strips = passes * b->strips, steps = np_min(strips, DW_FETCHES);
     b->every = b->wait = 0;
     if (r >= end)
         return;
-    b->next_dy = ahead_runs_of(v->dy, v->ldy, (struct np_share){r, end}, cols, steps);
-    b->next_x = ahead_runs_of(v->x, v->ldx,
-                              (struct np_share){dw_read_end(v, r - 1), dw_read_end(v, end - 1)},
-                              cols, steps);
+    const struct np_share x = {b->asked_x, dw_read_end(v, dw_place_of(v, end - 1))};
+    b->next_dy = ahead_runs_of(v->dy, v->ldy, (struct np_share){b->asked_dy, end}, cols, steps);
+    b->next_x = ahead_runs_of(v->x, v->ldx, x, cols, steps);
+    b->asked_dy = end;
+    b->asked_x = x.end;
     b->every = strips / steps;
     b->wait = 1;
 }
@@ -372,7 +401,7 @@ static void dw_band_run(const struct dw_sums *sums, float *acc, struct dw_band *
 {
     const struct np_conv *v = sums->v;
     const struct np_window *win = &v->window;
-    dw_weight_run *run = dw_weight_runner(b, taps);
+    dw_weight_run *const run = dw_weight_runs[taps][b->stride][b->rows];
     for (size_t done = 0; cols.begin < cols.end; cols.begin += done, acc += done) {
         b->h = b->row = 0;
         for (size_t kh = 0; kh < (size_t)win->kernel_height; kh += b->rows) {
@@ -390,18 +419,27 @@ static void dw_weight_chunk(void *context, float *acc, struct np_share chunk, st
     const struct dw_sums *sums = context;
     const struct np_conv *v = sums->v;
     const size_t high = (size_t)v->window.kernel_height, wide = (size_t)v->window.kernel_width;
-    struct dw_band b = {.rows = dw_weight_rows(v)};
+    const size_t rows = dw_weight_rows(v), met = DW_VECTORS_OF(wide, rows) * NP_VW;
+    const size_t passes =
+        (np_share_count(cols) + met - 1) / met * ((wide + DW_TAPS - 1) / DW_TAPS) * (high / rows);
+    const size_t most = passes > 1 ? DW_OUTPUTS : DW_ONCE;
+    struct dw_band b;
     memset(acc, 0, high * wide * sums->width * sizeof *acc);
+    b.place = dw_place_of(v, chunk.begin);
+    b.rows = rows;
+    b.wait = 0;
     b.high = (ptrdiff_t)v->in_height;
     b.apart = v->window.dilation;
     b.step.tap = b.apart * (ptrdiff_t)v->ldx;
     b.step.row = b.step.tap * (ptrdiff_t)v->in_width;
     b.step.next = v->window.stride_width * (ptrdiff_t)v->ldx;
     b.step.ldy = (ptrdiff_t)v->ldy;
+    b.asked_dy = np_min(chunk.begin + most, v->samples * v->out_height * v->out_width);
+    b.asked_x = dw_read_end(v, dw_place_of(v, b.asked_dy - 1));
     for (size_t r = chunk.begin; r < chunk.end; r += b.outputs) {
-        dw_band_cut(v, &b, r, chunk.end);
+        dw_band_cut(v, &b, r, chunk.end, most);
         if (sums->far)
-            dw_band_ahead(v, &b, r + b.outputs, b.outputs, cols);
+            dw_band_ahead(v, &b, r + b.outputs, most, passes, cols);
         for (size_t kw = 0, taps; kw < wide; kw += taps) {
             struct axis axis = forward_width(v);
             taps = axis.taps = np_min(wide - kw, DW_TAPS);
