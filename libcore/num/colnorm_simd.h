@@ -227,8 +227,7 @@ NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const 
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
                             struct np_share rows, size_t s, size_t c, size_t n)
 {
-    _Alignas(64) float du[NORM_TILE];
-    float part[NORM_TILE], part_dot[NORM_TILE];
+    _Alignas(64) float du[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
     size_t times = n == p->cols ? col_times(n, rows.end - rows.begin) : 0;
     const size_t most = times > 0 ? times : 1;
     struct colnorm_cols q = colnorm_cols_of(p, s, c);

@@ -180,7 +180,7 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                           size_t rows, struct np_share cols, size_t grain, bool accumulate)
 {
     const bool both = kind >= COL_ROWS;
-    float part[COL_TILE], part_dot[COL_TILE];
+    _Alignas(64) float part[COL_TILE], part_dot[COL_TILE];
     for (size_t c = cols.begin, n; c < cols.end; c += n) {
         n = np_min(COL_TILE, cols.end - c);
         const size_t wide = (n + NP_VW - 1) / NP_VW * NP_VW;
