@@ -10,6 +10,7 @@
 #include "num/gemm_rows.h"
 
 #define SHORT_STEPS 8 /* inner indices for two prefetched rows of C */
+#define APART_AHEAD 3 /* tiles */
 
 NP_INLINE const float *const *fetch_two(struct shape s, const struct tile *t,
                                         const float *const *ahead)
@@ -145,19 +146,48 @@ static bool is_short(const struct np_tiles *g, size_t turns)
     return g->sliver > 0 && g->first && g->finish;
 }
 
+/* Asks for rows of A, as far as there are. */
+static void fetch_rows(const struct np_tiles *g, const float *const *row, size_t count)
+{
+    const float *const *end = row + np_min(count, (size_t)(g->a + g->m - row));
+    for (; row < end; row++)
+        for (size_t c = 0; c < g->stretch[0].count; c += LINE)
+            __builtin_prefetch(*row + g->a_at + g->stretch[0].at + c);
+}
+
+/* Runs tiles whose rows of A have gaps between them, of which processors foresee too little: one by
+ * one, while those of a later one are asked for. */
+static void short_apart(const struct np_tiles *g, struct tile *t, size_t h, size_t end,
+                        short_function *run)
+{
+    struct tile one = *t;
+    one.tiles = 1;
+    for (size_t k = 0; k < t->tiles; k++, one.row += h, one.a += h, one.c += h) {
+        if (one.row + APART_AHEAD * h < g->m)
+            fetch_rows(g, one.a + APART_AHEAD * h, h);
+        one.j = t->j;
+        run(g, &one, end);
+    }
+    t->bad = one.bad;
+}
+
 /* Those of one height under each other: of the columns, first whole tiles, then the rest. */
 static void tile_short_run(const struct np_tiles *g, struct tile *t, struct swath s, size_t h)
 {
     size_t whole = s.vectors * NP_VW, count = np_share_count(s.cols) / whole * whole, width;
+    const bool apart = g->m > 1 && g->a[0] + g->stretch[0].count < g->a[1];
     for (size_t j = s.cols.begin, end; j < s.cols.end; j = end) {
         end = count > 0 && j == s.cols.begin ? j + count : s.cols.end;
         width = np_min(whole, end - j);
         t->j = j;
         aim(g, t, h, j / NR, width);
-        if (t->out || t->residual)
-            finished_functions[h - 1][t->last < NP_VW](g, t, end);
+        short_function *run = t->out || t->residual
+                                  ? finished_functions[h - 1][t->last < NP_VW]
+                                  : short_functions[h - 1][(width - 1) / NP_VW][t->last < NP_VW];
+        if (apart)
+            short_apart(g, t, h, end, run);
         else
-            short_functions[h - 1][(width - 1) / NP_VW][t->last < NP_VW](g, t, end);
+            run(g, t, end);
     }
 }
 
