@@ -120,18 +120,26 @@ static size_t dw_rows_read(const struct dw_lines *lines, size_t sample, size_t h
     return last < 0 ? 0 : np_min((size_t)last + 1, lines->v->samples * lines->in_height);
 }
 
+/* The same, but the row may be of a sample after it. */
+static size_t dw_rows_read_later(const struct dw_lines *lines, size_t sample, size_t h)
+{
+    for (; h >= lines->height; h -= lines->height)
+        sample++;
+    return dw_rows_read(lines, sample, h);
+}
+
 /* What as many rows after rows h .. h + count - 1 of a sample's outputs, at out, read for the first
- * time and write. */
+ * time and write; of dx, whose rows take little time, those after them. */
 static void dw_look_ahead(const struct dw_lines *lines, struct dw_row *row, const float *out,
                           size_t sample, size_t h, size_t count)
 {
     const float *in = lines->in;
-    size_t written = count * lines->width * row->ld_out, last = h + 2 * count - 1;
-    size_t begin = dw_rows_read(lines, sample, h + count - 1);
-    size_t end = last < lines->height ? dw_rows_read(lines, sample, last)
-                                      : dw_rows_read(lines, sample + 1, last - lines->height);
-    row->ahead[0] = ahead_of(in + begin * lines->in_row, in + end * lines->in_row, lines->passes);
-    row->ahead[1] = ahead_of(out + written, out + 2 * written, lines->passes);
+    const size_t first = (lines->grad ? 2 : 1) * count, end = first + count;
+    const size_t line = lines->width * row->ld_out;
+    const size_t from = dw_rows_read_later(lines, sample, h + first - 1);
+    const size_t to = dw_rows_read_later(lines, sample, h + end - 1);
+    row->ahead[0] = ahead_of(in + from * lines->in_row, in + to * lines->in_row, lines->passes);
+    row->ahead[1] = ahead_of(out + first * line, out + end * line, lines->passes);
 }
 
 /* Outputs first .. last - 1 of a row. */
