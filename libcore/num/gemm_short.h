@@ -146,8 +146,9 @@ static bool is_short(const struct np_tiles *g, size_t turns)
     return g->sliver > 0 && g->first && g->finish;
 }
 
-/* Asks for rows of A, as far as there are. */
-static void fetch_rows(const struct np_tiles *g, const float *const *row, size_t count)
+/* Asks for rows of A, as far as there are. Not a function that could be taken for one without
+ * effect. */
+NP_INLINE void fetch_rows(const struct np_tiles *g, const float *const *row, size_t count)
 {
     const float *const *end = row + np_min(count, (size_t)(g->a + g->m - row));
     for (; row < end; row++)
