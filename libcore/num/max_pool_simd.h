@@ -148,7 +148,7 @@ NP_INLINE void max_zone(const struct pool_zone *z, size_t wide, float *y, size_t
 
 static void max_pool(struct np_team *team, const struct np_conv *v, int32_t *which)
 {
-    _Alignas(64) int32_t number[NP_KC * NP_VW];
+    int32_t number[NP_KC * NP_VW];
     const struct pool p = forward_pool(v);
     const struct pool_images m = {.pool = &p,
                                   .full = full_positions(&p.w),
@@ -182,7 +182,7 @@ static bool max_pool_grad(struct np_team *team, const struct np_conv *v, const i
                           const float *base)
 {
     struct np_deal deal = np_team_deal(team, v->samples * v->in_height, 1);
-    _Alignas(64) int32_t number[NP_KC * NP_VW];
+    int32_t number[NP_KC * NP_VW];
     struct pool_sums s = {
         .afar = true, .runner = max_runner, .number = (const float *)(const void *)number};
     struct ahead ahead[DW_AHEAD] = {{0}};

@@ -20,7 +20,7 @@ static void dropout(struct np_team *team, float *y, const float *x, size_t count
                     float keep_scale)
 {
     struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
-    _Alignas(64) uint32_t words[DRAW_WORDS];
+    uint32_t words[DRAW_WORDS];
     size_t n;
     for (size_t i = share.begin; i < share.end; i += n) {
         size_t skip = (first + i) % 4;
@@ -69,8 +69,8 @@ static void normal_pairs(float deviates[DRAW_WORDS], const uint32_t words[DRAW_W
 static void normal(struct np_team *team, float *w, size_t count, struct np_draw_key key, float std)
 {
     struct np_share share = np_team_share(team, count, DRAW_WORDS);
-    _Alignas(64) uint32_t words[DRAW_WORDS];
-    _Alignas(64) float deviates[DRAW_WORDS];
+    uint32_t words[DRAW_WORDS];
+    float deviates[DRAW_WORDS];
     for (size_t i = share.begin; i < share.end; i += DRAW_WORDS) {
         size_t n = share.end - i < DRAW_WORDS ? share.end - i : DRAW_WORDS;
         draw_words(words, key, 0, i / 4);
