@@ -234,9 +234,9 @@ static inline uint32_t dw_all_inputs(size_t taps, size_t outputs, size_t stride)
 }
 
 /* Some of what the next row wants. */
-static void dw_fetch(struct ahead ahead[DW_AHEAD])
+NP_INLINE void dw_fetch(enum dw_term term, struct ahead ahead[DW_AHEAD])
 {
-    for (size_t i = 0; i < DW_AHEAD; i++)
+    for (size_t i = 0; i < (term == DW_CHOSEN ? DW_AHEAD : 2); i++)
         ahead_step(&ahead[i]);
 }
 
@@ -247,7 +247,7 @@ NP_INLINE vf dw_columns(enum dw_term term, const struct dw_block *b, size_t end,
 {
     for (size_t c = 0; c < end; c += NP_VW) {
         if (__builtin_expect(b->ahead != NULL, 0))
-            dw_fetch(b->ahead);
+            dw_fetch(term, b->ahead);
         bad = dw_block_run(term, b, np_min(c, end - NP_VW), NP_VW, taps, stride, outputs, n, which,
                            bad);
     }

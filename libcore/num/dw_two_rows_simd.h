@@ -64,7 +64,7 @@ NP_INLINE vf dw_two_columns(const struct dw_block *b, const struct dw_two *two, 
 {
     for (size_t c = 0; c < cols; c += NP_VW) {
         if (__builtin_expect(b->ahead != NULL, 0))
-            dw_fetch(b->ahead);
+            dw_fetch(DW_PRODUCT, b->ahead);
         bad = dw_two_block(b, two, cols, np_min(c, cols - NP_VW), outputs, which, bad);
     }
     return bad;
