@@ -78,15 +78,32 @@ static bool is_over(const struct np_engine *e)
     return e->quit || e->limit != UINT64_MAX;
 }
 
+static bool wants_stop(const struct np_engine *e)
+{
+    const struct np_train_hooks *hooks = &e->config.hooks;
+    return hooks->stop && hooks->stop(hooks->context);
+}
+
+/* Whether to wait no longer for the stream's writer, who may wait for a loss that will not come. */
+static bool gives_up(void *engine)
+{
+    struct np_engine *e = engine;
+    bool over;
+    pthread_mutex_lock(&e->lock);
+    over = is_over(e) || wants_stop(e);
+    pthread_mutex_unlock(&e->lock);
+    return over;
+}
+
 /* Reads the stream and pushes steps as room appears; returns with the lock held. A stream may be a
  * pipe whose writer waits for our losses, so it is read without the lock; stages may fail then. */
 static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64_t end,
                            struct np_error *err)
 {
-    const struct np_train_hooks *hooks = &e->config.hooks;
     enum np_status status = NP_OK;
     bool more = true, last;
     uint64_t incomplete;
+    np_stream_give_up(stream, gives_up, e);
     pthread_mutex_lock(&e->lock);
     while (e->base + np_sched_known(e->sched) < end) {
         struct np_slot *slot;
@@ -94,7 +111,7 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
             pthread_cond_wait(&e->feed, &e->lock);
         if (is_over(e))
             break;
-        if (hooks->stop && hooks->stop(hooks->context)) {
+        if (wants_stop(e)) {
             uint64_t started = np_sched_started(e->sched);
             np_engine_limit(e, started ? started : 1);
             e->stopping = true;
@@ -114,6 +131,7 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
             break;
         push_step(e);
     }
+    np_stream_give_up(stream, NULL, NULL);
     return status;
 }
 

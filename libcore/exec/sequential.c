@@ -156,6 +156,7 @@ enum np_status np_train_sequential(const struct np_train_config *config, struct 
     bool more = true;
     enum np_status status = run_init(&r, config, state, err);
     *next = first;
+    np_stream_give_up(stream, config->hooks.stop, config->hooks.context);
     for (r.sweep.step = first; status == NP_OK && r.sweep.step < end; *next = ++r.sweep.step) {
         if (config->hooks.stop && config->hooks.stop(config->hooks.context)) {
             status = np_fail(err, NP_ESTOP, "stopped on request after step %llu",
@@ -168,6 +169,7 @@ enum np_status np_train_sequential(const struct np_train_config *config, struct 
         NP_TRY(train_step(&r, err));
     }
 out:
+    np_stream_give_up(stream, NULL, NULL);
     run_clear(&r);
     return status;
 }

@@ -35,6 +35,12 @@ void np_stream_close(struct np_stream *stream)
     free(stream);
 }
 
+void np_stream_give_up(struct np_stream *stream, bool (*give_up)(void *), void *context)
+{
+    stream->give_up = give_up;
+    stream->waiter = context;
+}
+
 enum np_status np_stream_next(struct np_stream *stream, uint16_t *choices, bool *more,
                               struct np_error *err)
 {

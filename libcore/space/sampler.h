@@ -43,6 +43,10 @@ enum np_status np_stream_open(struct np_stream **out, const struct np_stream_sha
                               const char *path, uint64_t first, struct np_error *err);
 void np_stream_close(struct np_stream *stream);
 
+/* A stream that waits for its writer asks a few times a second, and after a signal, whether to go
+ * on: where give_up(context) is true, the step is NP_ESTOP. NULL: nobody is asked. */
+void np_stream_give_up(struct np_stream *stream, bool (*give_up)(void *), void *context);
+
 /* The next step: choices[members][blocks]. *more false at the end of the stream. */
 enum np_status np_stream_next(struct np_stream *stream, uint16_t *choices, bool *more,
                               struct np_error *err);

@@ -15,6 +15,8 @@ struct np_stream {
                            struct np_error *err);
     void (*close)(struct np_stream *stream); /* NULL: nothing to release */
     void *state;
+    bool (*give_up)(void *); /* see np_stream_give_up */
+    void *waiter;
 };
 
 /* A stream of the shape with nothing to make steps yet. */

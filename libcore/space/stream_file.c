@@ -1,28 +1,72 @@
 /* A stream of subnets from a file or pipe, read character by character: lines of any length take
- * no memory, and nothing is read beyond the end of the line that was asked for. */
+ * no memory, and nothing is waited for beyond the end of the line that was asked for. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "space/stream.h"
 
+#define ASK_MS 100 /* from one question whether to go on waiting to the next */
+
 struct reader {
-    FILE *file;
+    const struct np_stream *stream;
+    int file;
+    int error; /* an errno; EINTR: waiting was given up */
     struct np_safe name;
     unsigned long long line, column; /* of the character read last, from 1 */
     int c;                           /* that character, or EOF */
+    size_t at, end;                  /* of what is in `bytes` */
+    char bytes[4096];
 };
+
+/* Waits until there is something to read, or the end; false: an error. */
+static bool await_writer(struct reader *r)
+{
+    const struct np_stream *stream = r->stream;
+    struct pollfd waited = {.fd = r->file, .events = POLLIN};
+    int ready;
+    do {
+        ready = poll(&waited, 1, stream->give_up ? ASK_MS : -1);
+        if (ready < 0 && (errno != EINTR || !stream->give_up)) {
+            r->error = errno;
+            return false;
+        }
+        if (ready <= 0 && stream->give_up(stream->waiter)) {
+            r->error = EINTR;
+            return false;
+        }
+    } while (ready <= 0);
+    return true;
+}
+
+static void fill(struct reader *r)
+{
+    ssize_t bytes;
+    r->at = r->end = 0;
+    if (!await_writer(r))
+        return;
+    bytes = read(r->file, r->bytes, sizeof r->bytes);
+    if (bytes < 0)
+        r->error = errno;
+    else
+        r->end = (size_t)bytes;
+}
 
 static int advance(struct reader *r)
 {
     r->column++;
-    r->c = getc_unlocked(r->file);
+    if (r->at == r->end)
+        fill(r);
+    r->c = r->at < r->end ? (unsigned char)r->bytes[r->at++] : EOF;
     return r->c;
 }
 
@@ -70,7 +114,7 @@ static enum np_status read_line(struct reader *r, const struct np_stream_shape *
             NP_TRY(refuse_char(r, err));
         }
     }
-    if (*count != 0 && *count != shape->blocks)
+    if (*count != 0 && *count != shape->blocks && !r->error)
         NP_TRY(np_fail(err, NP_EINPUT, "%s:%llu: %d indices, not %d", r->name.s, r->line, *count,
                        shape->blocks));
 out:
@@ -87,14 +131,15 @@ static enum np_status read_member(struct reader *r, const struct np_stream_shape
     while (count == 0) {
         r->line++;
         r->column = 0;
-        errno = 0;
         advance(r);
         if (r->c != EOF)
             NP_TRY(read_line(r, shape, choices, &count, err));
-        if (r->c == EOF && ferror(r->file) && errno == EINTR)
+        if (r->c == EOF && r->error == EINTR)
             return np_fail(err, NP_ESTOP, "stopped on request while waiting for '%s'", r->name.s);
-        if (r->c == EOF && ferror(r->file))
+        if (r->c == EOF && r->error) {
+            errno = r->error;
             return np_fail_errno(err, "cannot read '%s'", r->name.s);
+        }
         if (r->c == EOF && count == 0) {
             *more = false;
             break;
@@ -130,8 +175,8 @@ out:
 static void close_file(struct np_stream *stream)
 {
     struct reader *r = stream->state;
-    if (r->file && r->file != stdin)
-        fclose(r->file);
+    if (r->file > STDIN_FILENO)
+        close(r->file);
     free(r);
 }
 
@@ -139,16 +184,17 @@ static void close_file(struct np_stream *stream)
 static enum np_status check_file(struct np_stream *stream, uint16_t *choices, struct np_error *err)
 {
     struct reader *r = stream->state;
-    long begin = ftell(r->file); /* standard input may be a file that was read from before */
+    off_t begin = lseek(r->file, 0, SEEK_CUR); /* standard input may have been read from before */
     struct stat info;
     bool more = true;
     enum np_status status = NP_OK;
-    if (begin < 0 || fstat(fileno(r->file), &info) != 0 || !S_ISREG(info.st_mode))
+    if (begin < 0 || fstat(r->file, &info) != 0 || !S_ISREG(info.st_mode))
         return NP_OK;
     while (more)
         NP_TRY(next_file(stream, choices, &more, err));
-    if (fseek(r->file, begin, SEEK_SET) != 0)
+    if (lseek(r->file, begin, SEEK_SET) != begin)
         return np_fail_errno(err, "cannot read '%s' twice", r->name.s);
+    r->at = r->end = 0;
     r->line = 0;
     stream->step = 0;
 out:
@@ -185,11 +231,12 @@ enum np_status np_stream_open(struct np_stream **out, const struct np_stream_sha
     NP_TRY(np_stream_new(&stream, shape, err));
     NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
     r->name = np_text_safe(standard ? "<stdin>" : path);
+    r->stream = stream;
     stream->state = r;
     stream->next = next_file;
     stream->close = close_file;
-    r->file = standard ? stdin : fopen(path, "r");
-    if (!r->file)
+    r->file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (r->file < 0)
         NP_TRY(np_fail_errno(err, "cannot open '%s'", r->name.s));
     NP_TRY(open_at(stream, first, err));
     *out = stream;

@@ -315,6 +315,37 @@ START_TEST(test_pipe_without_look_ahead)
 }
 END_TEST
 
+/* Asked whether to give up: says so the third time. */
+static bool third_time(void *asked)
+{
+    return ++*(int *)asked == 3;
+}
+
+/* Nobody waits for ever for a writer who says nothing. */
+START_TEST(test_pipe_given_up)
+{
+    const struct np_stream_shape shape = {2, 1, candidates};
+    struct np_stream *stream;
+    struct np_error err;
+    uint16_t choices[2];
+    int ends[2], asked = 0;
+    char path[32];
+    bool more;
+    ck_assert_int_eq(pipe(ends), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL), NP_OK);
+    np_stream_give_up(stream, third_time, &asked);
+    ck_assert_int_eq(write(ends[1], "3 1\n3", 5), 5);
+    next(stream, choices);
+    ck_assert_int_eq(asked, 0);
+    ck_assert_int_eq(np_stream_next(stream, choices, &more, &err), NP_ESTOP);
+    ck_assert_int_eq(asked, 3);
+    np_stream_close(stream);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 /* A pipe is refused where it goes wrong. */
 static void pipe_refuses(const struct np_stream_shape *shape, const char *text, const char *message)
 {
@@ -409,6 +440,7 @@ int main(void)
     tcase_add_test(tests, test_pinned_draws);
     tcase_add_test(tests, test_file);
     tcase_add_test(tests, test_pipe_without_look_ahead);
+    tcase_add_test(tests, test_pipe_given_up);
     tcase_add_test(tests, test_bad_files);
     tcase_add_test(tests, test_bad_open);
     return suite_run_in(suite, (char[]){"/tmp/np-sampler-XXXXXX"});
