@@ -233,6 +233,7 @@ void *np_stage_main(void *argument)
     if (status != NP_OK)
         fail(e, status, &err);
     while (!e->quit) {
+        stage->woken = false; /* for what it is told from here on */
         if (np_sched_next(e->sched, stage->device, &task)) {
             run_task(stage, &task);
         } else if (stage->settled < stage->started) {
@@ -245,7 +246,6 @@ void *np_stage_main(void *argument)
                 fail(e, NP_EIO, &err);
             } else {
                 pthread_cond_wait(&stage->wake, &e->lock);
-                stage->woken = false;
             }
             e->idle--;
         }
