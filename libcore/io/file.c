@@ -179,7 +179,13 @@ static enum np_status sync_parent(const char *path, struct np_error *err)
 
 enum np_status np_file_make_dir(const char *path, struct np_error *err)
 {
-    return mkdir(path, 0777) == 0 ? sync_parent(path, err) : fail(err, "create", path);
+    enum np_status status;
+    if (mkdir(path, 0777) != 0)
+        return fail(err, "create", path);
+    status = sync_parent(path, err);
+    if (status != NP_OK)
+        rmdir(path);
+    return status;
 }
 
 enum np_status np_file_ensure_dir(const char *path, struct np_error *err)

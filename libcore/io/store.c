@@ -79,12 +79,6 @@ static const char *new_path(struct np_store *store)
     return store->object;
 }
 
-enum np_status np_store_has(struct np_store *store, bool *out, const struct np_digest *digest,
-                            struct np_error *err)
-{
-    return np_file_exists(out, object_path(store, digest), err);
-}
-
 /* Begins a frame of n bytes of content. */
 static enum np_status begin_frame(struct np_store *store, uint64_t n, struct np_error *err)
 {
@@ -142,29 +136,25 @@ static enum np_status ensure_dir(struct np_store *store, unsigned byte, struct n
     const char *path = dir_path(store, byte);
     if (store->unsynced[byte])
         return NP_OK;
-    if (mkdir(path, 0777) == 0)
-        store->dir_unsynced = true;
-    else if (errno != EEXIST)
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return np_fail_errno(err, "cannot create '%s'", np_text_safe(path).s);
+    /* Also when it is there: a run that crashed may have made it and not come to the sync. */
+    store->dir_unsynced = true;
     return NP_OK;
 }
 
-/* The name is known at the end only: written beside the directories, then renamed. */
+/* The name is known at the end only: written beside the directories, then renamed. So it is where
+ * an object of that name is already, which may be damaged: nothing has read it. */
 enum np_status np_store_put_from(struct np_store *store, struct np_digest *out,
                                  struct np_store_source source, uint64_t n, struct np_error *err)
 {
     struct np_file_out file = {0};
     struct np_digest digest;
-    bool there;
     enum np_status status;
     NP_TRY(np_file_out_init(&file, new_path(store), err));
     NP_TRY(write_content(store, &file, &digest, source, n, err));
-    NP_TRY(np_store_has(store, &there, &digest, err));
-    if (!there) {
-        NP_TRY(ensure_dir(store, digest.b[0], err));
-        NP_TRY(np_file_out_rename(&file, object_path(store, &digest), err));
-    }
-    /* Also when it is there: a run that crashed may have renamed it and not come to the sync. */
+    NP_TRY(ensure_dir(store, digest.b[0], err));
+    NP_TRY(np_file_out_rename(&file, object_path(store, &digest), err));
     store->unsynced[digest.b[0]] = true;
     *out = digest;
 out:

@@ -68,10 +68,6 @@ enum np_status np_store_get_into(struct np_store *store, const struct np_digest 
 enum np_status np_store_check(struct np_store *store, const struct np_digest *digest,
                               uint64_t *size, struct np_error *err);
 
-/* *out: whether the object is there; its content is not looked at. */
-enum np_status np_store_has(struct np_store *store, bool *out, const struct np_digest *digest,
-                            struct np_error *err);
-
 /* Calls visit for every object in the order of the digests and stops at the first failure. Files
  * that are not named as objects, such as a crashed writer's, are passed over. visit may use the
  * store. */

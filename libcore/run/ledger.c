@@ -39,6 +39,8 @@ static enum np_status open_file(struct file *f, const char *run, const char *nam
     } else if (!(f->stream = fopen(f->path, "w+x"))) {
         status = np_fail_errno(err, "cannot create '%s'", f->path);
         goto out;
+    } else {
+        NP_TRY(np_file_sync_dir(run, err));
     }
     if (fseek(f->stream, end, SEEK_SET) != 0 || ftruncate(fileno(f->stream), end) != 0)
         status = np_fail_errno(err, "cannot cut '%s'", f->path);

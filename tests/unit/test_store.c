@@ -71,20 +71,16 @@ START_TEST(test_round_trip)
     static const size_t sizes[] = {0, 1, 7, 255, 256, 131071, 131072, 131073, 262144, 5000000};
     struct np_digest digest, again, expected;
     uint64_t size;
-    bool there;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t n = sizes[i];
         uint8_t *bytes = make_bytes(n, (uint32_t)i), *back = malloc(n + 1);
         ck_assert_ptr_nonnull(back);
         ck_assert_int_eq(np_digest_compute(&expected, bytes, n, &err), NP_OK);
-        ck_assert_int_eq(np_store_has(&store, &there, &expected, &err), NP_OK);
-        ck_assert(!there);
+        ck_assert_int_eq(np_store_check(&store, &expected, &size, &err), NP_EDATA);
         ck_assert_int_eq(np_store_put(&store, &digest, bytes, n, &err), NP_OK);
         ck_assert(np_digest_equal(&digest, &expected));
         ck_assert_int_eq(np_store_put(&store, &again, bytes, n, &err), NP_OK);
         ck_assert(np_digest_equal(&digest, &again));
-        ck_assert_int_eq(np_store_has(&store, &there, &digest, &err), NP_OK);
-        ck_assert(there);
         back[n] = 0x5a;
         ck_assert_msg(np_store_get(&store, &digest, back, n, &err) == NP_OK, "%s", err.msg);
         ck_assert(memcmp(bytes, back, n) == 0 && back[n] == 0x5a);
@@ -206,6 +202,21 @@ START_TEST(test_damage)
     }
     free(file);
     free(bytes);
+}
+END_TEST
+
+/* What is put in the place of a damaged object is whole. */
+START_TEST(test_repair)
+{
+    static const uint8_t bytes[] = "what the object holds";
+    struct np_digest digest;
+    uint64_t size;
+    ck_assert_int_eq(np_store_put(&store, &digest, bytes, sizeof bytes, &err), NP_OK);
+    ck_assert_int_eq(np_file_write(object_file(&digest), "damage", 6, &err), NP_OK);
+    ck_assert_int_eq(np_store_check(&store, &digest, &size, &err), NP_EDATA);
+    ck_assert_int_eq(np_store_put(&store, &digest, bytes, sizeof bytes, &err), NP_OK);
+    ck_assert_int_eq(np_store_check(&store, &digest, &size, &err), NP_OK);
+    ck_assert_uint_eq(size, sizeof bytes);
 }
 END_TEST
 
@@ -368,6 +379,7 @@ int main(void)
     tcase_add_test(tests, test_round_trip);
     tcase_add_test(tests, test_pieces);
     tcase_add_test(tests, test_damage);
+    tcase_add_test(tests, test_repair);
     tcase_add_test(tests, test_hostile);
     tcase_add_test(tests, test_window);
     tcase_add_test(tests, test_not_a_file);
