@@ -111,13 +111,21 @@ static bool line_step(const char *line, uint64_t *step)
     return np_text_parse_uint64(step, digits, 0, UINT64_MAX);
 }
 
+/* Bytes of the next line; -1 at the end, which is before a line that was cut off, as a run that
+ * was killed may leave it. */
+static ssize_t next_line(char **line, size_t *capacity, FILE *file)
+{
+    ssize_t bytes = np_file_line(line, capacity, file);
+    return bytes > 0 && (*line)[bytes - 1] != '\n' && feof(file) ? -1 : bytes;
+}
+
 /* Reads two files side by side up to the first line that differs; NULL lines are ends of file. */
 static bool first_difference(FILE *a, FILE *b, char **line_a, char **line_b)
 {
     size_t capacity_a = 0, capacity_b = 0;
     for (;;) {
-        ssize_t bytes_a = np_file_line(line_a, &capacity_a, a),
-                bytes_b = np_file_line(line_b, &capacity_b, b);
+        ssize_t bytes_a = next_line(line_a, &capacity_a, a),
+                bytes_b = next_line(line_b, &capacity_b, b);
         bool end_a = bytes_a < 0, end_b = bytes_b < 0;
         bool differ =
             bytes_a != bytes_b || (!end_a && memcmp(*line_a, *line_b, (size_t)bytes_a) != 0);

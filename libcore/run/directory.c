@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/yaml.h"
 #include "run/products_file.h"
 
 /* In the order in which they are made. */
@@ -108,7 +109,7 @@ enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *
             np_fail(err, NP_EINPUT, "'%s' holds no checkpoint to resume from", np_text_safe(run).s);
         goto out;
     }
-    NP_TRY(np_file_read(&text, &bytes, path, recipe->canonical_bytes + 1, err));
+    NP_TRY(np_file_read(&text, &bytes, path, NP_YAML_MAX_BYTES, err));
     if (bytes != recipe->canonical_bytes || memcmp(text, recipe->canonical, bytes) != 0)
         status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe",
                          np_text_safe(path).s);

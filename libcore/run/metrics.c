@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,6 +16,22 @@ struct np_metrics {
     double flushed_s; /* of np_now_s: lines reach the file within about a second */
 };
 
+/* Cuts a last line that a killed run left unfinished. */
+static enum np_status cut_line(struct np_metrics *m, struct np_error *err)
+{
+    long size = 0, end;
+    bool found = fseek(m->stream, 0, SEEK_END) == 0 && (size = ftell(m->stream)) >= 0;
+    for (end = size; found && end > 0; end--) {
+        found = fseek(m->stream, end - 1, SEEK_SET) == 0;
+        if (found && getc(m->stream) == '\n')
+            break;
+    }
+    if (!found || (end < size && ftruncate(fileno(m->stream), end) != 0) ||
+        fseek(m->stream, 0, SEEK_END) != 0)
+        return np_fail_errno(err, "cannot cut '%s'", m->path);
+    return NP_OK;
+}
+
 enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err)
 {
     struct np_metrics *m = NULL;
@@ -23,11 +40,12 @@ enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct 
     NP_TRY(np_zalloc(&m, 1, sizeof *m, err));
     NP_TRY(np_buf_printf(&path, err, "%s/metrics.jsonl", run));
     m->path = path.text;
-    m->stream = fopen(m->path, "a");
+    m->stream = fopen(m->path, "a+");
     if (!m->stream) {
         status = np_fail_errno(err, "cannot open '%s'", m->path);
         goto out;
     }
+    NP_TRY(cut_line(m, err));
     m->begun_s = m->flushed_s = np_now_s();
     *out = m;
     return NP_OK;

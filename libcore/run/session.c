@@ -273,7 +273,7 @@ enum np_status np_session_run(struct np_session_result *result,
     struct session s;
     double begun = np_now_s();
     enum np_status status = session_init(&s, config, err), saved;
-    *result = (struct np_session_result){.first = s.step};
+    *result = (struct np_session_result){.first = s.step, .next = s.step};
     if (status != NP_OK)
         goto out;
     if (config->stop_after && config->stop_after < end)

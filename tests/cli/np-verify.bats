@@ -24,6 +24,15 @@ plant() {
     echo "end $(sha256sum < "$m" | cut -c 1-64)" >> "$m"
 }
 
+@test "a line that a killed run left unfinished is none" {
+    np-train recipe.yaml --run a --stop-after 4
+    cp -r a b
+    printf '4' >> b/ledger.tsv
+    np-verify a b
+    printf '4\t0x1.6p+2' >> a/ledger.tsv
+    np-verify a b
+}
+
 @test "two runs that are the same" {
     np-train recipe.yaml --run a --schedule sequential
     np-train recipe.yaml --run b --stages 3
