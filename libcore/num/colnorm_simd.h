@@ -225,7 +225,7 @@ NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const 
 /* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many
  * operations, so some rows' is made first. */
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
-                            struct np_share rows, size_t s, size_t c, size_t n)
+                            struct np_share rows, size_t s, size_t c, size_t n, bool onto)
 {
     _Alignas(64) float du[NORM_TILE], part[NORM_TILE], part_dot[NORM_TILE];
     size_t times = n == p->cols ? col_times(n, rows.end - rows.begin) : 0;
@@ -250,8 +250,8 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
 #undef SLOPES
             col_block(COL_PLAIN, false, part, part_dot, &t, count, 0, n);
         }
-        np_add_chunk(sum, part, n, begin - rows.begin, false);
-        np_add_chunk(dot, part_dot, n, begin - rows.begin, false);
+        np_add_chunk(sum, part, n, begin - rows.begin, onto);
+        np_add_chunk(dot, part_dot, n, begin - rows.begin, onto);
     }
 }
 
@@ -263,7 +263,7 @@ static void colnorm_other_sums(struct np_team *team, float *sum, float *dot,
     for (size_t i; col_next_unit(&u, &i, &cols);)
         for (size_t c = cols.begin; c < cols.end; c += NORM_TILE)
             colnorm_columns(sum + i * p->cols + c, dot + i * p->cols + c, p, dy, col_unit(&u, i),
-                            i / u.each, c, np_min(NORM_TILE, cols.end - c));
+                            i / u.each, c, np_min(NORM_TILE, cols.end - c), how == NP_SUM_ONTO);
 }
 
 static void colnorm_grad_sums(struct np_team *team, float *sum, float *dot,

@@ -315,7 +315,7 @@ NP_FN float np_hswishf(float x)
     return x * np_hsigmoidf(x);
 }
 
-/* x <= -3: +0; x >= 3: 1; else fma(x, 1/3, 1/2) */
+/* x <= -3: +0; x >= 3: 1; else fma(x, 1/3, 1/2). +0 for NaN. */
 NP_FN float np_hswish_gradf(float x)
 {
     float y = x < 3.0f ? np_fmaf(x, NP_THIRD, 0.5f) : 1.0f;

@@ -79,9 +79,10 @@ static uint64_t run_colnorm(struct np_team *team, const struct call *c)
 static uint64_t grad_sums(struct np_team *team, const struct call *c, enum np_act act)
 {
     struct np_colnorm p = norm_of(c, act);
-    float *whole = c->r[5], *chunks = c->r[6];
+    float *whole = c->r[5], *chunks = c->r[6], *onto = c->r[7];
     c->kernels->colnorm_grad_sums(team, whole, whole + REGION / 2, &p, c->r[3], NP_SUM_NEW);
     c->kernels->colnorm_grad_sums(team, chunks, chunks + REGION / 2, &p, c->r[3], NP_SUM_CHUNKS);
+    c->kernels->colnorm_grad_sums(team, onto, onto + REGION / 2, &p, c->r[3], NP_SUM_ONTO);
     return 0;
 }
 
