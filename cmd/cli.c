@@ -152,15 +152,23 @@ int cli_word(struct argp_state *state, const char *option, const char *text,
     return 0;
 }
 
+bool cli_is_standard(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+bool cli_is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
 void cli_apart(struct argp_state *state, const char *option, const char *path,
                const char *const *inputs, size_t count)
 {
-    struct stat to, from;
-    if (!path || stat(path, &to) != 0 || !S_ISREG(to.st_mode))
-        return;
-    for (size_t i = 0; i < count; i++)
-        if (inputs[i] && stat(inputs[i], &from) == 0 && from.st_dev == to.st_dev &&
-            from.st_ino == to.st_ino)
+    for (size_t i = 0; path && i < count; i++)
+        if (inputs[i] && cli_is_same_file(path, inputs[i]))
             argp_error(state, "--%s '%s' would overwrite '%s'", option, np_text_safe(path).s,
                        np_text_safe(inputs[i]).s);
 }
@@ -280,10 +288,19 @@ enum np_status cli_can_write(const char *path, struct np_error *err)
     return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
 }
 
+#define AGAIN_S 0.1 /* what comes sooner is the same request: timeout(1) also signals its group */
+
+/* The first asks for a clean end; one that comes later ends the process at once. */
 static void on_signal(int number)
 {
-    (void)number;
-    cli_stop_requested = 1;
+    static double asked_s;
+    if (!cli_stop_requested) {
+        asked_s = np_now_s();
+        cli_stop_requested = 1;
+    } else if (np_now_s() - asked_s >= AGAIN_S) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
 /* Data is read from mapped files: one that another process cuts short is an error like any other,
@@ -302,13 +319,14 @@ static void on_lost_data(int number)
 void cli_catch_signals(void)
 {
     struct sigaction lost = {.sa_handler = on_lost_data};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigemptyset(&lost.sa_mask);
     sigaction(SIGBUS, &lost, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void cli_progress_begin(struct cli_progress *progress, bool quiet)

@@ -30,6 +30,10 @@ uint64_t cli_bytes(struct argp_state *state, const char *option, const char *tex
 int cli_word(struct argp_state *state, const char *option, const char *text,
              const char *const *words, size_t count);
 
+/* Whether a path, or NULL, stands for standard input. */
+bool cli_is_standard(const char *path);
+/* Whether both paths lead to the same regular file. */
+bool cli_is_same_file(const char *a, const char *b);
 /* A usage error if the file that an option writes is one of those that are read; NULL: none. */
 void cli_apart(struct argp_state *state, const char *option, const char *path,
                const char *const *inputs, size_t count);

@@ -50,6 +50,10 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "--max-batch and --estimate are two questions");
     if (options->stash && (options->estimate || options->max_batch || !plan->memory_bytes))
         argp_error(state, "--stash is for a plan with --device-memory");
+    if (plan->disk.read && !plan->memory_bytes && !options->estimate && !options->plan.gpus)
+        argp_error(state, "--stash-bandwidth is for a plan with --device-memory");
+    if ((options->stash || plan->disk.read) && plan->replicas > 1)
+        argp_error(state, "a stash in a file is for one replica");
     if (options->stash && plan->disk.read)
         argp_error(state, "--stash measures what --stash-bandwidth says");
     if (options->estimate && (plan->devices || plan->replicas || plan->window || plan->unit ||
@@ -196,6 +200,8 @@ int main(int argc, char **argv)
     if (over)
         goto out;
     NP_TRY(space_open(&space, &options.space, &err));
+    NP_TRY(space_spares(&space, "output", options.output, &err));
+    NP_TRY(space_spares(&space, "stash", options.stash, &err));
     NP_TRY(backend_open(&options.backend, &space.recipe, &err));
     backend_request(&options.backend, &options.plan.request);
     if (!options.plan.request.model)

@@ -66,6 +66,9 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     enum np_status status;
     const struct np_recipe *recipe = &p->space.recipe;
     NP_TRY(space_open(&p->space, &o->space, err));
+    NP_TRY(space_spares(&p->space, "losses", o->losses, err));
+    NP_TRY(space_spares(&p->space, "trace", o->trace, err));
+    NP_TRY(space_spares(&p->space, "stash", o->stash, err));
     NP_TRY(backend_open(&o->backend, recipe, err));
     backend_request(&o->backend, &o->plan.request);
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)

@@ -40,8 +40,8 @@ static const struct argp_option options[] = {
      "bytes a second to and from the stash (default: memory's)", 1},
     {"profile-from", OPTION_PROFILE, "measure|model", 0,
      "take costs from this machine's clock or from FLOPs", 1},
-    {"isa", OPTION_ISA, "NAME", 0, "instruction set: auto (the best here), scalar, avx2 or avx512",
-     1},
+    {"isa", OPTION_ISA, "NAME", 0,
+     "instruction set: auto (the best here), scalar, avx2, avx512, neon", 1},
     {0}};
 
 static void parse_isa(struct np_partition_request *request, char *arg, struct argp_state *state)

@@ -160,6 +160,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     enum np_status status;
     const struct predict_options *given = job->options;
     NP_TRY(space_open(&job->space, &given->space, err));
+    NP_TRY(space_spares(&job->space, "output", given->output, err));
     if (given->plan_path)
         NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
     else

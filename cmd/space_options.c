@@ -1,5 +1,11 @@
 #include "space_options.h"
 
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "cli.h"
+#include "data/data.h"
+
 static const struct argp_option options[] = {
     {"set", 's', "KEY=VALUE", 0, "override a value of the recipe, such as train.steps=200", 0},
     {0}};
@@ -43,4 +49,31 @@ void space_close(struct space *space)
     np_supernet_clear(&space->net);
     np_recipe_clear(&space->recipe);
     *space = (struct space){0};
+}
+
+static enum np_status spares(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                             const char *option, const char *path, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int i = 0; spec->given && i < spec->file_count && status == NP_OK; i++) {
+        char *file = NULL;
+        status = np_data_path(&file, recipe, spec->files[i], err);
+        if (status == NP_OK && cli_is_same_file(path, file))
+            status = np_fail(err, NP_EINPUT, "--%s '%s' would overwrite data: '%s'", option,
+                             np_text_safe(path).s, np_text_safe(file).s);
+        free(file);
+    }
+    return status;
+}
+
+enum np_status space_spares(const struct space *space, const char *option, const char *path,
+                            struct np_error *err)
+{
+    const struct np_recipe *recipe = &space->recipe;
+    enum np_status status = NP_OK;
+    if (path)
+        status = spares(recipe, &recipe->train_data, option, path, err);
+    if (path && status == NP_OK)
+        status = spares(recipe, &recipe->valid_data, option, path, err);
+    return status;
 }

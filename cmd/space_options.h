@@ -26,5 +26,8 @@ struct space {
 enum np_status space_open(struct space *space, const struct space_options *options,
                           struct np_error *err);
 void space_close(struct space *space);
+/* NP_EINPUT if the file that an option writes is one of the recipe's data; path may be NULL. */
+enum np_status space_spares(const struct space *space, const char *option, const char *path,
+                            struct np_error *err);
 
 #endif

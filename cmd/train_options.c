@@ -142,9 +142,12 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state,
                    "--plan already says replicas, stages, micro-batches, window, unit, cuts and "
                    "threads, and for what stash they are");
-    if (o->plan_file && strcmp(o->plan_file, "-") == 0 && o->subnets &&
-        strcmp(o->subnets, "-") == 0)
-        argp_error(state, "--plan and --subnets cannot both be standard input");
+    if (cli_is_standard(o->space.path) + cli_is_standard(o->plan_file) +
+            cli_is_standard(o->subnets) >
+        1)
+        argp_error(state, "one of recipe, --plan and --subnets can be standard input");
+    if (r->disk.read && !r->memory_bytes && !o->plan.gpus)
+        argp_error(state, "--stash-bandwidth is for --device-memory");
     if (o->schedule == NP_SESSION_SEQUENTIAL &&
         (r->replicas > 1 || r->stages > 1 || r->micro_batches > 1 || r->window > 1 || r->unit > 1))
         argp_error(state,

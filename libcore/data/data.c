@@ -82,15 +82,15 @@ static const struct np_format *format_of(enum np_data_kind kind)
     }
 }
 
-static enum np_status locate(char **out, const char *directory, const char *name,
-                             struct np_error *err)
+enum np_status np_data_path(char **out, const struct np_recipe *recipe, const char *name,
+                            struct np_error *err)
 {
-    size_t size = strlen(directory) + strlen(name) + 2;
+    size_t size = strlen(recipe->directory) + strlen(name) + 2;
     enum np_status status;
     if (name[0] == '/')
         return np_strdup(out, name, err);
     NP_TRY(np_alloc(out, size, 1, err));
-    snprintf(*out, size, "%s/%s", directory, name);
+    snprintf(*out, size, "%s/%s", recipe->directory, name);
 out:
     return status;
 }
@@ -101,7 +101,7 @@ static enum np_status locate_files(struct np_data *data, const struct np_recipe 
     enum np_status status;
     NP_TRY(np_zalloc(&data->paths, (size_t)spec->file_count, sizeof *data->paths, err));
     for (int i = 0; i < spec->file_count; i++) {
-        NP_TRY(locate(&data->paths[i], recipe->directory, spec->files[i], err));
+        NP_TRY(np_data_path(&data->paths[i], recipe, spec->files[i], err));
         data->path_count++;
     }
 out:

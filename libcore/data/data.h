@@ -48,7 +48,12 @@ size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size
 /* Targets a sample has: T, or 1 for images. */
 size_t np_batch_targets(const struct np_recipe *recipe);
 
-/* Opens one data spec of the recipe; relative file names begin at the recipe's directory. */
+/* Where a file is that the recipe names in its data: relative names begin at its directory. The
+ * text is the caller's. */
+enum np_status np_data_path(char **out, const struct np_recipe *recipe, const char *name,
+                            struct np_error *err);
+
+/* Opens one data spec of the recipe. */
 enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
                             const struct np_data_spec *spec, struct np_error *err);
 void np_data_close(struct np_data *data);

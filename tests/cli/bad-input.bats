@@ -387,11 +387,28 @@ damaged_ledger() {
     exec 9> subnets
     printf '0 1 2 0\n0 1 0 1\n3 1 0 1\n0 1 0 1\n' >&9
     code=0
-    wait $pid || code=$?
+    wait $pid || code=$? # step 3 fails, and its loss is not waited for
+    exec 9>&-
     cat said
     [ "$code" -eq 1 ]
     [ "$(cat said)" = "np-train: error: step 3, member 0, subnet '0 1 0 1': the output of layer 'head' \
 is not finite" ]
+}
+
+@test "no output is written over the recipe's data" {
+    ln -s corpus.txt link
+    for option in --losses --trace "--device-memory 1MiB --stash"; do
+        # shellcheck disable=SC2086
+        run np-train recipe.yaml --run r $option link
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"'link' would overwrite data: "*corpus.txt* ]]
+    done
+    run np-partition recipe.yaml --profile-from model -o corpus.txt
+    [ "$status" -eq 2 ]
+    run np-predict-trace recipe.yaml -o corpus.txt
+    [ "$status" -eq 2 ]
+    [ -s corpus.txt ]
+    [ ! -e r ]
 }
 
 @test "a plan has no options of plans beside it" {
@@ -408,7 +425,8 @@ is not finite" ]
         "recipe.yaml --run r --schedule gpipe" "recipe.yaml --run r --stages 0" \
         "recipe.yaml --run r --stages 1x" "recipe.yaml --run r --window 99999999999999999999" \
         "recipe.yaml --run r --stages 2 --schedule sequential" "recipe.yaml other.yaml --run r" \
-        "recipe.yaml --run r --plan - --subnets -" "recipe.yaml --run r --plan p --stages 2" \
+        "recipe.yaml --run r --plan - --subnets -" "- --run r --subnets -" "- --run r --plan -" \
+        "recipe.yaml --run r --plan p --stages 2" "recipe.yaml --run r --stash-bandwidth 1MiB" \
         "recipe.yaml --run r --stop-after 0" "recipe.yaml --run"; do
         # shellcheck disable=SC2086
         run np-train $args

@@ -275,6 +275,28 @@ setup() {
     done
 }
 
+@test "two signals at once are one request, as timeout(1) sends them" {
+    mkfifo losses
+    np-train recipe.yaml --run a --set train.steps=100000 --losses losses -q 2> talk &
+    pid=$!
+    exec 9< losses
+    read -r -u 9 _
+    kill -s TERM $pid
+    kill -s TERM $pid
+    cat <&9 > /dev/null
+    exec 9<&-
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 75 ]
+}
+
+@test "what a killed run left unfinished in metrics.jsonl is cut" {
+    np-train recipe.yaml --run a --stop-after 3
+    printf '{"step":3,"ti' >> a/metrics.jsonl
+    np-train recipe.yaml --run a --resume
+    jq -e -s 'map(.step) == [0, 1, 2, 3, 4, 5]' a/metrics.jsonl
+}
+
 @test "progress on a terminal, erased at the end; none with -q" {
     command -v script > /dev/null || skip "no script to make a terminal"
     script -qec "np-train recipe.yaml --run a --stages 2" /dev/null < /dev/null > typed
