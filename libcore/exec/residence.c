@@ -33,7 +33,7 @@ static enum np_status take_shared(struct np_residence *r, uint32_t layer, int st
     struct np_layer_state *l = &state->layers[layer];
     struct np_arena *arena = r->config.arenas[stage];
     uint64_t stride = np_state_stride(np_supernet_kind(r->net, layer)) * sizeof(float);
-    uint64_t old = (uint64_t)np_state_old_count(state, layer) * stride;
+    uint64_t old = (uint64_t)np_supernet_old_count(state->net, layer) * stride;
     enum np_status status = NP_OK;
     if (!stride)
         return NP_OK;

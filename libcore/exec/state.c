@@ -41,13 +41,6 @@ size_t np_state_stride(const struct np_kind *kind)
     return (kind->floats + line - 1) / line * line;
 }
 
-int np_state_old_count(const struct np_state *state, uint32_t layer)
-{
-    const struct np_supernet *net = state->net;
-    bool shared = layer == 0 || layer == net->layers - 1;
-    return shared && !net->recipe->shared_frozen ? net->recipe->delay - 1 : 0;
-}
-
 uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer)
 {
     size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
@@ -114,7 +107,7 @@ enum np_status np_state_take(struct np_state *state, uint32_t layer, struct np_e
     struct np_layer_state *l = &state->layers[layer];
     uint64_t bytes = np_state_slab_bytes(state, layer);
     uint64_t stride = np_state_stride(np_supernet_kind(state->net, layer)) * sizeof(float);
-    uint64_t old = (uint64_t)np_state_old_count(state, layer);
+    uint64_t old = (uint64_t)np_supernet_old_count(state->net, layer);
     float *slab = NULL;
     enum np_status status;
     if (l->slab || !stride)
@@ -145,11 +138,11 @@ void np_state_ready(struct np_state *state, const struct np_kernels *kernels, st
         l->made = true;
 }
 
-/* The slot of an old version: a layer keeps as many as np_state_old_count. */
+/* The slot of an old version: a layer keeps as many as np_supernet_old_count. */
 static float *old_version(const struct np_state *state, uint32_t layer, uint64_t version)
 {
     size_t stride = np_state_stride(np_supernet_kind(state->net, layer));
-    uint64_t count = (uint64_t)np_state_old_count(state, layer);
+    uint64_t count = (uint64_t)np_supernet_old_count(state->net, layer);
     return state->layers[layer].old + version % count * stride;
 }
 
@@ -159,7 +152,7 @@ const float *np_state_weights(const struct np_state *state, uint32_t layer, uint
     if (version == l->updates)
         return l->slab;
     assert(version < l->updates &&
-           l->updates - version <= (uint64_t)np_state_old_count(state, layer));
+           l->updates - version <= (uint64_t)np_supernet_old_count(state->net, layer));
     return old_version(state, layer, version);
 }
 
@@ -178,7 +171,7 @@ bool np_state_update(struct np_state *state, const struct np_kernels *kernels, s
                                        .updates = l->updates,
                                        .lr = lr,
                                        .agreed = agreed};
-    if (np_state_old_count(state, layer) > 0) {
+    if (np_supernet_old_count(state->net, layer) > 0) {
         kernels->copy(team, old_version(state, layer, l->updates), l->slab, kind->floats);
         np_team_wait(team);
     }

@@ -46,8 +46,6 @@ void np_state_free(struct np_state *state);
 
 /* Floats from w to m, m to v, and between old versions. */
 size_t np_state_stride(const struct np_kind *kind);
-/* Old versions a layer keeps: D - 1 at positions with a delay, else 0. */
-int np_state_old_count(const struct np_state *state, uint32_t layer);
 
 /* Bytes of a slab, w and moments. */
 uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "exec/state_stream.h"
+#include "run/manifest_check.h"
 
 /* A layer in the stash passes through a window of this size: enough for a disk's bandwidth. */
 #define WINDOW ((size_t)4 << 20)
@@ -135,7 +136,7 @@ static struct old_passage old_passage_of(const struct np_checkpoints *c, uint32_
                                          uint64_t version)
 {
     const struct np_state *state = c->state;
-    uint64_t keep = (uint64_t)np_state_old_count(state, layer);
+    uint64_t keep = (uint64_t)np_supernet_old_count(state->net, layer);
     return (struct old_passage){np_state_home(state, layer),
                                 state->layers[layer].old +
                                     version % keep *
@@ -181,7 +182,7 @@ static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, u
 {
     const struct np_layer_state *l = &c->state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
-    uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
+    uint64_t keep = (uint64_t)np_supernet_old_count(c->state->net, layer);
     enum np_status status = NP_OK;
     for (uint64_t back = 1; back <= keep && back <= l->updates; back++) {
         struct old_passage p = old_passage_of(c, layer, l->updates - back);
@@ -249,23 +250,13 @@ out:
 static enum np_status get_entry(struct np_checkpoints *c, const struct np_manifest_entry *entry,
                                 const char *path, struct np_error *err)
 {
-    char name[NP_ENTRY_NAME];
-    char *at;
     uint64_t back;
     uint32_t layer;
-    memcpy(name, entry->name, sizeof name);
-    at = strchr(name, '@');
-    if (at)
-        *at = '\0';
-    if (np_supernet_find(c->state->net, name, &layer)) {
-        uint64_t keep = (uint64_t)np_state_old_count(c->state, layer);
-        if (!at)
-            return get_layer(c, entry, layer, err);
-        if (at[1] == '-' && np_text_parse_uint64(&back, at + 2, 1, keep))
-            return get_old(c, entry, layer, err);
-    }
-    return np_fail(err, NP_EDATA, "%s: the recipe has no layer '%s'", path,
-                   np_text_safe(entry->name).s);
+    enum np_status status;
+    NP_TRY(np_manifest_layer(entry, path, c->state->net, &layer, &back, err));
+    NP_TRY(back > 0 ? get_old(c, entry, layer, err) : get_layer(c, entry, layer, err));
+out:
+    return status;
 }
 
 enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64_t *step,
@@ -297,6 +288,7 @@ enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64
                          (unsigned long long)m.step);
         goto out;
     }
+    NP_TRY(np_manifest_check(&m, path, c->state->net, err));
     for (size_t i = 0; i < m.count; i++)
         NP_TRY(get_entry(c, &m.entries[i], path, err));
     *step = m.step;

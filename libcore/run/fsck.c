@@ -10,7 +10,7 @@
 #include "io/file.h"
 #include "io/store.h"
 #include "run/ledger_check.h"
-#include "run/manifest.h"
+#include "run/manifest_check.h"
 #include "run/products_file.h"
 #include "space/supernet.h"
 
@@ -113,32 +113,25 @@ static int by_digest(const void *a, const void *b)
 /* The object of one line of a manifest: there, sound, and as large as the recipe's layer is. */
 static bool check_entry(struct check *c, const char *path, const struct np_manifest_entry *entry)
 {
-    const struct object *object;
-    char name[NP_ENTRY_NAME];
+    const struct object *object =
+        c->fsck->objects
+            ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
+            : NULL;
     struct np_error found;
+    uint64_t back, bytes;
     uint32_t layer;
-    size_t parts;
-    char *at;
-    memcpy(name, entry->name, sizeof name);
-    at = strchr(name, '@');
-    if (at)
-        *at = '\0';
-    object = c->fsck->objects
-                 ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
-                 : NULL;
-    parts = at ? 1 : 1 + (size_t)c->net.moments;
-    if (!np_supernet_find(&c->net, name, &layer))
-        np_fail(&found, NP_EDATA, "%s: the recipe has no layer '%s'", path,
-                np_text_safe(entry->name).s);
-    else if (!object)
-        np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s",
-                np_digest_hex(&entry->digest).s, entry->name, path);
-    else if (object->sound &&
-             object->bytes != parts * np_supernet_kind(&c->net, layer)->floats * sizeof(float))
-        np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s",
-                np_digest_hex(&entry->digest).s, entry->name, path);
-    else
-        return object->sound; /* else it was said when the object was looked at */
+    if (np_manifest_layer(entry, path, &c->net, &layer, &back, &found) == NP_OK) {
+        bytes = (back > 0 ? 1 : 1 + (uint64_t)c->net.moments) *
+                np_supernet_kind(&c->net, layer)->floats * sizeof(float);
+        if (!object)
+            np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s",
+                    np_digest_hex(&entry->digest).s, entry->name, path);
+        else if (object->sound && object->bytes != bytes)
+            np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s",
+                    np_digest_hex(&entry->digest).s, entry->name, path);
+        else
+            return object->sound; /* else it was said when the object was looked at */
+    }
     report(c, &found);
     return false;
 }
@@ -162,7 +155,12 @@ static enum np_status check_manifest(struct check *c, uint64_t step, struct np_e
         status = sort_out(c, status, &found, err);
         goto out;
     }
-    for (size_t i = 0; c->has_recipe && i < m.count; i++)
+    if (c->has_recipe) {
+        status = np_manifest_check(&m, path, &c->net, &found);
+        good = status == NP_OK;
+        NP_TRY(sort_out(c, status, &found, err));
+    }
+    for (size_t i = 0; good && c->has_recipe && i < m.count; i++)
         good = check_entry(c, path, &m.entries[i]) && good;
     if (good) {
         c->fsck->checkpoints++;

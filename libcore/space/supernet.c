@@ -279,6 +279,17 @@ void np_supernet_clear(struct np_supernet *net)
     memset(net, 0, sizeof *net);
 }
 
+bool np_supernet_is_shared(const struct np_supernet *net, uint32_t layer)
+{
+    bool end = layer == 0 || layer == net->layers - 1;
+    return end && !net->recipe->shared_frozen && np_supernet_kind(net, layer)->floats > 0;
+}
+
+int np_supernet_old_count(const struct np_supernet *net, uint32_t layer)
+{
+    return np_supernet_is_shared(net, layer) ? net->recipe->delay - 1 : 0;
+}
+
 int np_supernet_position(const struct np_supernet *net, uint32_t layer)
 {
     int low = 0, high = net->positions;

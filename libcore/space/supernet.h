@@ -83,6 +83,11 @@ static inline int np_supernet_last_reader(const struct np_supernet *net, int pos
     return end > net->reader_first[position] ? net->readers[end - 1].position : -1;
 }
 
+/* Whether every step updates the layer: the stem or the head, with weights, and not frozen. */
+bool np_supernet_is_shared(const struct np_supernet *net, uint32_t layer);
+/* Old versions that are kept of a layer: D - 1 where it is read with a delay, else 0. */
+int np_supernet_old_count(const struct np_supernet *net, uint32_t layer);
+
 /* The position of a layer: binary search. */
 int np_supernet_position(const struct np_supernet *net, uint32_t layer);
 

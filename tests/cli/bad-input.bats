@@ -275,6 +275,13 @@ damaged() {
     done
 }
 
+# Edits the manifest $m and sums it up anew.
+forged() {
+    sed -i "$1" $m
+    { sed '$d' $m; printf 'end %s\n' "$(sed '$d' $m | sha256sum | cut -c 1-64)"; } > m.new
+    mv m.new $m
+}
+
 @test "damaged manifests: truncated, bits flipped, reordered, escaping the directory" {
     np-train recipe.yaml --run good --stop-after 3
     m=broken/checkpoints/0000000003.manifest
@@ -293,11 +300,6 @@ damaged() {
     damaged "$changed" sed -i 's/  1  block/  2  block/' $m
     damaged "$changed" sed -i '6d' $m
     # whoever can sum up can forge, but not leave the directory or break the reader
-    forged() {
-        sed -i "$1" $m
-        { sed '$d' $m; printf 'end %s\n' "$(sed '$d' $m | sha256sum | cut -c 1-64)"; } > m.new
-        mv m.new $m
-    }
     damaged "$m:1: damaged manifest: 'naspipe' expected" forged '1s/^n/m/'
     damaged "$m:1: damaged manifest: 'manifest/1' expected" forged '1s/1$/2/'
     damaged "$m:4: damaged manifest: step 2" forged 's/^step 3/step 2/'
@@ -307,6 +309,24 @@ damaged() {
     damaged "$m:5: damaged manifest: not a digest" forged '5s,^../,../,;5s,^.,/,'
     damaged "$m:5: damaged manifest: not a count of updates" forged '5s,  1  ,  x  ,;5s,  2  ,  x  ,;5s,  3  ,  x  ,'
     damaged "$m: the recipe has no layer 'nose'" forged '5,$s,  head$,  nose,'
+}
+
+@test "manifests that no run can have written" {
+    sed -i '/identity/d' recipe.yaml
+    cat >> recipe.yaml <<'YAML'
+shared: {policy: delay, steps: 3}
+YAML
+    np-train recipe.yaml --run good --stop-after 3
+    m=broken/checkpoints/0000000003.manifest
+    name=$(sed -n '5s/.*  //p' "good/${m#*/}")
+    it="$m: damaged manifest: layer"
+    damaged "$it 'stem' has updates that no step made" forged 's/  3  stem$/  2  stem/'
+    damaged "$it 'head' has updates that no step made" forged 's/  1  head@-2$/  2  head@-2/'
+    damaged "$it '$name' has updates that no step made" forged '5s/  [0-9]*  block/  4  block/'
+    damaged "$it 'head' has not all its versions" forged '/  head$/d'
+    damaged "$it 'stem' has not all its versions" forged '/  stem@-1$/d'
+    damaged "$it '${name%choice*}choice00' and its block lack updates" forged '5d'
+    damaged "$m: the recipe has no layer 'stem@-3'" forged 's/@-2$/@-3/;/head@-3/d'
 }
 
 # damaged_ledger FILE SED-SCRIPT MESSAGE: it is found and not continued.

@@ -1,0 +1,94 @@
+#include "run/manifest_check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const char *path,
+                                 const struct np_supernet *net, uint32_t *layer, uint64_t *back,
+                                 struct np_error *err)
+{
+    char name[NP_ENTRY_NAME];
+    char *at;
+    memcpy(name, entry->name, sizeof name);
+    at = strchr(name, '@');
+    if (at)
+        *at = '\0';
+    *back = 0;
+    if (np_supernet_find(net, name, layer) &&
+        (!at ||
+         (at[1] == '-' &&
+          np_text_parse_uint64(back, at + 2, 1, (uint64_t)np_supernet_old_count(net, *layer)))))
+        return NP_OK;
+    return np_fail(err, NP_EDATA, "%s: the recipe has no layer '%s'", path,
+                   np_text_safe(entry->name).s);
+}
+
+static enum np_status refuse(const struct np_supernet *net, const char *path, uint32_t layer,
+                             const char *what, struct np_error *err)
+{
+    char name[NP_LAYER_NAME];
+    np_supernet_layer_name(net, layer, name);
+    return np_fail(err, NP_EDATA, "%s: damaged manifest: layer '%s' %s", path, name, what);
+}
+
+/* Of a shared layer, whose entries' updates are all that its versions should be. */
+static enum np_status check_shared(const struct np_manifest *m, const char *path,
+                                   const struct np_supernet *net, uint32_t layer, uint64_t entries,
+                                   struct np_error *err)
+{
+    uint64_t old = (uint64_t)np_supernet_old_count(net, layer);
+    uint64_t wanted = 1 + (old < m->step ? old : m->step);
+    return entries == (m->step > 0 ? wanted : 0)
+               ? NP_OK
+               : refuse(net, path, layer, "has not all its versions", err);
+}
+
+/* One candidate of a block is used by each step; one without weights has no updates. */
+static enum np_status check_block(const struct np_manifest *m, const char *path,
+                                  const struct np_supernet *net, int position,
+                                  const uint64_t *updates, struct np_error *err)
+{
+    uint32_t first = net->layer_first[position], end = net->layer_first[position + 1];
+    uint64_t sum = 0;
+    for (uint32_t layer = first; layer < end; layer++) {
+        if (np_supernet_kind(net, layer)->floats == 0)
+            return NP_OK;
+        sum += updates[layer];
+    }
+    return sum >= m->step ? NP_OK : refuse(net, path, first, "and its block lack updates", err);
+}
+
+enum np_status np_manifest_check(const struct np_manifest *m, const char *path,
+                                 const struct np_supernet *net, struct np_error *err)
+{
+    uint64_t *updates = NULL, *entries = NULL, back;
+    uint32_t layer;
+    enum np_status status;
+    NP_TRY(np_zalloc(&updates, net->layers, sizeof *updates, err));
+    NP_TRY(np_zalloc(&entries, net->layers, sizeof *entries, err));
+    for (size_t i = 0; i < m->count; i++) {
+        const struct np_manifest_entry *entry = &m->entries[i];
+        NP_TRY(np_manifest_layer(entry, path, net, &layer, &back, err));
+        bool shared = np_supernet_is_shared(net, layer);
+        if (entry->updates > m->step - (back < m->step ? back : m->step) ||
+            (shared && entry->updates + back != m->step))
+            NP_TRY(refuse(net, path, layer, "has updates that no step made", err));
+        if (back == 0)
+            updates[layer] = entry->updates;
+        entries[layer]++;
+    }
+    for (int position = 0; position < net->positions; position++) {
+        layer = net->layer_first[position];
+        if (np_supernet_is_shared(net, layer))
+            NP_TRY(check_shared(m, path, net, layer, entries[layer], err));
+        else if (position > 0 && position < net->positions - 1)
+            NP_TRY(check_block(m, path, net, position, updates, err));
+    }
+out:
+    free(updates);
+    free(entries);
+    return status;
+}

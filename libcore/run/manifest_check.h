@@ -1,0 +1,21 @@
+/* Whether a manifest of the right form can be that of a checkpoint: a shared layer was updated by
+ * every step, a candidate by some of them and one of each block by each; and of a layer read with a
+ * delay all versions that later steps may read are there.
+ *
+ * Errors    NP_EDATA, with the manifest's path; NP_EMEM.
+ */
+#ifndef NP_RUN_MANIFEST_CHECK_H
+#define NP_RUN_MANIFEST_CHECK_H
+
+#include "run/manifest.h"
+#include "space/supernet.h"
+
+/* The layer of an entry's name, and how many versions before the latest it is. */
+enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const char *path,
+                                 const struct np_supernet *net, uint32_t *layer, uint64_t *back,
+                                 struct np_error *err);
+
+enum np_status np_manifest_check(const struct np_manifest *manifest, const char *path,
+                                 const struct np_supernet *net, struct np_error *err);
+
+#endif
