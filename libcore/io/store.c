@@ -18,12 +18,6 @@
 /* What a reader must have for any level up to 19; a larger window is not one of ours. */
 #define WINDOW_LOG_MAX 23
 
-static enum np_status damaged(const struct np_digest *digest, struct np_error *err,
-                              const char *reason)
-{
-    return np_fail(err, NP_EDATA, "object '%s' is damaged: %s", np_digest_hex(digest).s, reason);
-}
-
 enum np_status np_store_init(struct np_store *store, const char *path, struct np_error *err)
 {
     enum np_status status;
@@ -56,15 +50,14 @@ void np_store_clear(struct np_store *store)
     *store = (struct np_store){0};
 }
 
-/* The directory of the objects whose digest begins with this byte, and an object's file; each
- * stands until the next call. */
+/* The directory of the objects whose digest begins with this byte; stands until the next call. */
 static const char *dir_path(struct np_store *store, unsigned byte)
 {
     snprintf(store->object, strlen(store->path) + 4, "%s/%02x", store->path, byte);
     return store->object;
 }
 
-static const char *object_path(struct np_store *store, const struct np_digest *digest)
+const char *np_store_file(struct np_store *store, const struct np_digest *digest)
 {
     struct np_digest_hex hex = np_digest_hex(digest);
     snprintf(store->object, strlen(store->path) + NP_DIGEST_HEX + 3, "%s/%.2s/%s", store->path,
@@ -154,7 +147,7 @@ enum np_status np_store_put_from(struct np_store *store, struct np_digest *out,
     NP_TRY(np_file_out_init(&file, new_path(store), err));
     NP_TRY(write_content(store, &file, &digest, source, n, err));
     NP_TRY(ensure_dir(store, digest.b[0], err));
-    NP_TRY(np_file_out_rename(&file, object_path(store, &digest), err));
+    NP_TRY(np_file_out_rename(&file, np_store_file(store, &digest), err));
     store->unsynced[digest.b[0]] = true;
     *out = digest;
 out:
@@ -205,16 +198,26 @@ struct reading {
     uint64_t size, done; /* bytes of content: as the frame states, and so far */
 };
 
+static struct np_safe file_of(const struct reading *r)
+{
+    return np_text_safe(np_store_file(r->store, r->digest));
+}
+
+static enum np_status damaged(const struct reading *r, struct np_error *err, const char *reason)
+{
+    return np_fail(err, NP_EDATA, "object '%s' is damaged: %s", file_of(r).s, reason);
+}
+
 static enum np_status open_object(struct reading *r, struct np_error *err)
 {
-    const char *path = object_path(r->store, r->digest);
+    const char *path = np_store_file(r->store, r->digest);
     struct stat info;
     r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (r->fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return np_fail(err, NP_EDATA, "object '%s' is missing", np_digest_hex(r->digest).s);
+        return np_fail(err, NP_EDATA, "object '%s' is missing", np_text_safe(path).s);
     if (r->fd < 0 || fstat(r->fd, &info) != 0)
         return np_fail_errno(err, "cannot open '%s'", np_text_safe(path).s);
-    return S_ISREG(info.st_mode) ? NP_OK : damaged(r->digest, err, "it is not a regular file");
+    return S_ISREG(info.st_mode) ? NP_OK : damaged(r, err, "it is not a regular file");
 }
 
 static enum np_status fill(struct reading *r, struct np_error *err)
@@ -224,7 +227,7 @@ static enum np_status fill(struct reading *r, struct np_error *err)
         got = read(r->fd, r->store->buffer, BLOCK);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return np_fail_errno(err, "cannot read object '%s'", np_digest_hex(r->digest).s);
+        return np_fail_errno(err, "cannot read object '%s'", file_of(r).s);
     r->in = (ZSTD_inBuffer){.src = r->store->buffer, .size = (size_t)got};
     r->ended = got == 0;
     return NP_OK;
@@ -237,9 +240,9 @@ static enum np_status read_size(struct reading *r, struct np_error *err)
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
     unsigned long long size = ZSTD_getFrameContentSize(r->in.src, r->in.size);
     if (r->in.size < 4 || memcmp(r->in.src, magic, 4) != 0 || size == ZSTD_CONTENTSIZE_ERROR)
-        return damaged(r->digest, err, "it does not begin as a zstd frame");
+        return damaged(r, err, "it does not begin as a zstd frame");
     if (size == ZSTD_CONTENTSIZE_UNKNOWN)
-        return damaged(r->digest, err, "it does not state its size");
+        return damaged(r, err, "it does not state its size");
     r->size = size;
     return NP_OK;
 }
@@ -266,9 +269,9 @@ static enum np_status expand(struct reading *r, size_t *more, struct np_error *e
     size_t before_in = r->in.pos, before_out = block.pos;
     *more = ZSTD_decompressStream(r->store->expander, &block, &r->in);
     if (ZSTD_isError(*more))
-        return damaged(r->digest, err, ZSTD_getErrorName(*more));
+        return damaged(r, err, ZSTD_getErrorName(*more));
     if (*more > 0 && block.pos == before_out && r->in.pos == before_in)
-        return damaged(r->digest, err, r->ended ? "it ends early" : "it is longer than it states");
+        return damaged(r, err, r->ended ? "it ends early" : "it is longer than it states");
     r->done = start + block.pos;
     return block.pos > before_out && block.pos == block.size ? pass_on(r, block.pos, err) : NP_OK;
 }
@@ -287,9 +290,9 @@ static enum np_status read_content(struct reading *r, struct np_error *err)
     if (r->in.pos == r->in.size)
         NP_TRY(fill(r, err));
     if (r->in.pos < r->in.size)
-        return damaged(r->digest, err, "bytes follow its end");
+        return damaged(r, err, "bytes follow its end");
     if (r->done != r->size)
-        return damaged(r->digest, err, "it is shorter than it states");
+        return damaged(r, err, "it is shorter than it states");
 out:
     return status;
 }
@@ -301,7 +304,7 @@ static enum np_status read_object(struct reading *r, struct np_error *err)
     NP_TRY(read_content(r, err));
     NP_TRY(np_sha256_end(&r->store->sha, &found, err));
     if (!np_digest_equal(&found, r->digest))
-        status = damaged(r->digest, err, "its content has another digest");
+        status = damaged(r, err, "its content has another digest");
 out:
     return status;
 }
@@ -321,9 +324,8 @@ enum np_status np_store_get_into(struct np_store *store, const struct np_digest 
     NP_TRY(fill(&r, err));
     NP_TRY(read_size(&r, err));
     if (r.size != n) {
-        status =
-            np_fail(err, NP_EDATA, "object '%s' holds %llu bytes, not %llu",
-                    np_digest_hex(digest).s, (unsigned long long)r.size, (unsigned long long)n);
+        status = np_fail(err, NP_EDATA, "object '%s' holds %llu bytes, not %llu", file_of(&r).s,
+                         (unsigned long long)r.size, (unsigned long long)n);
         goto out;
     }
     NP_TRY(read_object(&r, err));

@@ -68,6 +68,9 @@ enum np_status np_store_get_into(struct np_store *store, const struct np_digest 
 enum np_status np_store_check(struct np_store *store, const struct np_digest *digest,
                               uint64_t *size, struct np_error *err);
 
+/* Where an object is, if it is there; stands until the next call with this store. */
+const char *np_store_file(struct np_store *store, const struct np_digest *digest);
+
 /* Calls visit for every object in the order of the digests and stops at the first failure. Files
  * that are not named as objects, such as a crashed writer's, are passed over. visit may use the
  * store. */

@@ -117,6 +117,7 @@ static bool check_entry(struct check *c, const char *path, const struct np_manif
         c->fsck->objects
             ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
             : NULL;
+    struct np_safe file = np_text_safe(np_store_file(&c->store, &entry->digest));
     struct np_error found;
     uint64_t back, bytes;
     uint32_t layer;
@@ -124,11 +125,11 @@ static bool check_entry(struct check *c, const char *path, const struct np_manif
         bytes = (back > 0 ? 1 : 1 + (uint64_t)c->net.moments) *
                 np_supernet_kind(&c->net, layer)->floats * sizeof(float);
         if (!object)
-            np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s",
-                    np_digest_hex(&entry->digest).s, entry->name, path);
+            np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s", file.s,
+                    entry->name, path);
         else if (object->sound && object->bytes != bytes)
-            np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s",
-                    np_digest_hex(&entry->digest).s, entry->name, path);
+            np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s", file.s,
+                    entry->name, path);
         else
             return object->sound; /* else it was said when the object was looked at */
     }

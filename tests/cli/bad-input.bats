@@ -243,12 +243,12 @@ damaged() {
     other=$(sed -n '6s/ .*//p' good/checkpoints/0000000003.manifest)
     object=broken/objects/${name:0:2}/${name:2}
     chmod u+w good/objects/*/*
-    damaged "object '$name' is damaged: it ends early" truncate -s -1 "$object"
-    damaged "object '$name' is damaged: it does not begin as a zstd frame" truncate -s 0 "$object"
-    damaged "object '$name' is missing" rm "$object"
-    damaged "object '$name' is damaged: bytes follow its end" sh -c "echo x >> $object"
-    damaged "object '$name' is damaged: it does not begin as a zstd frame" flip "$object" 0
-    damaged "object '$name' is missing" mv "$object" "$object.old"
+    damaged "object '$object' is damaged: it ends early" truncate -s -1 "$object"
+    damaged "object '$object' is damaged: it does not begin as a zstd frame" truncate -s 0 "$object"
+    damaged "object '$object' is missing" rm "$object"
+    damaged "object '$object' is damaged: bytes follow its end" sh -c "echo x >> $object"
+    damaged "object '$object' is damaged: it does not begin as a zstd frame" flip "$object" 0
+    damaged "object '$object' is missing" mv "$object" "$object.old"
     cp_other() { cp "broken/objects/${other:0:2}/${other:2}" "$object"; }
     rm -rf broken
     cp -r good broken
@@ -257,7 +257,7 @@ damaged() {
     np-train recipe.yaml --run broken --resume 2> talk || code=$?
     [ "$code" -eq 2 ]
     [ "$(wc -l < talk)" -eq 1 ]
-    grep -q "object '$name'" talk
+    grep -q "object '$object'" talk
     # a bit flipped anywhere in the content
     size=$(stat -c %s "good/objects/${name:0:2}/${name:2}")
     for offset in $((size / 3)) $((size / 2)) $((size - 1)); do
@@ -269,7 +269,7 @@ damaged() {
         cat talk
         [ "$code" -eq 2 ]
         [ "$(wc -l < talk)" -eq 1 ]
-        grep -q "^np-train: error: object '$name' is damaged: " talk
+        grep -q "^np-train: error: object '$object' is damaged: " talk
         run np-verify --fsck broken
         [ "$status" -eq 1 ]
     done

@@ -172,7 +172,7 @@ START_TEST(test_damage)
     size_t length;
     ck_assert_int_eq(np_store_put(&store, &digest, bytes, N, &err), NP_OK);
     path = object_file(&digest);
-    snprintf(message, sizeof message, "object '%s' ", np_digest_hex(&digest).s);
+    snprintf(message, sizeof message, "object '%s' ", path);
     ck_assert_int_eq(np_file_read(&file, &length, path, 1 << 20, &err), NP_OK);
     for (size_t n = 0; n <= length + 1; n += n + 50 < length && n > 50 ? 7 : 1) {
         FILE *out = fopen(path, "wb");
@@ -235,7 +235,7 @@ static void expect_damaged(const struct np_digest *digest, size_t n, const char 
     char message[300];
     uint64_t size;
     ck_assert_ptr_nonnull(back);
-    snprintf(message, sizeof message, "object '%s' %s", np_digest_hex(digest).s, reason);
+    snprintf(message, sizeof message, "object '%s' %s", object_file(digest), reason);
     ck_assert_int_eq(np_store_get(&store, digest, back, n, &err), NP_EDATA);
     ck_assert_str_eq(err.msg, message);
     if (strncmp(reason, "holds", 5) != 0)
