@@ -147,7 +147,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
     config.hooks = train_report_hooks(&report);
     cli_catch_signals();
     status = np_session_run(result, &config, err);
-    ended = train_report_end(&report, result, &later);
+    ended = train_report_end(&report, result, status == NP_OK || status == NP_ESTOP, &later);
     if (ended == NP_OK && o->trace && (status == NP_OK || status == NP_ESTOP))
         ended = write_trace(p, o, &later);
     if (ended != NP_OK && (status == NP_OK || status == NP_ESTOP)) {

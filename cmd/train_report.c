@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -17,10 +19,20 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
         return err->code;
     if (options->losses && strcmp(options->losses, "-") == 0)
         report->losses = stdout;
-    else if (options->losses && !(report->losses = fopen(options->losses, "w")))
+    else if (options->losses && !(report->losses = fopen(options->losses, "a")))
         return np_fail_errno(err, "cannot open '%s'", options->losses);
     cli_progress_begin(&report->progress, options->quiet);
     return NP_OK;
+}
+
+/* What a file of losses held goes when there are others: not before a run has begun. */
+static enum np_status empty_losses(struct train_report *r, struct np_error *err)
+{
+    struct stat info;
+    if (!r->losses || r->losses == stdout || fstat(fileno(r->losses), &info) != 0 ||
+        !S_ISREG(info.st_mode) || ftruncate(fileno(r->losses), 0) == 0)
+        return NP_OK;
+    return np_fail_errno(err, "cannot write losses to '%s'", r->options->losses);
 }
 
 /* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 (31.4 %) | bubble 3.1 % | ETA 5:08" */
@@ -51,6 +63,8 @@ static enum np_status on_step(void *context, const struct np_step_record *record
     if (!r->has_first) {
         r->first = record->step;
         r->has_first = true;
+        if (empty_losses(r, err) != NP_OK)
+            return err->code;
     }
     if (r->losses) {
         fprintf(r->losses, "%llu", (unsigned long long)record->step);
@@ -89,9 +103,10 @@ struct np_session_hooks train_report_hooks(struct train_report *report)
 }
 
 enum np_status train_report_end(struct train_report *report, const struct np_session_result *result,
-                                struct np_error *err)
+                                bool began, struct np_error *err)
 {
     uint64_t steps = result->next - result->first;
+    bool nothing = began && !report->has_first;
     const struct np_recipe *recipe = report->recipe;
     cli_progress_end(&report->progress);
     if (report->options->verbose && steps) {
@@ -116,6 +131,8 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
                  result->residence.copy_s, result->residence.stall_s,
                  np_text_size(result->residence.stash_bytes).s, result->residence.stash);
     }
+    if (nothing && empty_losses(report, err) != NP_OK)
+        return err->code;
     if (report->losses && report->losses != stdout && fclose(report->losses) != 0)
         return np_fail_errno(err, "cannot write '%s'", report->options->losses);
     report->losses = NULL;

@@ -21,9 +21,10 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
                                   const struct np_recipe *recipe, struct np_error *err);
 /* The hooks of a session that feed the report. */
 struct np_session_hooks train_report_hooks(struct train_report *report);
-/* Erases the progress line; with -v says what the session came to. */
+/* Erases the progress line; with -v says what the session came to. began: it found a run, and may
+ * have had nothing left to train. */
 enum np_status train_report_end(struct train_report *report, const struct np_session_result *result,
-                                struct np_error *err);
+                                bool began, struct np_error *err);
 
 /* The text of run.json; the caller frees it. */
 enum np_status train_provenance(char **out, const struct np_supernet *net,

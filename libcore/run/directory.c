@@ -95,26 +95,54 @@ out:
     return status;
 }
 
+/* *same: whether the run's recipe.yaml is that of this recipe; *there: whether it is there. */
+static enum np_status compare_recipe(const char *path, const struct np_recipe *recipe, bool *there,
+                                     bool *same, struct np_error *err)
+{
+    char *text = NULL;
+    size_t bytes;
+    enum np_status status;
+    *same = false;
+    NP_TRY(np_file_exists(there, path, err));
+    if (*there) {
+        NP_TRY(np_file_read(&text, &bytes, path, NP_YAML_MAX_BYTES, err));
+        *same = bytes == recipe->canonical_bytes && memcmp(text, recipe->canonical, bytes) == 0;
+    }
+out:
+    free(text);
+    return status;
+}
+
 enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *recipe,
                                        struct np_error *err)
 {
-    char *path = NULL, *text = NULL;
-    size_t bytes;
-    bool exists;
+    char *path = NULL;
+    bool there, same;
     enum np_status status;
     NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
-    NP_TRY(np_file_exists(&exists, path, err));
-    if (!exists) {
+    NP_TRY(compare_recipe(path, recipe, &there, &same, err));
+    if (!there)
         status =
             np_fail(err, NP_EINPUT, "'%s' holds no checkpoint to resume from", np_text_safe(run).s);
-        goto out;
-    }
-    NP_TRY(np_file_read(&text, &bytes, path, NP_YAML_MAX_BYTES, err));
-    if (bytes != recipe->canonical_bytes || memcmp(text, recipe->canonical, bytes) != 0)
+    else if (!same)
         status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe",
                          np_text_safe(path).s);
 out:
-    free(text);
+    free(path);
+    return status;
+}
+
+enum np_status np_run_dir_mend_recipe(const char *run, const struct np_recipe *recipe,
+                                      struct np_error *err)
+{
+    char *path = NULL;
+    bool there, same;
+    enum np_status status;
+    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
+    NP_TRY(compare_recipe(path, recipe, &there, &same, err));
+    if (!same)
+        NP_TRY(np_file_write(path, recipe->canonical, recipe->canonical_bytes, err));
+out:
     free(path);
     return status;
 }

@@ -27,5 +27,8 @@ void np_run_dir_close(struct np_run_dir *dir);
 /* A run that was ended before its first checkpoint may begin again, if it has this recipe. */
 enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *recipe,
                                        struct np_error *err);
+/* The recipe.yaml of a run that has this recipe is made again if it is lost or damaged. */
+enum np_status np_run_dir_mend_recipe(const char *run, const struct np_recipe *recipe,
+                                      struct np_error *err);
 
 #endif

@@ -90,7 +90,9 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
     enum np_status status;
     NP_TRY(np_run_dir_open(&s->dir, c->run, err));
     NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
-    if (!s->has_saved)
+    if (s->has_saved)
+        NP_TRY(np_run_dir_mend_recipe(c->run, c->net->recipe, err));
+    else
         NP_TRY(np_run_dir_check_recipe(c->run, c->net->recipe, err));
     if (c->products)
         NP_TRY(np_products_resume(c->products, c->run, err));

@@ -290,6 +290,30 @@ setup() {
     [ "$code" -eq 75 ]
 }
 
+@test "losses that were there stay if nothing is trained for want of a run" {
+    np-train recipe.yaml --run a --losses losses --stop-after 4
+    cp losses before
+    run np-train recipe.yaml --run a --losses losses
+    [ "$status" -eq 2 ]
+    cmp losses before
+    np-train recipe.yaml --run a --losses losses --resume
+    [ "$(cut -f 1 losses | tr '\n' ' ')" = "4 5 " ]
+    np-train recipe.yaml --run a --losses losses --resume
+    [ ! -s losses ]
+}
+
+@test "a run whose recipe.yaml was lost or damaged has it again" {
+    np-train recipe.yaml --run a --stop-after 3
+    cp a/recipe.yaml whole
+    rm a/recipe.yaml
+    np-train recipe.yaml --run a --resume --stop-after 4
+    cmp a/recipe.yaml whole
+    echo '# more' >> a/recipe.yaml
+    np-train recipe.yaml --run a --resume
+    cmp a/recipe.yaml whole
+    np-verify --fsck a
+}
+
 @test "what a killed run left unfinished in metrics.jsonl is cut" {
     np-train recipe.yaml --run a --stop-after 3
     printf '{"step":3,"ti' >> a/metrics.jsonl
