@@ -3,11 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "io/file.h"
 
 struct np_metrics {
     char *path;
@@ -103,6 +105,20 @@ enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, struct np_sc
     fputs("]}\n", m->stream);
     return fflush(m->stream) == 0 ? check(m, err)
                                   : np_fail_errno(err, "cannot write '%s'", m->path);
+}
+
+bool np_metrics_has_eval(struct np_metrics *m, uint64_t step)
+{
+    char begin[48], *line = NULL;
+    size_t capacity = 0;
+    bool has = false;
+    snprintf(begin, sizeof begin, "{\"step\":%llu,\"time\":", (unsigned long long)step);
+    rewind(m->stream);
+    while (!has && np_file_line(&line, &capacity, m->stream) > 0)
+        has = strncmp(line, begin, strlen(begin)) == 0 && strstr(line, ",\"valid_loss\":");
+    free(line);
+    fseek(m->stream, 0, SEEK_END);
+    return has;
 }
 
 enum np_status np_metrics_residence(struct np_metrics *m, uint64_t step,

@@ -20,6 +20,8 @@ enum np_status np_metrics_step(struct np_metrics *metrics, const struct np_step_
                                struct np_error *err);
 enum np_status np_metrics_eval(struct np_metrics *metrics, uint64_t step, struct np_score mean,
                                const struct np_score *scores, size_t count, struct np_error *err);
+/* Whether that of this step is there, of any session. */
+bool np_metrics_has_eval(struct np_metrics *metrics, uint64_t step);
 /* What the context managers of the stages did so far, after `step` steps. */
 enum np_status np_metrics_residence(struct np_metrics *metrics, uint64_t step,
                                     const struct np_residence_sums *stages, int count,

@@ -221,13 +221,22 @@ static void note_residence(struct session *s)
     np_metrics_residence(s->metrics, s->step, sums, stages, NULL);
 }
 
+/* An evaluation that was due where the run stopped, and was not finished. */
+static enum np_status make_up_evaluation(struct session *s, uint64_t end, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    bool wanted = c->resume && s->step > 0 && c->valid_data && due(s->step, c->eval_every, end);
+    return wanted && !np_metrics_has_eval(s->metrics, s->step) ? evaluate(s, err) : NP_OK;
+}
+
 /* Trains to `end`, in segments between checkpoints and evaluations. A stream that ends early ends
  * the run there. */
 static enum np_status train(struct session *s, uint64_t end, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
     uint64_t every = c->net->recipe->checkpoint_every;
-    enum np_status status = NP_OK;
+    enum np_status status;
+    NP_TRY(make_up_evaluation(s, end, err));
     while (s->step < end) {
         uint64_t to = next_stop(s->step, every, end), eval = next_stop(s->step, c->eval_every, end);
         uint64_t next = s->step;

@@ -290,6 +290,16 @@ setup() {
     [ "$code" -eq 75 ]
 }
 
+@test "an evaluation that is due and was not made is made up for" {
+    np-train recipe.yaml --run a --stop-after 4
+    for _ in 1 2; do
+        np-train recipe.yaml --run a --resume --eval-every 2 --eval-subnets 2 --eval-batches 1
+        [ "$(jq -c 'select(.valid_loss) | .step' a/metrics.jsonl | tr '\n' ' ')" = "4 6 " ]
+    done
+    np-train recipe.yaml --run b
+    same a b
+}
+
 @test "losses that were there stay if nothing is trained for want of a run" {
     np-train recipe.yaml --run a --losses losses --stop-after 4
     cp losses before
