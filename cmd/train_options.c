@@ -154,6 +154,8 @@ static void check(const struct train_options *o, struct argp_state *state)
                    "--schedule sequential has one replica, stage, micro-batch and step at a time");
     if (o->schedule == NP_SESSION_SEQUENTIAL && r->memory_bytes)
         argp_error(state, "--schedule sequential keeps everything on the device");
+    if (o->schedule == NP_SESSION_SEQUENTIAL && (o->plan_file || o->delay_seed))
+        argp_error(state, "--schedule sequential has no plan, and no tasks to delay");
     if (o->schedule == NP_SESSION_SEQUENTIAL && o->trace)
         argp_error(state, "--schedule sequential has no timeline for --trace");
 }

@@ -445,6 +445,8 @@ is not finite" ]
         "recipe.yaml --run r --schedule gpipe" "recipe.yaml --run r --stages 0" \
         "recipe.yaml --run r --stages 1x" "recipe.yaml --run r --window 99999999999999999999" \
         "recipe.yaml --run r --stages 2 --schedule sequential" "recipe.yaml other.yaml --run r" \
+        "recipe.yaml --run r --plan p --schedule sequential" \
+        "recipe.yaml --run r --inject-delays 3 --schedule sequential" \
         "recipe.yaml --run r --plan - --subnets -" "- --run r --subnets -" "- --run r --plan -" \
         "recipe.yaml --run r --plan p --stages 2" "recipe.yaml --run r --stash-bandwidth 1MiB" \
         "recipe.yaml --run r --stop-after 0" "recipe.yaml --run"; do
