@@ -123,6 +123,11 @@ static const struct np_kernels *near_kernels(const struct backend *backend,
     return near->ops->kernels ? near->ops->kernels(near) : kernels;
 }
 
+static int deadline_s(const struct backend *backend)
+{
+    return backend->deadline_s ? backend->deadline_s : BACKEND_DEADLINE;
+}
+
 /* A rank that works for the first. */
 static enum np_status work(struct backend *backend, const struct np_kernels *kernels,
                            struct np_error *err)
@@ -144,7 +149,7 @@ enum np_status backend_join(struct backend *backend, const struct plan_options *
     *over = false;
     if (backend->choice != BACKEND_MPI && backend->choice != BACKEND_MPI_CUDA)
         return NP_OK;
-    NP_TRY(np_ranks_open(&backend->ranks, err));
+    NP_TRY(np_ranks_open(&backend->ranks, deadline_s(backend), err));
     *over = np_ranks_rank(backend->ranks) != 0;
     if (*over)
         return work(backend, kernels, err);
@@ -273,7 +278,6 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
 enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err)
 {
     const struct np_device *devices = backend->devices;
-    int deadline_s = backend->deadline_s ? backend->deadline_s : BACKEND_DEADLINE;
     if (!backend_devices(backend) || backend->count == 1)
         return NP_OK;
     if (np_plan_replicas(plan) > 1 && backend->ranks)
@@ -289,7 +293,7 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
     if (backend->ranks)
         return np_ranks_link(&backend->link, backend->ranks, err);
     if (backend->transport == TRANSPORT_NCCL)
-        return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s, err);
+        return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s(backend), err);
     return np_cuda_peers(&backend->link, devices, backend->count, err);
 }
 

@@ -12,7 +12,7 @@
 enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_MPI, BACKEND_MPI_CUDA, BACKEND_AUTO };
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
 
-#define BACKEND_DEADLINE 60 /* seconds of a transfer between GPUs */
+#define BACKEND_DEADLINE 60 /* seconds of a transfer by NCCL, and of silence between ranks */
 
 struct backend {
     enum backend_choice choice;

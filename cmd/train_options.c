@@ -41,7 +41,7 @@ static const struct argp_option option_table[] = {
     {"backend", OPT_BACKEND, "cpu|cuda|mpi|mpi-cuda|auto", 0,
      "compute on processors (the default), GPUs, or an MPI job's processes", 0},
     {"transport", OPT_TRANSPORT, "auto|peer|nccl", 0, "how several GPUs pass on what they make", 0},
-    {"deadline", OPT_DEADLINE, "SECONDS", 0, "a transfer by NCCL fails after this time (60)", 0},
+    {"deadline", OPT_DEADLINE, "SECONDS", 0, "how long NCCL or a rank may be silent (60)", 0},
     {"stash", OPT_STASH, "FILE", 0, "where layers are that --device-memory has no room for", 0},
     {"inject-delays", OPT_DELAYS, "SEED", 0, "random pauses at every task and message (a test)", 0},
     {"quiet", 'q', 0, 0, "no progress, no notes", 0},
@@ -163,8 +163,11 @@ static void check(const struct train_options *o, struct argp_state *state)
 /* What stands beside --backend; --devices is a list for cuda, and a count for cpu. */
 static void check_backend(struct train_options *o, struct argp_state *state)
 {
-    if (o->backend.choice != BACKEND_CUDA && (o->backend.transport || o->backend.deadline_s))
-        argp_error(state, "--transport and --deadline are for --backend cuda");
+    enum backend_choice choice = o->backend.choice;
+    if (choice != BACKEND_CUDA && o->backend.transport)
+        argp_error(state, "--transport is for --backend cuda");
+    if ((choice == BACKEND_CPU || choice == BACKEND_AUTO) && o->backend.deadline_s)
+        argp_error(state, "--deadline is for --backend cuda, mpi and mpi-cuda");
     backend_check(&o->backend, &o->plan, state);
 }
 

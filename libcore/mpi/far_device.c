@@ -130,13 +130,14 @@ enum np_status np_ranks_link(struct np_link **out, struct np_ranks *ranks, struc
 
 /* --- the ranks ------------------------------------------------------------------------------- */
 
-enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, struct np_error *err)
+enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, int deadline_s,
+                           struct np_error *err)
 {
     struct np_ranks *ranks = NULL;
     enum np_status status;
     int count = wire->ranks;
     NP_TRY(np_zalloc(&ranks, 1, sizeof *ranks, err));
-    status = np_post_new(&ranks->post, wire, err);
+    status = np_post_new(&ranks->post, wire, (uint64_t)deadline_s * 1000000000, err);
     wire = NULL;
     if (status == NP_OK && count > NP_RANKS_MOST)
         status =
@@ -154,11 +155,11 @@ out:
     return status;
 }
 
-enum np_status np_ranks_open(struct np_ranks **out, struct np_error *err)
+enum np_status np_ranks_open(struct np_ranks **out, int deadline_s, struct np_error *err)
 {
     struct np_wire *wire;
     enum np_status status = np_wire_mpi(&wire, err);
-    return status == NP_OK ? np_ranks_of(out, wire, err) : status;
+    return status == NP_OK ? np_ranks_of(out, wire, deadline_s, err) : status;
 }
 
 int np_ranks_rank(const struct np_ranks *ranks)
@@ -243,6 +244,7 @@ void np_ranks_close(struct np_ranks *ranks)
     struct np_error err;
     if (!ranks)
         return;
+    np_post_rest(ranks->post);
     for (int i = 0; np_ranks_rank(ranks) == 0 && i < np_ranks_count(ranks); i++)
         if (i > 0 || ranks->serves)
             np_post_send(ranks->post, i, &head, NULL, &err);

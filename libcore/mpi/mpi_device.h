@@ -7,8 +7,9 @@
  *
  * Numbers   device i is rank i; np_ranks_link's places are the same.
  * Bits      those of the ranks' kernels: as on every device.
- * Errors    NP_EINPUT: a build without MPI; NP_EIO: MPI, or a rank, which is named, has failed. A
- *           process that dies ends the job: by MPI's launcher.
+ * Errors    NP_EINPUT: a build without MPI; NP_EIO: MPI, or a rank, which is named, has failed, or
+ *           was silent for the deadline, though it computes in no thread that answers. A process
+ *           that dies ends the job: by MPI's launcher.
  * Ownership devices and link live no longer than the ranks they are of.
  * Threads   one of MPI's own in every process; the first thread opens and closes.
  */
@@ -24,8 +25,9 @@ struct np_wire;
 
 /* All processes of the job begin with this: of MPI's, or (tests) of those that a wire connects,
  * which is the ranks' from here on, also where this fails. NP_EINPUT: more than NP_RANKS_MOST. */
-enum np_status np_ranks_open(struct np_ranks **out, struct np_error *err);
-enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, struct np_error *err);
+enum np_status np_ranks_open(struct np_ranks **out, int deadline_s, struct np_error *err);
+enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, int deadline_s,
+                           struct np_error *err);
 int np_ranks_rank(const struct np_ranks *ranks);
 int np_ranks_count(const struct np_ranks *ranks);
 /* Ranks of this host, this one too; and its number among them. */

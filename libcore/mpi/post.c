@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "mpi/turn.h"
 
@@ -26,7 +27,7 @@ static bool is_over(struct np_post *p)
 {
     bool is;
     pthread_mutex_lock(&p->lock);
-    is = p->quit && !p->first && !p->open;
+    is = p->quit && !p->first && !p->open && np_pulse_is_calm(&p->pulse);
     pthread_mutex_unlock(&p->lock);
     return is;
 }
@@ -38,7 +39,7 @@ static void *post_main(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* waits are no longer than they are */
     while (!over) {
         pthread_mutex_lock(&p->turn);
-        over = np_turn_take(p, &moved) != NP_OK || is_over(p);
+        over = np_turn_take(p, &moved) != NP_OK || np_turn_mind(p) != NP_OK || is_over(p);
         under_way = p->open > 0;
         pthread_mutex_unlock(&p->turn);
         if (!over)
@@ -62,7 +63,8 @@ static void hurry(struct np_post *p)
 
 /* --- what others ask ------------------------------------------------------------------------- */
 
-enum np_status np_post_new(struct np_post **out, struct np_wire *wire, struct np_error *err)
+enum np_status np_post_new(struct np_post **out, struct np_wire *wire, uint64_t deadline_ns,
+                           struct np_error *err)
 {
     struct np_post *p = NULL;
     enum np_status status = np_zalloc(&p, 1, sizeof *p, err);
@@ -75,6 +77,8 @@ enum np_status np_post_new(struct np_post **out, struct np_wire *wire, struct np
     pthread_mutex_init(&p->turn, NULL);
     pthread_mutex_init(&p->lock, NULL);
     np_box_init(&p->desk);
+    p->looked_ns = np_now_ns();
+    NP_TRY(np_pulse_init(&p->pulse, wire->rank, wire->ranks, deadline_ns, err));
     errno = pthread_create(&p->thread, NULL, post_main, p);
     if (errno)
         NP_TRY(np_fail_errno(err, "cannot start the thread of MPI"));
@@ -91,6 +95,7 @@ void np_post_free(struct np_post *p)
     struct np_parcel *next;
     if (!p)
         return;
+    np_post_rest(p);
     pthread_mutex_lock(&p->lock);
     p->quit = true;
     pthread_mutex_unlock(&p->lock);
@@ -104,9 +109,17 @@ void np_post_free(struct np_post *p)
     }
     p->wire->ops->close(p->wire, p->status != NP_OK);
     np_box_clear(&p->desk);
+    np_pulse_clear(&p->pulse);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->turn);
     free(p);
+}
+
+void np_post_rest(struct np_post *p)
+{
+    pthread_mutex_lock(&p->turn);
+    p->pulse.rests = true;
+    pthread_mutex_unlock(&p->turn);
 }
 
 /* Nobody has been told of memory that is here yet. */
@@ -127,10 +140,20 @@ const struct np_wire *np_post_wire(const struct np_post *p)
     return p->wire;
 }
 
+/* Waited for by a clock that nobody sets. */
+static void condition_init(pthread_cond_t *what)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(what, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 void np_box_init(struct np_box *box)
 {
     box->first = box->last = NULL;
-    pthread_cond_init(&box->come, NULL);
+    condition_init(&box->come);
 }
 
 void np_box_clear(struct np_box *box)
@@ -152,7 +175,7 @@ static enum np_status failure(const struct np_post *p, struct np_error *err)
 static void wait_for(struct np_post *p, pthread_cond_t *what)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec++;
     pthread_cond_timedwait(what, &p->lock, &until);
 }
@@ -275,7 +298,7 @@ static enum np_status transfer(struct np_post *p, int rank, bool puts,
     if (rank == p->wire->rank)
         return copy_here(p, puts, given, count, err);
     NP_TRY(np_zalloc(&parts, count, sizeof *parts, err));
-    pthread_cond_init(&asked.done, NULL);
+    condition_init(&asked.done);
     for (size_t i = 0; i < count && status == NP_OK; i++) {
         if (!given[i].bytes)
             continue;

@@ -9,7 +9,8 @@
  * Memory    np_post_put writes another rank's, np_post_get reads it; both return when it is done.
  *           That rank's threads have nothing to do with it: who asks knows that it may. It is its
  *           device's memory; where that is apart, what goes there and comes goes by the host's.
- * Errors    NP_EIO, NP_EMEM: also of all that is asked once the wire has failed.
+ * Errors    NP_EIO, NP_EMEM: also of all that is asked once the wire has failed, or a rank was
+ *           silent for too long.
  * Ownership the post has the wire. Letters taken are the taker's, who frees them.
  * Threads   any; a box is taken from by one.
  */
@@ -35,12 +36,17 @@ struct np_box {
     pthread_cond_t come;
 };
 
-enum np_status np_post_new(struct np_post **out, struct np_wire *wire, struct np_error *err);
+/* deadline_ns: rank 0 fails if it has heard nothing of another for so long, and others if they have
+ * heard nothing of rank 0 (mpi/pulse.h). */
+enum np_status np_post_new(struct np_post **out, struct np_wire *wire, uint64_t deadline_ns,
+                           struct np_error *err);
 /* What others put into and get from here is this device's memory: the host's, before that. The
  * device is borrowed. */
 void np_post_place(struct np_post *post, const struct np_device *device);
 /* Whoever waits, or asks for anything, is told this from here on. */
 void np_post_fail(struct np_post *post, enum np_status status, const struct np_error *err);
+/* Before the others are told to end: nobody is asked any more whether he is there. */
+void np_post_rest(struct np_post *post);
 /* When everything that was sent has gone; where the post has failed, all ranks end. */
 void np_post_free(struct np_post *post);
 

@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
+
+#define MIND_NS 1e7 /* how often it minds the other ranks */
 
 static void sent(struct np_parcel *parcel)
 {
@@ -43,8 +46,8 @@ static enum np_status send_all(struct np_post *p, bool *moved, struct np_error *
 }
 
 /* The body is the post's from here on, if it shall be. */
-static enum np_status answer(struct np_post *p, const struct np_head *to, struct np_head head,
-                             void *body, bool owned, struct np_error *err)
+static enum np_status tell(struct np_post *p, int to, struct np_head head, void *body, bool owned,
+                           struct np_error *err)
 {
     struct np_parcel *parcel;
     enum np_status status = np_zalloc(&parcel, 1, sizeof *parcel, err);
@@ -52,8 +55,8 @@ static enum np_status answer(struct np_post *p, const struct np_head *to, struct
         free(owned ? body : NULL);
         return status;
     }
-    *parcel = (struct np_parcel){
-        .what = SENT, .to = (int)to->from, .head = head, .body = body, .owned = owned};
+    *parcel =
+        (struct np_parcel){.what = SENT, .to = to, .head = head, .body = body, .owned = owned};
     return begin(p, parcel, err);
 }
 
@@ -149,7 +152,8 @@ static enum np_status put_came(struct np_post *p, const struct np_parcel *parcel
     free(parcel->owned ? parcel->body : NULL);
     if (status != NP_OK)
         return status;
-    return answer(p, head, (struct np_head){.kind = PUT_DONE, .b = head->b}, NULL, false, err);
+    return tell(p, (int)head->from, (struct np_head){.kind = PUT_DONE, .b = head->b}, NULL, false,
+                err);
 }
 
 static enum np_status get_comes(struct np_post *p, const struct np_head *head, struct np_error *err)
@@ -158,13 +162,13 @@ static enum np_status get_comes(struct np_post *p, const struct np_head *head, s
     enum np_status status;
     void *body;
     if (!p->device->ops->apart)
-        return answer(p, head, got, np_turn_own(head->a), false, err);
+        return tell(p, (int)head->from, got, np_turn_own(head->a), false, err);
     status = np_alloc(&body, (size_t)got.bytes, 1, err);
     if (status != NP_OK)
         return status;
     status = np_device_copy(p->device, body, np_turn_own(head->a), got.bytes, err);
     if (status == NP_OK)
-        return answer(p, head, got, body, true, err);
+        return tell(p, (int)head->from, got, body, true, err);
     free(body);
     return status;
 }
@@ -172,6 +176,7 @@ static enum np_status get_comes(struct np_post *p, const struct np_head *head, s
 static enum np_status take_head(struct np_post *p, const struct np_head *head, struct np_error *err)
 {
     struct np_asked_part *part;
+    np_pulse_heard(&p->pulse, (int)head->from);
     switch ((enum np_turn_kind)head->kind) {
     case LETTER:
         return letter_comes(p, head, err);
@@ -186,6 +191,11 @@ static enum np_status take_head(struct np_post *p, const struct np_head *head, s
         part = np_turn_own(head->b);
         return expect(p, head, (struct np_parcel){.what = GOT_COMES, .part = part}, part->here,
                       err);
+    case ASK:
+        return tell(p, (int)head->from, (struct np_head){.kind = ANSWER}, NULL, false, err);
+    case ANSWER:
+        np_pulse_answered(&p->pulse, (int)head->from);
+        return NP_OK;
     }
     return np_fail(err, NP_EIO, "rank %u sends what is no message", head->from);
 }
@@ -194,6 +204,7 @@ static enum np_status take_head(struct np_post *p, const struct np_head *head, s
 static enum np_status come(struct np_post *p, struct np_parcel *parcel, struct np_error *err)
 {
     enum np_status status = NP_OK;
+    np_pulse_heard(&p->pulse, (int)parcel->head.from);
     switch (parcel->what) {
     case SENT:
         break;
@@ -260,6 +271,24 @@ enum np_status np_turn_take(struct np_post *p, bool *moved)
         status = look(p, &more, &err);
         *moved = *moved || more;
     }
+    if (status != NP_OK)
+        np_post_fail(p, status, &err);
+    return status;
+}
+
+enum np_status np_turn_mind(struct np_post *p)
+{
+    struct np_error err;
+    double now = np_now_ns(), passed = now - p->looked_ns;
+    enum np_status status = NP_OK;
+    bool asks;
+    if (passed < MIND_NS)
+        return NP_OK;
+    p->looked_ns = now;
+    NP_TRY(np_pulse_pass(&p->pulse, (uint64_t)passed, &asks, &err));
+    for (int i = 1; asks && i < p->wire->ranks; i++)
+        NP_TRY(tell(p, i, (struct np_head){.kind = ASK}, NULL, false, &err));
+out:
     if (status != NP_OK)
         np_post_fail(p, status, &err);
     return status;

@@ -4,8 +4,9 @@
 #define NP_MPI_TURN_H
 
 #include "mpi/post.h"
+#include "mpi/pulse.h"
 
-enum np_turn_kind { LETTER, PUT, PUT_DONE, GET, GOT };
+enum np_turn_kind { LETTER, PUT, PUT_DONE, GET, GOT, ASK, ANSWER };
 
 /* What was asked of another rank. */
 struct np_asked {
@@ -37,8 +38,10 @@ struct np_post {
     const struct np_device *device;
     pthread_t thread;
     bool started;
-    pthread_mutex_t turn;           /* has the wire, and what follows */
-    size_t open;                    /* bodies under way */
+    pthread_mutex_t turn; /* has the wire, and what follows */
+    size_t open;          /* bodies under way */
+    struct np_pulse pulse;
+    double looked_ns;               /* when its time was told last */
     pthread_mutex_t lock;           /* has the rest; taken after the other */
     struct np_parcel *first, *last; /* to be sent */
     struct np_box desk;
@@ -60,6 +63,8 @@ static inline struct np_box *np_turn_box(struct np_post *post, const struct np_h
 /* Sends what is to be sent and takes what has come, until nothing does; *moved: something did.
  * What fails is the post's failure, too. */
 enum np_status np_turn_take(struct np_post *post, bool *moved);
+/* Now and then: tells the pulse what time has passed, and asks whom it wants asked. */
+enum np_status np_turn_mind(struct np_post *post);
 
 enum np_status np_turn_letter(struct np_letter **out, const struct np_head *head,
                               struct np_error *err);

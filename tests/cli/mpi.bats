@@ -105,6 +105,36 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     np-verify killed whole
 }
 
+# ranks_of RUN: "RANK PID" of each process of the job that trains it.
+ranks_of() {
+    for pid in $(pgrep -f "np-train recipe.yaml --backend mpi -q --run $1"); do
+        tr '\0' '\n' < "/proc/$pid/environ" | sed -n "s/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=/$pid /p"
+    done 2> /dev/null | awk '{ print $2, $1 }' | sort
+}
+
+@test "a rank that is stopped ends the job after the deadline, and the run goes on" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/steps: 6/steps: 100000\n  checkpoint_every: 5/' recipe.yaml
+    for rank in 1 0; do
+        rm -rf silent
+        ranks 2 recipe.yaml --run silent --deadline 2 2> said &
+        job=$!
+        until grep -qs '^20' silent/ledger.tsv && [ "$(ps -o etimes= $job)" -gt 5 ]; do
+            kill -0 "$job" # longer than the deadline: they answer each other
+            sleep 0.05
+        done
+        kill -STOP "$(ranks_of silent | sed -n "s/^$rank //p")"
+        if wait "$job"; then return 1; fi
+        grep "np-train: error: rank $((1 - rank)) has heard nothing of rank $rank for 2 s: " said
+        np-verify --fsck silent
+    done
+    next=$(($(tail -n 1 silent/ledger.tsv | cut -f 1) + 20))
+    np-train recipe.yaml --run silent -q --resume --stop-after "$next" > /dev/null
+    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
+    np-verify silent whole
+}
+
 @test "np-partition plans for ranks: a stage each, and what is between them" {
     unsanitized
     tiny_recipe

@@ -2,6 +2,7 @@
  * threads, so that the sanitizers see all ranks at once; processes are tests/cli/mpi.bats'. */
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,12 +10,13 @@
 #include "mpi/calls.h"
 #include "mpi/desk.h"
 #include "mpi/mpi_device.h"
+#include "mpi/pulse.h"
 #include "plan/profile_link.h"
 #include "suite.h"
 #include "thread_wire.h"
 #include "tiny.h"
 
-enum { MOST_RANKS = 4 };
+enum { MOST_RANKS = 4, DEADLINE_S = 60 };
 
 /* The ranks but the first: a thread each. */
 struct job {
@@ -29,7 +31,7 @@ static void *other_main(void *wire)
 {
     struct np_ranks *ranks;
     struct np_error err;
-    tiny_must(np_ranks_of(&ranks, wire, &err), &err);
+    tiny_must(np_ranks_of(&ranks, wire, DEADLINE_S, &err), &err);
     tiny_must(np_ranks_serve(ranks, &np_device_host, np_kernels_get(tiny_best_isa()), &err), &err);
     np_ranks_close(ranks);
     return NULL;
@@ -43,7 +45,7 @@ static void open_job(struct job *job, int count)
     thread_wires(wires, count);
     for (int i = 1; i < count; i++)
         ck_assert_int_eq(pthread_create(&job->others[i], NULL, other_main, wires[i]), 0);
-    tiny_must(np_ranks_of(&job->ranks, wires[0], &err), &err);
+    tiny_must(np_ranks_of(&job->ranks, wires[0], DEADLINE_S, &err), &err);
     ck_assert_int_eq(np_ranks_count(job->ranks), count);
     tiny_must(np_ranks_devices(job->ranks, job->devices, &np_device_host,
                                np_kernels_get(tiny_best_isa()), &err),
@@ -210,7 +212,7 @@ START_TEST(another_build)
     pthread_t desk;
     thread_wires(wires, 2);
     for (int i = 0; i < 2; i++)
-        tiny_must(np_post_new(&posts[i], wires[i], &err), &err);
+        tiny_must(np_post_new(&posts[i], wires[i], 0, &err), &err);
     ck_assert_int_eq(pthread_create(&desk, NULL, desk_main, posts[1]), 0);
     np_call_build(own);
     memset(longer, 'x', sizeof longer - 1);
@@ -226,12 +228,105 @@ START_TEST(another_build)
 }
 END_TEST
 
+enum { SECOND = 1000000000 };
+
+/* Time passes; how often the others are asked meanwhile. */
+static int pass(struct np_pulse *pulse, int seconds, enum np_status expected)
+{
+    struct np_error err;
+    int times = 0;
+    enum np_status status = NP_OK;
+    for (int i = 0; i < seconds && status == NP_OK; i++) {
+        bool asks;
+        status = np_pulse_pass(pulse, SECOND, &asks, &err);
+        times += status == NP_OK && asks;
+    }
+    ck_assert_int_eq(status, expected);
+    return times;
+}
+
+START_TEST(who_answers_is_there)
+{
+    struct np_pulse first, other;
+    struct np_error err;
+    bool asks;
+    tiny_must(np_pulse_init(&first, 0, 3, (uint64_t)80 * SECOND, &err), &err);
+    tiny_must(np_pulse_init(&other, 2, 3, (uint64_t)80 * SECOND, &err), &err);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(pass(&first, 10, NP_OK), 1);
+        ck_assert_int_eq(pass(&other, 10, NP_OK), 0);
+        np_pulse_heard(&other, 0);
+        ck_assert(!np_pulse_is_calm(&first));
+        np_pulse_heard(&first, 1);
+        np_pulse_answered(&first, 1);
+        if (i <= 13) /* the last that is heard of rank 2 */
+            np_pulse_heard(&first, 2);
+    }
+    pass(&first, 19, NP_OK);
+    ck_assert_int_eq(np_pulse_pass(&first, SECOND, &asks, &err), NP_EIO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "rank 0 has heard nothing of rank 2 for 80 s"));
+    pass(&other, 79, NP_OK);
+    ck_assert_int_eq(np_pulse_pass(&other, SECOND, &asks, &err), NP_EIO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "rank 2 has heard nothing of rank 0 for 80 s"));
+    np_pulse_clear(&first);
+    np_pulse_clear(&other);
+}
+END_TEST
+
+/* Who is stopped himself cannot blame the others; and at rest only what is owed is waited for. */
+START_TEST(who_is_minded)
+{
+    struct np_pulse first, other;
+    struct np_error err;
+    bool asks;
+    tiny_must(np_pulse_init(&first, 0, 3, (uint64_t)80 * SECOND, &err), &err);
+    tiny_must(np_pulse_pass(&first, (uint64_t)10000 * SECOND, &asks, &err), &err);
+    ck_assert(asks);
+    first.rests = true;
+    np_pulse_answered(&first, 1);
+    ck_assert(!np_pulse_is_calm(&first));
+    ck_assert_int_eq(pass(&first, 100, NP_EIO), 0);
+    np_pulse_answered(&first, 2);
+    ck_assert(np_pulse_is_calm(&first));
+    pass(&first, 1000, NP_OK);
+    np_pulse_clear(&first);
+    tiny_must(np_pulse_init(&other, 1, 2, 0, &err), &err);
+    ck_assert_int_eq(pass(&other, 1000, NP_OK), 0); /* there is no deadline */
+    np_pulse_clear(&other);
+}
+END_TEST
+
+/* Neither a rank that never answers nor rank 0 is waited for in vain. */
+START_TEST(silent_ranks)
+{
+    struct np_letter *letter;
+    struct np_wire *wires[3];
+    struct np_post *post;
+    struct np_error err;
+    char expected[64];
+    thread_wires(wires, 3);
+    tiny_must(np_post_new(&post, wires[_i], SECOND / 2, &err), &err);
+    ck_assert_int_eq(np_post_take(post, np_post_desk(post), true, &letter, &err), NP_EIO);
+    snprintf(expected, sizeof expected, "rank %d has heard nothing of rank %d for 0.5 s", _i,
+             _i == 0);
+    ck_assert_ptr_nonnull(strstr(err.msg, expected));
+    thread_wires_break(wires[_i]);
+    np_post_free(post);
+    for (int i = 0; i < 3; i++)
+        if (i != _i)
+            wires[i]->ops->close(wires[i], false);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ranks");
     TCase *tests = suite_case(suite, "ranks");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, another_build);
+    tcase_add_test(tests, who_answers_is_there);
+    tcase_add_test(tests, who_is_minded);
+    tcase_add_loop_test(tests, silent_ranks, 0, 3);
     tcase_add_test(tests, memory_of_ranks);
     tcase_add_test(tests, pace_of_the_link);
     tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);

@@ -6,5 +6,7 @@
 
 /* wires[count], one a rank: each is closed by itself, in any order. */
 void thread_wires(struct np_wire **wires, int count);
+/* One may be closed as failed, and anything may have been sent in vain. */
+void thread_wires_break(struct np_wire *wire);
 
 #endif
