@@ -150,8 +150,7 @@ static void move_on(struct queue *q, struct flight *f)
 static void run_events(struct queue *q)
 {
     struct np_event event;
-    do {
-        fill_window(q);
+    for (fill_window(q); q->base < q->known; fill_window(q)) {
         for (int k = 0; k < q->config->sched.stages; k++) {
             struct flight *f = q->is_busy[k] ? NULL : choose(q, k);
             if (f)
@@ -167,7 +166,7 @@ static void run_events(struct queue *q)
             if (q->events.count == 0 || q->events.entry[0].time > q->now)
                 break;
         }
-    } while (q->base < q->known);
+    }
 }
 
 enum np_status np_sim_run_naspipe(struct np_sim_report *report, const struct np_sim_config *config,

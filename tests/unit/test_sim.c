@@ -118,6 +118,19 @@ START_TEST(naspipe_refuses_groups)
 }
 END_TEST
 
+/* Whatever the window: one step at a time, too. */
+START_TEST(every_step_is_run)
+{
+    static struct bench b;
+    for (int schedule = NP_SIM_CSP; schedule <= NP_SIM_NASPIPE; schedule++) {
+        bench_open(&b, 8, 3, 3, 2);
+        b.steps = 37;
+        b.config.sched.window = _i;
+        ck_assert_uint_eq(bench_run(&b, (enum np_sim_schedule)schedule).steps, 37);
+    }
+}
+END_TEST
+
 /* What is known is no matter for the order, only for who asks what comes next. */
 START_TEST(lookahead_changes_nothing)
 {
@@ -292,6 +305,7 @@ int main(void)
     tcase_add_loop_test(tests, replicas_keep_the_rule_and_the_pace, 0, 6);
     tcase_add_test(tests, only_csp_has_replicas);
     tcase_add_test(tests, naspipe_refuses_groups);
+    tcase_add_loop_test(tests, every_step_is_run, 1, 5);
     tcase_add_test(tests, lookahead_changes_nothing);
     tcase_add_loop_test(tests, wide_flight_windows_change_nothing, 0, 3);
     tcase_add_test(tests, narrow_flight_windows_cost_time_only);
