@@ -157,6 +157,15 @@ bool cli_is_standard(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
+void cli_one_standard(struct argp_state *state, const char *const *inputs, size_t count)
+{
+    size_t standard = 0;
+    for (size_t i = 0; i < count; i++)
+        standard += cli_is_standard(inputs[i]);
+    if (standard > 1)
+        argp_error(state, "one of recipe, --plan and --subnets can be standard input");
+}
+
 bool cli_is_same_file(const char *a, const char *b)
 {
     struct stat x, y;

@@ -32,6 +32,8 @@ int cli_word(struct argp_state *state, const char *option, const char *text,
 
 /* Whether a path, or NULL, stands for standard input. */
 bool cli_is_standard(const char *path);
+/* A usage error if more than one of recipe, --plan and --subnets is; NULL: none. */
+void cli_one_standard(struct argp_state *state, const char *const *inputs, size_t count);
 /* Whether both paths lead to the same regular file. */
 bool cli_is_same_file(const char *a, const char *b);
 /* A usage error if the file that an option writes is one of those that are read; NULL: none. */

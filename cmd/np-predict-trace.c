@@ -154,12 +154,14 @@ static void check_sweep(const struct predict_options *options, struct argp_state
     if (sweep_value(sweep, SWEEP_REACH) &&
         (sweep_value(sweep, SWEEP_CUT) || plan->cut == NP_CUT_STATIC))
         argp_error(state, "--sweep: reach is of balanced cuts, leave out cut");
+    if (plan->reach && sweep_value(sweep, SWEEP_CUT))
+        argp_error(state, "--reach is of balanced cuts: sweep it, and leave out cut");
     if (sweep->combinations &&
         (options->format || options->against || options->schedule == PREDICT_ALL))
         argp_error(state, "--sweep has a table only, of one schedule");
-    if (sweep->combinations && ((options->subnets && !strcmp(options->subnets, "-")) ||
-                                (options->plan_path && !strcmp(options->plan_path, "-")) ||
-                                (!bare && !strcmp(options->space.path, "-"))))
+    if (sweep->combinations &&
+        (cli_is_standard(options->subnets) || cli_is_standard(options->plan_path) ||
+         cli_is_standard(options->space.path)))
         argp_error(state, "--sweep reads its input again and again: give files");
 }
 
@@ -170,6 +172,7 @@ static void check(struct predict_options *options, struct argp_state *state)
     const char *const inputs[] = {options->space.path, options->plan_path, options->subnets};
     bool bare = !options->space.path;
     cli_apart(state, "output", options->output, inputs, 3);
+    cli_one_standard(state, inputs, 3);
     if (bare && (options->blocks == 0 || options->candidates == 0))
         argp_error(state, "give a recipe, or --blocks and --candidates");
     if (bare && (options->plan_path || options->against || options->costs == PREDICT_PLAN_COSTS))
@@ -183,7 +186,10 @@ static void check(struct predict_options *options, struct argp_state *state)
         argp_error(state, "--plan decides devices, replicas, stages, micro-batches and threads");
     if (options->schedule == PREDICT_ALL && (options->format || options->against))
         argp_error(state, "--schedule all has a summary only");
-    if (options->schedule == PREDICT_ALL && options->subnets && !strcmp(options->subnets, "-"))
+    if (options->against && (options->format || options->steps || options->first || options->show))
+        argp_error(state, "--against compares all steps of a run, in a text: leave out --format, "
+                          "--steps, --first and --show");
+    if (options->schedule == PREDICT_ALL && cli_is_standard(options->subnets))
         argp_error(state, "--schedule all reads the stream again and again: give a file");
     if (options->schedule && !plan->replicas)
         options->plan.request.replicas = 1; /* the others have none to choose */

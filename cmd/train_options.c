@@ -142,10 +142,7 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state,
                    "--plan already says replicas, stages, micro-batches, window, unit, cuts and "
                    "threads, and for what stash they are");
-    if (cli_is_standard(o->space.path) + cli_is_standard(o->plan_file) +
-            cli_is_standard(o->subnets) >
-        1)
-        argp_error(state, "one of recipe, --plan and --subnets can be standard input");
+    cli_one_standard(state, inputs, 3);
     if (r->disk.read && !r->memory_bytes && !o->plan.gpus)
         argp_error(state, "--stash-bandwidth is for --device-memory");
     if (o->schedule == NP_SESSION_SEQUENTIAL &&

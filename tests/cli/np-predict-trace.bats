@@ -232,6 +232,14 @@ refuses() {
     refuses "--schedule all has a summary only" r.yaml --schedule all --format svg
     refuses "--schedule all reads the stream again and again: give a file" \
         --blocks 4 --candidates 2 --schedule all --subnets -
+    for option in '--format svg' '--steps 5' '--first 3' '--show 2'; do
+        refuses "--against compares all steps of a run, in a text: leave out --format, --steps, --first and --show" \
+            r.yaml --against a.json $option
+    done
+    refuses "--reach is of balanced cuts: sweep it, and leave out cut" \
+        --blocks 4 --candidates 2 --reach 1 --sweep cut=static,balanced
+    refuses "one of recipe, --plan and --subnets can be standard input" r.yaml --plan - --subnets -
+    refuses "one of recipe, --plan and --subnets can be standard input" - --plan -
 }
 
 @test "a sweep has a line for each combination, that of a single simulation" {
