@@ -226,6 +226,19 @@ int cli_exit_code(enum np_status status)
     }
 }
 
+void cli_print_digest(const char *digest, const char *name)
+{
+    static const char special[] = "\\\n\r";
+    printf("%s%s  ", strpbrk(name, special) ? "\\" : "", digest);
+    for (; *name; name++) {
+        const char *at = strchr(special, *name);
+        if (at)
+            putchar('\\');
+        putchar(at ? "\\nr"[at - special] : *name);
+    }
+    putchar('\n');
+}
+
 int cli_finish(int code)
 {
     int failed = ferror(stdout);

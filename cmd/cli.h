@@ -46,6 +46,8 @@ void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code of a status (NP_ENO and NP_ENAN 1, NP_ESTOP 75, others 2). */
 int cli_exit_code(enum np_status status);
+/* A line on stdout in sha256sum's form: it begins with a backslash where the name has an escape. */
+void cli_print_digest(const char *digest, const char *name);
 /* Flushes and closes stdout; an error (full disk, /dev/full) is reported and makes `code` 2. */
 int cli_finish(int code);
 

@@ -157,26 +157,12 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
     return status;
 }
 
-/* A line in sha256sum's form, which begins with a backslash where the name has an escape. */
-static void print_digest(const char *digest, const char *name)
-{
-    static const char special[] = "\\\n\r";
-    printf("%s%s  ", strpbrk(name, special) ? "\\" : "", digest);
-    for (; *name; name++) {
-        const char *at = strchr(special, *name);
-        if (at)
-            putchar('\\');
-        putchar(at ? "\\nr"[at - special] : *name);
-    }
-    putchar('\n');
-}
-
 /* Prints the digest in sha256sum's form and compares it with the expected one. */
 static enum np_status conclude(const struct np_session_result *result,
                                const struct train_options *o, struct np_error *err)
 {
     struct np_digest_hex digest = np_digest_hex(&result->digest);
-    print_digest(digest.s, o->run);
+    cli_print_digest(digest.s, o->run);
     if (o->expect && strcmp(o->expect, digest.s) != 0)
         return np_fail(err, NP_ENO, "'%s' has digest %s, not the expected %s", o->run, digest.s,
                        o->expect);

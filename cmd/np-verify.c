@@ -42,7 +42,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (o->run_count == 2)
-            argp_error(state, "two runs are enough: '%s' is left over", arg);
+            argp_error(state, "two runs are enough: '%s' is left over", np_text_safe(arg).s);
+        if (!*arg)
+            argp_error(state, "a run directory has a name");
         o->runs[o->run_count++] = arg;
         return 0;
     case ARGP_KEY_END:
@@ -113,7 +115,7 @@ static void print_step(const struct options *o, const struct np_comparison *r)
     }
     if (r->ended_a || r->ended_b)
         printf("ledgers are the same up to step %llu, where that of %s ends\n",
-               (unsigned long long)r->step, o->runs[r->ended_a ? 0 : 1]);
+               (unsigned long long)r->step, np_text_safe(o->runs[r->ended_a ? 0 : 1]).s);
     else
         printf("first step that differs: %llu\n", (unsigned long long)r->step);
     if (r->step_layer[0])
@@ -139,8 +141,8 @@ static void print_layer(const struct options *o, const struct np_comparison *r)
     if (r->element_differs) {
         printf("first element that differs: %s of %s, element %zu\n", r->part, r->tensor,
                r->element);
-        printf("  %s  %s\n  %s  %s\n", np_text_hex((double)r->value_a).s, o->runs[0],
-               np_text_hex((double)r->value_b).s, o->runs[1]);
+        printf("  %s  %s\n", np_text_hex((double)r->value_a).s, np_text_safe(o->runs[0]).s);
+        printf("  %s  %s\n", np_text_hex((double)r->value_b).s, np_text_safe(o->runs[1]).s);
     }
 }
 
@@ -155,8 +157,8 @@ static enum np_status compare(const struct options *o, struct np_error *err)
     } else if (!o->quiet) {
         printf("%s: %llu and %llu steps\n", r.same ? "same" : "different",
                (unsigned long long)r.a.step, (unsigned long long)r.b.step);
-        printf("%s  %s\n%s  %s\n", np_digest_hex(&r.a.digest).s, o->runs[0],
-               np_digest_hex(&r.b.digest).s, o->runs[1]);
+        cli_print_digest(np_digest_hex(&r.a.digest).s, o->runs[0]);
+        cli_print_digest(np_digest_hex(&r.b.digest).s, o->runs[1]);
         if (!r.same) {
             print_step(o, &r);
             print_layer(o, &r);
@@ -182,7 +184,7 @@ static enum np_status expect(const struct options *o, struct np_error *err)
                           err));
     else if (!o->quiet)
         printf("%s: %s  %s\n", same ? "same" : "different", np_digest_hex(&head.digest).s,
-               o->runs[0]);
+               np_text_safe(o->runs[0]).s);
     status = same ? NP_OK : NP_ENO;
 out:
     return status;
@@ -210,7 +212,7 @@ static enum np_status fsck(const struct options *o, struct np_error *err)
     else if (!o->quiet)
         printf("%s: %zu checkpoints, %zu objects, %zu problems  %s\n",
                check.problems ? "damaged" : "sound", check.checkpoints, check.objects,
-               check.problems, o->runs[0]);
+               check.problems, np_text_safe(o->runs[0]).s);
     return status == NP_OK && check.problems ? NP_ENO : status;
 }
 

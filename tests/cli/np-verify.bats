@@ -170,6 +170,7 @@ plant() {
     np-verify --fsck a > out 2> talk || code=$?
     [ "$code" -eq 1 ]
     [ "$(wc -l < talk)" -eq 3 ]
+    [[ "$(cat out)" == "damaged: "[0-2]" checkpoints, "* ]]
     grep -q '^damaged: .*, 3 problems  a$' out
     run np-verify --fsck -q a
     [ "$status" -eq 1 ]
@@ -222,16 +223,70 @@ plant() {
     sed -i '5s/  block.*/  \x1b[2J/' "$m"
     { sed '$d' "$m"; printf 'end %s\n' "$(sed '$d' "$m" | sha256sum | cut -c 1-64)"; } > new
     mv new "$m"
-    np-verify --fsck a > out 2>&1 || true
-    lacks "$(printf '\033')" out
+    run np-verify --fsck a
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'\x1b[2J'* ]]
+    lacks "$(printf '\033')" <(printf '%s' "$output")
+}
+
+@test "names from the command line: a line each, and nothing for the terminal" {
+    name=$'n\nl\e[1m'
+    np-train recipe.yaml --run "$name" > digest
+    run np-verify --expect "$(tr -d '\\' < digest | cut -c 1-64)" "$name"
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == 'same: '*'  n\x0al\x1b[1m' ]]
+    np-verify "$name" "$name" > out # sha256sum's form
+    [ "$(sed -n 2p out)" = "$(cat digest)" ]
+    [ "$(sed -n 3p out)" = "$(cat digest)" ]
+    run np-verify --fsck "$name"
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "${lines[0]}" == 'sound: '*'  n\x0al\x1b[1m' ]]
+    run np-verify a b $'\e[1m'
+    [ "${lines[0]}" = "np-verify: two runs are enough: '\x1b[1m' is left over" ]
+    run np-verify --fsck ''
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "np-verify: a run directory has a name" ]
+}
+
+@test "--json and -q have the exit code of the answer" {
+    np-train recipe.yaml --run a
+    np-train recipe.yaml --run b --stop-after 4
+    run np-verify --json a b
+    [ "$status" -eq 1 ]
+    run np-verify --json --expect "$(digest_of b)" a
+    [ "$status" -eq 1 ]
+    run np-verify -q --expect "$(digest_of b)" a
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+    rm "$(find b/objects -type f | head -n 1)"
+    run np-verify --json --fsck b
+    [ "$status" -eq 1 ]
+}
+
+@test "the latest checkpoint that both have is compared" {
+    np-train recipe.yaml --run a --set train.checkpoint_every=2
+    np-train recipe.yaml --run b --set train.checkpoint_every=2 --stop-after 5
+    for pair in 'a b' 'b a'; do
+        # shellcheck disable=SC2086 # two words
+        run np-verify $pair
+        [ "$status" -eq 1 ]
+        [ "${lines[4]}" = "checkpoints after 4 steps are the same" ]
+    done
+}
+
+@test "--fsck: versions that shared layers with a delay keep" {
+    np-train recipe.yaml --run b --set shared='{policy: delay, steps: 3}' --stages 3
+    np-verify --fsck b
 }
 
 @test "usage errors" {
-    for args in "" "a" "a b c" "--fsck" "--fsck a b" "--fsck --expect x a" "--expect x" "--wat a b"; do
+    np-train recipe.yaml --run a
+    for args in "" "a" "a b c" "--fsck" "--fsck a b" "--fsck --expect $(digest_of a) a" "--expect x" \
+        "--wat a b"; do
         # shellcheck disable=SC2086
         run np-verify $args
         echo "$args: $status $output"
         [ "$status" -eq 2 ]
-        [[ "${lines[0]}" == "np-verify: "* ]]
+        [[ "${lines[0]}" == "np-verify: "* && "${lines[0]}" != "np-verify: error: "* ]]
     done
 }
