@@ -408,7 +408,7 @@ enum np_status np_plan_read(struct np_plan *plan, const char *path, const struct
     struct np_yaml doc = {0};
     *plan = (struct np_plan){0};
     if (strcmp(path, "-") == 0)
-        NP_TRY(np_yaml_read_fd(&doc, 0, "stdin", err));
+        NP_TRY(np_yaml_read_fd(&doc, 0, "<stdin>", err));
     else
         NP_TRY(np_yaml_read(&doc, path, err));
     NP_TRY(read_plan(plan, doc.root, net, err));

@@ -327,6 +327,17 @@ YAML
     damaged "$it 'stem' has not all its versions" forged '/  stem@-1$/d'
     damaged "$it '${name%choice*}choice00' and its block lack updates" forged '5d'
     damaged "$m: the recipe has no layer 'stem@-3'" forged 's/@-2$/@-3/;/head@-3/d'
+    damaged "$m:6: damaged manifest: names are not in order" forged 5p
+
+    rm -rf broken
+    cp -r good broken
+    forged "5s/^[0-9a-f]*/$(sed -n 's/ .*  stem$//p' $m)/" # an object of another layer's size
+    run np-verify --fsck broken
+    [ "$status" -eq 1 ]
+    [[ "${lines[0]}" == "np-verify: object 'broken/objects/"*"' has not the size of layer '$name' of $m" ]]
+    run np-train recipe.yaml --run broken --resume
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"' holds "*" bytes, not "* ]]
 }
 
 # damaged_ledger FILE SED-SCRIPT MESSAGE: it is found and not continued.
@@ -393,8 +404,11 @@ damaged_ledger() {
     for run in '--schedule sequential --isa scalar' '--stages 2' '--stages 6 --micro-batches 4 --window 6'; do
         # shellcheck disable=SC2086
         np-train recipe.yaml --run "r$((++n))" --set train.steps=200 $run \
-            --set train.optimizer='{kind: sgd, lr: 1.0e9}' 2> "said$n" || true
+            --set train.optimizer='{kind: sgd, lr: 1.0e9}' 2> "said$n" || code=$?
+        [ "$code" -eq 1 ]
+        code=0
     done
+    grep -q 'is not finite$' said1
     cmp said1 said2
     cmp said1 said3
 }
@@ -413,6 +427,8 @@ damaged_ledger() {
     [ "$code" -eq 1 ]
     [ "$(cat said)" = "np-train: error: step 3, member 0, subnet '0 1 0 1': the output of layer 'head' \
 is not finite" ]
+    [ "$(cut -f 1 losses | tr '\n' ' ')" = '0 1 2 ' ]
+    [ "$(cut -f 1 r/ledger.tsv | tr '\n' ' ')" = '0 1 2 ' ]
 }
 
 @test "no output is written over the recipe's data" {
@@ -447,14 +463,18 @@ is not finite" ]
         "recipe.yaml --run r --stages 2 --schedule sequential" "recipe.yaml other.yaml --run r" \
         "recipe.yaml --run r --plan p --schedule sequential" \
         "recipe.yaml --run r --inject-delays 3 --schedule sequential" \
+        "recipe.yaml --run r --trace t --schedule sequential" \
+        "recipe.yaml --run r --unit 2 --schedule sequential" \
+        "recipe.yaml --run r --deadline 3" "recipe.yaml --run r --transport peer" \
+        "recipe.yaml --run r --plan p --window 2" \
         "recipe.yaml --run r --plan - --subnets -" "- --run r --subnets -" "- --run r --plan -" \
         "recipe.yaml --run r --plan p --stages 2" "recipe.yaml --run r --stash-bandwidth 1MiB" \
         "recipe.yaml --run r --stop-after 0" "recipe.yaml --run"; do
         # shellcheck disable=SC2086
-        run np-train $args
+        run np-train $args < /dev/null
         echo "$args: $status $output"
         [ "$status" -eq 2 ]
-        [[ "${lines[0]}" == "np-train: "* ]]
+        [[ "${lines[0]}" == "np-train: "* && "${lines[0]}" != "np-train: error: "* ]]
         [ ! -e r ]
     done
 }

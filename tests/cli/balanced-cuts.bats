@@ -59,8 +59,8 @@ plan_of() {
     plan_of static s.yaml
     plan_of balanced b.yaml
     np-train r.yaml --run whole --plan s.yaml
-    run np-train r.yaml --run r --plan s.yaml --stop-after 3
-    run np-train r.yaml --run r --resume --plan b.yaml --stop-after 6
+    np-train r.yaml --run r --plan s.yaml --stop-after 3
+    np-train r.yaml --run r --resume --plan b.yaml --stop-after 6
     np-train r.yaml --run r --resume --plan s.yaml
     same whole r
 }

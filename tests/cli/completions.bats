@@ -60,6 +60,7 @@ typed() {
 
 @test "every long option is in every completion" {
     for tool in $TOOLS; do
+        [ "$($tool --list-options | wc -l)" -gt 4 ]
         for option in $($tool --list-options | cut -f 1); do
             typed "$tool $option" | grep -qx -e "$option"
             sed -n "/^_${tool//-/_}()/,/^}/p" naspipe.zsh | grep -qE -e "$option(\\[|[=,}])"
@@ -84,6 +85,10 @@ typed() {
 
 @test "the words that are offered are words that the tools take" {
     tiny_recipe
+    for list in 'np-train --isa ' 'np-predict-trace --schedule ' 'np-predict-trace --format ' \
+        'np-partition --profile-from '; do
+        [ -n "$(typed "$list")" ]
+    done
     for word in $(typed 'np-train --isa '); do
         np-train --version | grep -q "instruction sets:.* $word" || [ "$word" = auto ] || continue
         np-train recipe.yaml --run "$word" --isa "$word" --stop-after 1

@@ -158,6 +158,7 @@ in_budget() {
     [ "$(value hit_rate_error_points)" = 0.00 ]
     [ "$(value measured_peak_memory)" = "$(value predicted_peak_memory)" ]
     run np-predict-trace r.yaml --plan plan.yaml --prefetch ahead --against a.json
+    [ "$status" -eq 0 ]
     [ "$(value hit_rate_error_points)" != 0.00 ]
 }
 

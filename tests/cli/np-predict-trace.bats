@@ -207,6 +207,7 @@ published() {
     run np-predict-trace r.yaml --plan plan.yaml --against slow.json
     [ "$status" -eq 0 ]
     between -99 "$(value error_percent)" -1
+    between 0.01 "$(value order_agreement)" 0.99
 }
 
 refuses() {

@@ -143,6 +143,14 @@ setup() {
     same a c
 }
 
+@test "standard input that was read from before" {
+    printf '0 1 2 3\n3 2 1 0\n1 1 1 1\n' > subnets
+    tail -n 2 subnets > rest
+    np-train recipe.yaml --run a --subnets rest
+    { read -r _; np-train recipe.yaml --run b --subnets -; } < subnets
+    np-verify a b
+}
+
 @test "--subnets - with --losses - answers step by step" {
     coproc trainer { np-train recipe.yaml --run a --subnets - --losses - --stages 2; }
     pid=$trainer_PID
@@ -282,12 +290,35 @@ setup() {
     exec 9< losses
     read -r -u 9 _
     kill -s TERM $pid
-    kill -s TERM $pid
+    kill -s INT $pid # two of a kind may merge
     cat <&9 > /dev/null
     exec 9<&-
     code=0
     wait $pid || code=$?
     [ "$code" -eq 75 ]
+}
+
+@test "a second signal, later than the first, ends it at once" {
+    mkfifo trace # which nobody reads: it waits for that at its end
+    timeout -s KILL 60 np-train recipe.yaml --run a --stages 2 --trace trace -q > out 2> talk &
+    job=$!
+    until [ -e a/checkpoints/0000000006.manifest ]; do kill -0 $job; done
+    pid=$(pgrep -P $job)
+    kill -s TERM "$pid"
+    sleep 0.3
+    kill -s TERM "$pid"
+    code=0
+    wait $job || code=$?
+    [ "$code" -eq 143 ]
+}
+
+@test "a layer that has not changed is not written again" {
+    printf '%s\n' '1 1 1 1' '1 1 1 1' '0 0 0 0' '0 0 0 0' > subnets
+    np-train recipe.yaml --run a --set train.checkpoint_every=1 --subnets subnets --stop-after 2
+    name=$(sed -n 's/ .*  block00.choice01$//p' a/checkpoints/0000000002.manifest)
+    before=$(stat -c %i "a/objects/${name:0:2}/${name:2}")
+    np-train recipe.yaml --run a --set train.checkpoint_every=1 --subnets subnets --resume
+    [ "$(stat -c %i "a/objects/${name:0:2}/${name:2}")" = "$before" ]
 }
 
 @test "an evaluation that is due and was not made is made up for" {

@@ -17,6 +17,7 @@ START_TEST(writes_what_it_reads)
     struct np_error err = {.msg = ""};
     ck_assert_msg(plan_partition(&plan, &r, &err) == NP_OK, "%s", err.msg);
     ck_assert_int_eq(plan.stages, _i);
+    plan.disk = (struct np_disk_bandwidth){3000000, 2000000, 2500000, 40000000};
     ck_assert_int_eq(np_plan_write(&plan, &plan_net, &text, &err), NP_OK);
     plan_write_file("plan.yaml", text.text);
     ck_assert_msg(np_plan_read(&again, "plan.yaml", &plan_net, &err) == NP_OK, "%s", err.msg);
@@ -24,6 +25,7 @@ START_TEST(writes_what_it_reads)
     ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
     ck_assert_int_eq(again.replicas, r.replicas);
     ck_assert_mem_eq(&again.link, &r.link, sizeof r.link);
+    ck_assert_mem_eq(&again.disk, &plan.disk, sizeof plan.disk);
     ck_assert_int_eq(np_plan_write(&again, &plan_net, &text_again, &err), NP_OK);
     ck_assert_str_eq(text.text, text_again.text);
     np_buf_clear(&text);
@@ -76,6 +78,20 @@ static const struct {
      "plan.yaml:10:11: stage 1 must begin with block02"},
     {"stages:\n- {first: stem, last: block01}\n- {first: block02, last: block00}\n", "",
      "plan.yaml:10:26: stage 1 ends before it begins"},
+    {"stages:\n- {first: stem, last: block01}\n- {first: block02, last: block01}\n", "",
+     "plan.yaml:10:26: stage 1 ends before it begins"},
+    {"stages:\n- {first: stem, last: block6}\n", "",
+     "plan.yaml:9:23: unknown position 'block6': stem, block00 .. block05 or head"},
+    {"stages:\n- {first: stem, last: head, in_flight: 0}\n", "",
+     "plan.yaml:9:40: 'in_flight' must be a whole number from 1 to 2^31-1, not '0'"},
+    {"stages:\n- {first: stem, last: head}\n", "predicted: {bubble: 1.5}\n",
+     "plan.yaml:10:21: 'bubble' must be a number in [0, 1], not '1.5'"},
+    {"stages:\n- {first: stem, last: head}\n", "stash: {read: 1, write: 1, both: 1, procesor: 1}\n",
+     "plan.yaml:10:37: unknown key 'procesor' (did you mean 'processor'?)"},
+    {"stages:\n- {first: stem, last: head}\n",
+     "profile:\n  from: model\n  costs:\n  - {kind: identity, forward_ns: 1, backward_ns: 1, "
+     "weight_ns: 1}\n  - {kind: identity, forward_ns: 1, backward_ns: 1, weight_ns: 1}\n",
+     "plan.yaml:14:12: costs of 'identity' are given twice"},
     {"stages:\n- {first: stem, last: block01}\n", "",
      "plan.yaml:9:23: the last stage must end with head"},
     {"stages:\n- {first: stem, last: head}\n", "reach: 2\n",

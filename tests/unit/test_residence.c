@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/copies.h"
 #include "exec/residence.h"
 #include "exec/state_stream.h"
 #include "exec/train.h"
@@ -290,6 +291,44 @@ START_TEST(resume_across_budgets)
 }
 END_TEST
 
+static bool after_two(void *context)
+{
+    return ((const struct tiny_outcome *)context)->steps >= 2;
+}
+
+/* When training is over no copy is under way, and one that failed on the way is not forgotten. */
+START_TEST(the_end_of_copies)
+{
+    struct tiny t;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct way way = {
+            {2, 1, 2, 1, 1, tiny_best_isa(), seed, 0, 0, 0}, 3, NP_CONTEXT_AHEAD, 3, true};
+        struct run r;
+        char file[256];
+        uint64_t next;
+        run_open(&r, &t, &way);
+        np_engine_free(r.engine);
+        snprintf(file, sizeof file, "%s/stash", tiny_directory);
+        struct np_train_config config = config_of(&r, &way, file);
+        config.hooks.stop = after_two;
+        tiny_must(np_engine_new(&r.engine, &config, r.state, &t.err), &t.err);
+        struct np_stream *stream = tiny_stream(&t, 0);
+        ck_assert_int_eq(np_engine_train(r.engine, stream, 0, TINY_STEPS, &next, &t.err), NP_ESTOP);
+        struct np_residence *residence = r.state->residence;
+        pthread_mutex_lock(&residence->lock);
+        ck_assert_int_eq(residence->busy, 0);
+        pthread_mutex_unlock(&residence->lock);
+        residence->status = np_fail(&residence->err, NP_EIO, "a copy failed");
+        ck_assert_int_eq(np_residence_end(residence, NP_OK, &t.err), NP_EIO);
+        ck_assert_str_eq(t.err.msg, "a copy failed");
+        np_stream_close(stream);
+        run_close(&r);
+    }
+    tiny_close(&t);
+}
+END_TEST
+
 static void evaluate(struct run *r, const struct way *way, struct np_engine *engine,
                      const uint16_t *choices, struct np_score *scores)
 {
@@ -417,6 +456,7 @@ int main(void)
     tcase_add_test(tests, replicas_within_a_cap);
     tcase_add_test(tests, late_copies);
     tcase_add_test(tests, resume_across_budgets);
+    tcase_add_test(tests, the_end_of_copies);
     tcase_add_loop_test(tests, evaluation, 0, 3);
     tcase_add_loop_test(tests, simulation_counts_what_the_engine_counts, 0, TINY_KINDS);
     tcase_add_loop_test(tests, one_byte_less_is_refused, 0, 4);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "durable_calls.h"
 #include "run/compare.h"
 #include "run/fsck.h"
 #include "run/session.h"
@@ -103,6 +104,48 @@ START_TEST(stop_and_resume)
     ck_assert(compare("whole", "parts").same);
     remove_run("whole");
     remove_run("parts");
+    tiny_close(&t);
+}
+END_TEST
+
+/* What is noted where WHAT is done to the run's NAME; and where that was. */
+static const char *did_call(const char *what, const char *name)
+{
+    static char call[300];
+    snprintf(call, sizeof call, "%s %s; ", what, path_in("run", name));
+    return call;
+}
+
+static const char *did(const char *what, const char *name)
+{
+    const char *call = did_call(what, name), *at = strstr(durable_calls, call);
+    ck_assert_msg(at != NULL, "never: %s", call);
+    return at;
+}
+
+/* When the manifest has its name, all that it speaks of is on the disk: so whatever a machine loses
+ * with its power, the checkpoint is whole or not there. */
+START_TEST(the_manifest_comes_last)
+{
+    struct tiny t;
+    struct np_session_result result;
+    const char *manifest, *object, *next;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    tiny_must(session(&t, "run", &two_stages, 1, false, &result), &t.err);
+    manifest = did("rename", "checkpoints/0000000001.manifest");
+    const char *names = strstr(did("rename", "run.json"), did_call("sync", NULL)); /* of ledgers */
+    ck_assert(names && names < manifest);
+    ck_assert(did("sync", "ledger.tsv") < manifest);
+    ck_assert(did("sync", "layers.tsv") < manifest);
+    ck_assert(did("sync", "objects") < manifest);
+    ck_assert(did("sync", "checkpoints") > manifest);
+    object =
+        strstr(durable_calls, "; rename "); /* the last one, whose directory is synced after it */
+    while ((next = strstr(object + 1, "; rename ")) && next + 2 < manifest)
+        object = next;
+    next = strstr(object, "; sync ");
+    ck_assert(next && next < manifest && strstr(next, "/objects/") < manifest);
+    remove_run("run");
     tiny_close(&t);
 }
 END_TEST
@@ -283,6 +326,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, processors_have_portable_numerics_alone);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
+    tcase_add_test(tests, the_manifest_comes_last);
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, damage);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/digest.h"
 #include "space/sampler.h"
 #include "suite.h"
 
@@ -258,6 +259,32 @@ START_TEST(test_pinned_draws)
 }
 END_TEST
 
+/* So is the spread order: of steps of one member and of two, beyond an epoch's end. */
+START_TEST(test_pinned_spread)
+{
+    enum { DEEP = 24, STEPS = EPOCH + 100 };
+    static const char *const pinned[] = {
+        "0f91fdff7834799a713cd884e7878f8612ed6a1977f55875853dbaef3857f18e",
+        "a7155cd30ab014a5e0beeb62b97d52ec07aa8c8e4b9cfcbe2c786ebb75020bcc"};
+    static uint16_t choices[STEPS * 2 * DEEP];
+    int counts[DEEP];
+    for (int b = 0; b < DEEP; b++)
+        counts[b] = 12 + b;
+    for (int members = 1; members <= 2; members++) {
+        const struct np_stream_shape shape = {DEEP, members, counts};
+        struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 16, 0);
+        size_t row = (size_t)(members * DEEP);
+        struct np_digest digest;
+        for (size_t step = 0; step < STEPS; step++)
+            next(stream, choices + step * row);
+        np_stream_close(stream);
+        ck_assert_int_eq(np_digest_compute(&digest, choices, STEPS * row * sizeof *choices, NULL),
+                         NP_OK);
+        ck_assert_str_eq(np_digest_hex(&digest).s, pinned[members - 1]);
+    }
+}
+END_TEST
+
 static const char *const file_name = "stream.txt";
 
 static void write_stream(const char *text)
@@ -438,6 +465,7 @@ int main(void)
     tcase_add_test(tests, test_spread_of_one_is_uniform);
     tcase_add_test(tests, test_spread_shortens_the_chain);
     tcase_add_test(tests, test_pinned_draws);
+    tcase_add_test(tests, test_pinned_spread);
     tcase_add_test(tests, test_file);
     tcase_add_test(tests, test_pipe_without_look_ahead);
     tcase_add_test(tests, test_pipe_given_up);

@@ -294,13 +294,45 @@ START_TEST(test_hostile)
 }
 END_TEST
 
+/* An object that fills what is read at once: what follows it is found all the same. */
+START_TEST(test_full_block)
+{
+    enum { ROOM = NP_STORE_PIECE + 64 };
+    uint8_t *bytes = malloc(ROOM), *frame = malloc(ROOM + 1);
+    struct np_digest digest;
+    size_t n = NP_STORE_PIECE, length;
+    uint32_t seed = 1;
+    ck_assert(bytes && frame);
+    for (size_t i = 0; i < ROOM; i++) { /* noise: stored as it is, with a few bytes beside */
+        seed = seed * 1664525 + 1013904223;
+        bytes[i] = (uint8_t)(seed >> 24);
+    }
+    while ((length = make_frame(frame, ROOM, bytes, n, true)) > NP_STORE_PIECE)
+        n--;
+    ck_assert_uint_eq(length, NP_STORE_PIECE);
+    frame[length] = 0;
+    ck_assert_int_eq(np_digest_compute(&digest, bytes, n, &err), NP_OK);
+    plant(&digest, frame, length + 1);
+    expect_damaged(&digest, n, "is damaged: bytes follow its end");
+    plant(&digest, frame, length);
+    ck_assert_int_eq(np_store_get(&store, &digest, bytes, n, &err), NP_OK);
+    free(bytes);
+    free(frame);
+}
+END_TEST
+
 START_TEST(test_window)
 {
+    /* The same with one of 2^24, twice what any object needs. */
+    static const uint8_t twice[] = {0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x70, 0, 0, 0, 0x80, 1, 0, 0};
     /* A frame that wants a window of 2^31 bytes for a content of 2^31: refused before. */
     static const uint8_t wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0x80, 0xa8, 0, 0, 0, 0x80, 1, 0, 0};
     struct np_digest digest = {{1}};
     uint64_t size;
     plant(&digest, wide, sizeof wide);
+    ck_assert_int_eq(np_store_check(&store, &digest, &size, &err), NP_EDATA);
+    ck_assert_ptr_nonnull(strstr(err.msg, "Frame requires too much memory for decoding"));
+    plant(&digest, twice, sizeof twice);
     ck_assert_int_eq(np_store_check(&store, &digest, &size, &err), NP_EDATA);
     ck_assert_ptr_nonnull(strstr(err.msg, "Frame requires too much memory for decoding"));
 }
@@ -381,6 +413,7 @@ int main(void)
     tcase_add_test(tests, test_damage);
     tcase_add_test(tests, test_repair);
     tcase_add_test(tests, test_hostile);
+    tcase_add_test(tests, test_full_block);
     tcase_add_test(tests, test_window);
     tcase_add_test(tests, test_not_a_file);
     tcase_add_test(tests, test_each);
