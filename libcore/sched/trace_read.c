@@ -42,7 +42,7 @@ static const char *parse_complete(const json_t *event, double *start, double *en
         return NULL;
     *start = json_number_value(ts) * 1e3;
     *end = *start + json_number_value(dur) * 1e3;
-    if (!isfinite(*start) || !isfinite(*end) || *end < *start)
+    if (!(fabs(*start) <= WHOLE_MAX) || !(*end <= WHOLE_MAX) || *end < *start)
         return NULL;
     return json_string_value(json_object_get(event, "name"));
 }
@@ -145,20 +145,47 @@ static void parse_copying(struct np_trace_copying *copying, const json_t *other)
                                                    (uint64_t)processor};
 }
 
-static enum np_status parse_events(struct np_trace *trace, const json_t *events,
+/* Whether it says that it is a task or a copy, and so must be sound. */
+static bool is_ours(const json_t *event)
+{
+    const char *category = json_string_value(json_object_get(event, "cat"));
+    enum np_task_kind kind;
+    return category && (strcmp(category, "copy") == 0 ||
+                        (strlen(category) == 1 && parse_kind(category, &kind)));
+}
+
+/* *known: it is a task, or a copy, which without the sums of its stage says too little. */
+static enum np_status take_event(struct np_trace *trace, const json_t *event, bool *known,
+                                 struct np_error *err)
+{
+    struct np_span span = {.stall = 0};
+    struct np_copy_span copy;
+    *known = true;
+    if (parse_task(event, &span))
+        return np_trace_add(trace, &span, err);
+    if (parse_copy(event, &copy) && trace->stages == 0)
+        return NP_OK;
+    if (parse_copy(event, &copy) && copy.stage < trace->stages)
+        return np_trace_add_copy(trace, &copy, err);
+    *known = false;
+    return NP_OK;
+}
+
+static enum np_status parse_events(struct np_trace *trace, const json_t *events, const char *path,
                                    struct np_error *err)
 {
     enum np_status status = NP_OK;
     size_t index;
     json_t *event;
+    bool known;
     json_array_foreach(events, index, event)
     {
-        struct np_span span = {.stall = 0};
-        struct np_copy_span copy;
-        if (parse_task(event, &span))
-            NP_TRY(np_trace_add(trace, &span, err));
-        else if (parse_copy(event, &copy) && copy.stage < trace->stages)
-            NP_TRY(np_trace_add_copy(trace, &copy, err));
+        NP_TRY(take_event(trace, event, &known, err));
+        if (!known && is_ours(event))
+            NP_TRY(np_fail(err, NP_EINPUT,
+                           "%s: event %zu: its time, stage, step or another number "
+                           "is missing or out of range",
+                           np_text_safe(path).s, index));
     }
 out:
     return status;
@@ -185,7 +212,7 @@ enum np_status np_trace_read(struct np_trace *trace, const char *path, struct np
     NP_TRY(parse_stages(trace, json_object_get(other, "stages"), err));
     parse_copying(&trace->copying, other);
     NP_TRY(parse_events(trace, json_is_array(root) ? root : json_object_get(root, "traceEvents"),
-                        err));
+                        path, err));
     if (trace->count == 0)
         status = np_fail(err, NP_EINPUT, "%s: no tasks in this trace", np_text_safe(path).s);
     else

@@ -182,6 +182,48 @@ START_TEST(chrome_reads_back)
 }
 END_TEST
 
+/* Events of ours that cannot be are refused; what others put between them is not looked at. */
+START_TEST(chrome_from_strangers)
+{
+#define ARGS "\"stage\":%s,\"step\":0,\"member\":0,\"micro\":0,\"first\":0,\"count\":1"
+#define TASK                                                                                       \
+    "{\"name\":\"F 0.0\",\"cat\":\"F\",\"ph\":\"X\",\"ts\":%s,\"dur\":%s,\"args\":{" ARGS "}}"
+#define COPY                                                                                       \
+    "{\"name\":\"fetch "                                                                           \
+    "1\",\"cat\":\"copy\",\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"stage\":%s,"                 \
+    "\"copier\":0,\"layer\":1,\"bytes\":8}}"
+    static const struct {
+        const char *ts, *dur, *stage, *copy_stage, *stages;
+        int event; /* that is refused; -1: none */
+        size_t copies;
+    } cases[] = {{"0", "1", "0", "1", "[{},{}]", -1, 1},   {"0", "1", "0", "2", "[{},{}]", 2, 0},
+                 {"0", "1", "0", "-1", "[{},{}]", 2, 0},   {"0", "1", "0", "7", "[]", -1, 0},
+                 {"0", "-1", "0", "1", "[{},{}]", 1, 0},   {"0", "1e308", "0", "1", "[{}]", 1, 0},
+                 {"-1e300", "1", "0", "1", "[{}]", 1, 0},  {"\"0\"", "1", "0", "1", "[{}]", 1, 0},
+                 {"0", "1", "2147483648", "1", "[]", 1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct np_trace read = {.count = 0};
+        struct np_error err;
+        char text[1024], wanted[64];
+        snprintf(text, sizeof text,
+                 "{\"traceEvents\":[{\"name\":\"FBW\",\"ph\":\"X\",\"ts\":-7,\"dur\":0}," TASK
+                 "," COPY "],\"otherData\":{\"stages\":%s}}",
+                 cases[i].ts, cases[i].dur, cases[i].stage, cases[i].copy_stage, cases[i].stages);
+        write_file("strange.json", text);
+        snprintf(wanted, sizeof wanted, "strange.json: event %d: its time, ", cases[i].event);
+        if (cases[i].event < 0) {
+            ck_assert_int_eq(np_trace_read(&read, "strange.json", &err), NP_OK);
+            ck_assert_uint_eq(read.count, 1);
+            ck_assert_uint_eq(read.copy_count, cases[i].copies);
+        } else {
+            ck_assert_int_eq(np_trace_read(&read, "strange.json", &err), NP_EINPUT);
+            ck_assert_ptr_nonnull(strstr(err.msg, wanted));
+        }
+        np_trace_clear(&read);
+    }
+}
+END_TEST
+
 /* As Perfetto wants them: a thread for each copier, and the bytes in use at every change. */
 START_TEST(chrome_has_copies_and_memory)
 {
@@ -295,6 +337,7 @@ int main(void)
     tcase_add_test(plain, crop_keeps_what_ran_between_two_ends);
     tcase_add_test(plain, tsv);
     tcase_add_test(plain, chrome_reads_back);
+    tcase_add_test(plain, chrome_from_strangers);
     tcase_add_test(plain, foreign_events_are_passed_over);
     tcase_add_test(plain, a_look_ahead_beyond_any_plans_is_not_said);
     tcase_add_test(plain, svg);
