@@ -91,6 +91,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) $(NP_ISA) -c -o $@ $<
 
+# Operators heed what kernels say (num/kernels.h).
+$(BUILD)/libcore/ops/%.o: NP_CPPFLAGS += -DNP_OPERATORS
+
 # Sanitized, these take minutes to compile unless they call for their checks and leave out what the
 # address sanitizer sees as well.
 NP_SAN_ISA := $(if $(findstring address,$(SAN)),--param asan-instrumentation-with-call-threshold=0 \

@@ -51,25 +51,33 @@ NP_FN size_t np_chunks(size_t count)
     return (count + NP_KC - 1) / NP_KC;
 }
 
+/* Kernels that return bool say whether all that they wrote is finite. An operator passes that on:
+ * ranks and GPUs look at every kernel by themselves, and would stop at what others do not. */
+#ifdef NP_OPERATORS
+#define NP_CHECKED __attribute__((warn_unused_result))
+#else
+#define NP_CHECKED
+#endif
+
 struct np_kernels {
     const char *name;
 
-    bool (*matmul)(struct np_team *, const struct np_matmul *);
+    bool (*matmul)(struct np_team *, const struct np_matmul *) NP_CHECKED;
 
     /* Convolutions. w [kernel_height][kernel_width][in_channels/groups][out_channels], so that it
      * is the matrix [k][out_channels] with k = (kh, kw, ci); group g reads its own channels and
      * writes columns g*out_channels/groups ... Products with positions outside the image are left
      * out of their chunks, whose borders do not move; a chunk of nothing is +0.
      * conv: y = chunked sum over k of x w.  epilogue: over y. */
-    bool (*conv)(struct np_team *, const struct np_conv *);
+    bool (*conv)(struct np_team *, const struct np_conv *) NP_CHECKED;
     /* dx at (ih, iw): chunked sum over (tap, co) of dy w, the taps being those whose output
      * position (oh, ow) is whole (stride divides ih + pad_top - kh * dilation, and so for the
      * width), ordered by ascending (oh, ow), i.e. descending (kh, kw); output positions outside are
      * left out likewise. No such tap: +0.  epilogue (no bias): over dx. */
-    bool (*conv_grad)(struct np_team *, const struct np_conv *);
+    bool (*conv_grad)(struct np_team *, const struct np_conv *) NP_CHECKED;
     /* dw[k][co] = chunked sum over output rows of x dy, those left out whose tap is outside. No
      * epilogue. */
-    bool (*conv_grad_weight)(struct np_team *, const struct np_conv *);
+    bool (*conv_grad_weight)(struct np_team *, const struct np_conv *) NP_CHECKED;
 
     /* y[r][j] = x[r][j] + bias[j]; y may be x. */
     void (*bias_add)(struct np_team *, float *y, const float *x, const float *bias, size_t rows,
@@ -77,7 +85,7 @@ struct np_kernels {
     /* dx = dy * act'(u), then base + dx if base is not NULL; the derivatives are in
      * num/elementary.h. dx may be dy or base. */
     bool (*act_grad)(struct np_team *, enum np_act, float *dx, const float *base, const float *u,
-                     const float *dy, size_t count);
+                     const float *dy, size_t count) NP_CHECKED;
     /* Gated linear unit: u is [R][2C], first in place u = u + bias (bias[2C]); y[r][j] = u[r][j] *
      * np_sigmoidf(u[r][C+j]). */
     void (*bias_glu)(struct np_team *, float *y, float *u, const float *bias, size_t rows,
@@ -89,18 +97,18 @@ struct np_kernels {
 
     /* y = act(a + b); with an activation kept = a + b if not NULL. y may be a or b. */
     bool (*add)(struct np_team *, enum np_act, float *y, float *kept, const float *a,
-                const float *b, size_t count);
+                const float *b, size_t count) NP_CHECKED;
     /* y = act(x); y may be x. */
-    bool (*act)(struct np_team *, enum np_act, float *y, const float *x, size_t count);
-    bool (*finite)(struct np_team *, const float *x, size_t count);
+    bool (*act)(struct np_team *, enum np_act, float *y, const float *x, size_t count) NP_CHECKED;
+    bool (*finite)(struct np_team *, const float *x, size_t count) NP_CHECKED;
     void (*fill)(struct np_team *, float *y, size_t count, float value);
     /* y = x, which may be y. */
     void (*copy)(struct np_team *, float *y, const float *x, size_t count);
     /* y = x / by; with gamma, y = (gamma * x) / by. y may be x. */
     bool (*divide)(struct np_team *, float *y, const float *x, const float *gamma, size_t count,
-                   float by);
+                   float by) NP_CHECKED;
     /* y = 1 / sqrt(x + eps); false also where x is not finite. y may be x. */
-    bool (*rstd)(struct np_team *, float *y, const float *x, size_t count, float eps);
+    bool (*rstd)(struct np_team *, float *y, const float *x, size_t count, float eps) NP_CHECKED;
     /* y [count][width]: x[i] all along row i. */
     void (*spread)(struct np_team *, float *y, const float *x, size_t count, size_t width);
     /* [rows][cols] -> [cols][rows] */
@@ -125,7 +133,7 @@ struct np_kernels {
      * dx = rstd * ((t - a) - h * b), then + base if base is not NULL. dx may be base. */
     bool (*layernorm_grad)(struct np_team *, float *dx, const float *base, const float *x,
                            const float *dy, const float *mean, const float *rstd,
-                           const float *gamma, size_t rows, size_t cols);
+                           const float *gamma, size_t rows, size_t cols) NP_CHECKED;
     /* Chunked sums over rows: dgamma of fma(dy, h, acc), dbeta of acc + dy. */
     void (*layernorm_grad_weight)(struct np_team *, float *dgamma, float *dbeta, const float *x,
                                   const float *dy, const float *mean, const float *rstd,
@@ -162,9 +170,9 @@ struct np_kernels {
      * epilogue: bias or residual.  dx = taps ascending (unlike conv_grad) of fma(dy, w, acc) from
      * +0, those taps whose output position is whole and inside; epilogue: residual.  dw = chunked
      * sum over output rows of fma(x, dy, acc). */
-    bool (*dwconv)(struct np_team *, const struct np_conv *);
-    bool (*dwconv_grad)(struct np_team *, const struct np_conv *);
-    bool (*dwconv_grad_weight)(struct np_team *, const struct np_conv *);
+    bool (*dwconv)(struct np_team *, const struct np_conv *) NP_CHECKED;
+    bool (*dwconv_grad)(struct np_team *, const struct np_conv *) NP_CHECKED;
+    bool (*dwconv_grad_weight)(struct np_team *, const struct np_conv *) NP_CHECKED;
 
     /* Pools over windows, C channels; positions outside are left out (every window holds at least
      * one position). Max: the first tap that is largest, its number in which [B*OH*OW][C]; average:
@@ -173,9 +181,9 @@ struct np_kernels {
      * (average), acc from +0; then base + acc if base is not NULL. dx may be base. */
     void (*max_pool)(struct np_team *, const struct np_conv *, int32_t *which);
     bool (*max_pool_grad)(struct np_team *, const struct np_conv *, const int32_t *which,
-                          const float *base);
+                          const float *base) NP_CHECKED;
     void (*avg_pool)(struct np_team *, const struct np_conv *);
-    bool (*avg_pool_grad)(struct np_team *, const struct np_conv *, const float *base);
+    bool (*avg_pool_grad)(struct np_team *, const struct np_conv *, const float *base) NP_CHECKED;
 
     /* Column sums of segments: x [segments * rows][cols], out [segments][cols]: chunked sums over
      * the rows of a segment (grain in rows, or 0). col_sum of acc + x (NP_SUM_ONTO: one segment
@@ -194,7 +202,7 @@ struct np_kernels {
                       size_t cols);
     /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL,
      * then kept = u if kept is not NULL; y = act(u). y may be residual. */
-    bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *);
+    bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *) NP_CHECKED;
     /* du = dy * act'(u), u and h recomputed. Chunked sums over a segment's rows: sum of acc + du,
      * dot of fma(du, h, acc), laid out like those of col_square. */
     void (*colnorm_grad_sums)(struct np_team *, float *sum, float *dot, const struct np_colnorm *,
@@ -202,13 +210,13 @@ struct np_kernels {
     /* dx = rstd * ((du * gamma - a) - h * b), then base + dx if base is not NULL; a, b
      * [segments][cols]. dx may be base, dy or x. */
     bool (*colnorm_grad)(struct np_team *, float *dx, const float *base, const struct np_colnorm *,
-                         const float *dy, const float *a, const float *b);
+                         const float *dy, const float *a, const float *b) NP_CHECKED;
     /* y = x * s, s [segments][cols]; then base + y if base is not NULL. y may be base. */
     bool (*col_scale)(struct np_team *, float *y, const float *base, const float *x, const float *s,
-                      size_t segments, size_t rows, size_t cols);
+                      size_t segments, size_t rows, size_t cols) NP_CHECKED;
     /* y = s for every row of its segment; base + s if base is not NULL. y may be base. */
     bool (*col_spread)(struct np_team *, float *y, const float *base, const float *s,
-                       size_t segments, size_t rows, size_t cols);
+                       size_t segments, size_t rows, size_t cols) NP_CHECKED;
 
     /* y [R][na+nb] from a [R][na] and b [R][nb]: side by side, or interleaved (na = nb): y[2i] =
      * a[i], y[2i+1] = b[i]: concatenation and a channel shuffle by two. */
@@ -218,7 +226,7 @@ struct np_kernels {
      * a may be base_a). */
     bool (*split)(struct np_team *, float *a, float *b, const float *base_a, const float *base_b,
                   const float *y, size_t rows, size_t na, size_t nb, size_t lda, size_t ldb,
-                  bool interleave);
+                  bool interleave) NP_CHECKED;
     /* y = kept ? x * keep_scale : +0 for a whole sample of `each` floats, kept when word i % 4 of
      * np_draw(key, step, i / 4) >= threshold, i = first + the sample's index. y may be x. */
     void (*drop_path)(struct np_team *, float *y, const float *x, size_t samples, size_t each,
@@ -256,8 +264,8 @@ struct np_kernels {
      *        u = (m*c1) / (sqrt(v*c2) + eps); w = fma(-lr, u, fma(-(lr*decay), w, w)).
      * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m,
      *        g); no momentum: t = g); w = fma(-lr, t, w). */
-    bool (*adamw)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
-    bool (*sgd)(struct np_team *, const struct np_update *, uint64_t *fingerprint);
+    bool (*adamw)(struct np_team *, const struct np_update *, uint64_t *fingerprint) NP_CHECKED;
+    bool (*sgd)(struct np_team *, const struct np_update *, uint64_t *fingerprint) NP_CHECKED;
     /* The fingerprint of this share of x[0..count-1] at address. */
     uint64_t (*fingerprint)(struct np_team *, const float *x, size_t count, uint64_t address);
 };

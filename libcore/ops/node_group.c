@@ -49,7 +49,7 @@ static struct group group_of(const struct np_pass *pass, int i)
 }
 
 /* The mean over each group of what [samples][C] `sums` add up to, on each of its channels. */
-static void spread_means(struct np_pass *pass, const struct group *g, float *means,
+static bool spread_means(struct np_pass *pass, const struct group *g, float *means,
                          const float *sums, float *scratch)
 {
     const struct np_kernels *kernels = pass->kernels;
@@ -57,7 +57,7 @@ static void spread_means(struct np_pass *pass, const struct group *g, float *mea
     np_team_wait(pass->team);
     kernels->spread(pass->team, means, scratch, g->groups, g->width);
     np_team_wait(pass->team);
-    kernels->divide(pass->team, means, means, NULL, g->groups * g->width, g->count);
+    return kernels->divide(pass->team, means, means, NULL, g->groups * g->width, g->count);
 }
 
 static bool group_forward(struct np_pass *pass, int i)
@@ -66,29 +66,32 @@ static bool group_forward(struct np_pass *pass, int i)
     const struct np_kernels *kernels = pass->kernels;
     float *mean = (float *)g.norm.mean, *rstd = (float *)g.norm.rstd;
     float *sums = np_pass_scratch(pass, i), *scratch = sums + g.row;
+    bool finite;
     kernels->col_sum(pass->team, sums, g.norm.x, g.norm.segments, g.norm.rows, g.norm.cols, 0,
                      false);
     np_team_wait(pass->team);
-    spread_means(pass, &g, mean, sums, scratch);
+    finite = spread_means(pass, &g, mean, sums, scratch);
     np_team_wait(pass->team);
     kernels->col_square(pass->team, sums, g.norm.x, mean, g.norm.segments, g.norm.rows, g.norm.cols,
                         NP_SUM_NEW);
     np_team_wait(pass->team);
-    spread_means(pass, &g, rstd, sums, scratch);
-    kernels->rstd(pass->team, rstd, rstd, g.norm.segments * g.norm.cols, NP_NORM_EPS);
+    finite = spread_means(pass, &g, rstd, sums, scratch) && finite;
+    finite =
+        kernels->rstd(pass->team, rstd, rstd, g.norm.segments * g.norm.cols, NP_NORM_EPS) && finite;
     np_team_wait(pass->team);
-    return np_pass_colnorm(pass, i, &g.norm);
+    return np_pass_colnorm(pass, i, &g.norm) && finite;
 }
 
 /* scratch = gamma * sums, and its means over groups. */
-static void share_of_dx(struct np_pass *pass, const struct group *g, float *means,
+static bool share_of_dx(struct np_pass *pass, const struct group *g, float *means,
                         const float *sums, float *scratch)
 {
-    pass->kernels->col_scale(pass->team, scratch, NULL, sums, g->norm.gamma, 1, g->norm.segments,
-                             g->norm.cols);
+    bool finite = pass->kernels->col_scale(pass->team, scratch, NULL, sums, g->norm.gamma, 1,
+                                           g->norm.segments, g->norm.cols);
     np_team_wait(pass->team);
-    spread_means(pass, g, means, scratch, scratch + g->row);
+    finite = spread_means(pass, g, means, scratch, scratch + g->row) && finite;
     np_team_wait(pass->team);
+    return finite;
 }
 
 static bool group_backward(struct np_pass *pass, int i)
@@ -97,15 +100,17 @@ static bool group_backward(struct np_pass *pass, int i)
     float *sum = np_pass_delta(pass, i), *dot = sum + g.row;
     float *a = np_pass_scratch(pass, i), *b = a + g.row;
     struct np_sink sink;
+    bool finite;
     pass->kernels->colnorm_grad_sums(pass->team, sum, dot, &g.norm, np_pass_dy(pass, i),
                                      NP_SUM_NEW);
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
     np_team_wait(pass->team);
-    share_of_dx(pass, &g, a, sum, b + g.row);
-    share_of_dx(pass, &g, b, dot, b + g.row);
+    finite = share_of_dx(pass, &g, a, sum, b + g.row);
+    finite = share_of_dx(pass, &g, b, dot, b + g.row) && finite;
     return pass->kernels->colnorm_grad(pass->team, sink.to, sink.base, &g.norm, np_pass_dy(pass, i),
-                                       a, b);
+                                       a, b) &&
+           finite;
 }
 
 /* A chunked sum over samples with grains of one adds one sample after the other. */

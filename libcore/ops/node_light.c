@@ -77,7 +77,7 @@ static bool light_backward(struct np_pass *pass, int i)
 }
 
 /* dlogits of samples first .. first+samples-1. */
-static void grain_gradient(struct np_pass *pass, const struct light *l, float *dlogits,
+static bool grain_gradient(struct np_pass *pass, const struct light *l, float *dlogits,
                            float *scratch, size_t first, size_t samples)
 {
     const struct np_kernels *kernels = pass->kernels;
@@ -85,11 +85,12 @@ static void grain_gradient(struct np_pass *pass, const struct light *l, float *d
     float *dkernel = scratch + logits, *sums = dkernel + np_lines(l->taps * l->conv.in_channels);
     float *turned = sums + logits;
     struct np_conv conv = l->conv;
+    bool finite;
     conv.x += first * conv.in_height * conv.in_width * conv.ldx;
     conv.dy += first * conv.out_height * conv.out_width * conv.ldy;
     conv.samples = samples;
     conv.out = dkernel;
-    kernels->dwconv_grad_weight(pass->team, &conv);
+    finite = kernels->dwconv_grad_weight(pass->team, &conv);
     np_team_wait(pass->team);
     kernels->rowsum(pass->team, sums, dkernel, l->taps * l->heads, l->width);
     np_team_wait(pass->team);
@@ -97,22 +98,26 @@ static void grain_gradient(struct np_pass *pass, const struct light *l, float *d
     np_team_wait(pass->team);
     kernels->softmax_grad(pass->team, dlogits, l->soft, turned, l->heads, l->taps);
     np_team_wait(pass->team);
+    return finite;
 }
 
 static bool light_weight(struct np_pass *pass, int i, float *g, bool accumulate)
 {
     struct light l = light_of(pass, i);
     float *sum = np_pass_gradient(pass, g, i, LOGITS), *scratch = np_pass_scratch(pass, i);
-    size_t grain = pass->call->grain, samples = pass->call->samples;
+    size_t grain = pass->call->grain, samples = pass->call->samples, count = l.heads * l.taps;
+    bool finite = true;
     for (size_t first = 0; first < samples; first += grain) {
         bool add = accumulate || first > 0;
-        grain_gradient(pass, &l, add ? scratch : sum, scratch, first,
-                       grain < samples - first ? grain : samples - first);
+        finite = grain_gradient(pass, &l, add ? scratch : sum, scratch, first,
+                                grain < samples - first ? grain : samples - first) &&
+                 finite;
         if (add)
-            pass->kernels->add(pass->team, NP_ACT_NONE, sum, NULL, sum, scratch, l.heads * l.taps);
+            finite = pass->kernels->add(pass->team, NP_ACT_NONE, sum, NULL, sum, scratch, count) &&
+                     finite;
         np_team_wait(pass->team);
     }
-    return true;
+    return finite;
 }
 
 const struct np_node_ops np_node_light = {.forward = light_forward,

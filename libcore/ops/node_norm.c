@@ -120,7 +120,7 @@ static bool batch_mean(struct np_pass *pass, const struct np_colnorm *norm, floa
     kernels->col_total(pass->team, mean, sums, 1, np_chunks(norm->rows), cols);
     finite = kernels->divide(pass->team, mean, mean, NULL, cols, (float)norm->rows);
     if (stats)
-        kernels->add(pass->team, NP_ACT_NONE, stats, NULL, stats, mean, cols);
+        finite = kernels->add(pass->team, NP_ACT_NONE, stats, NULL, stats, mean, cols) && finite;
     return finite;
 }
 
@@ -174,6 +174,7 @@ static bool batch_backward(struct np_pass *pass, int i)
     size_t chunks = np_chunks(norm.rows);
     float rows = (float)norm.rows;
     struct np_sink sink;
+    bool finite;
     pass->kernels->colnorm_grad_sums(pass->team, sums, dots, &norm, np_pass_dy(pass, i),
                                      NP_SUM_CHUNKS);
     np_team_wait(pass->team);
@@ -181,11 +182,12 @@ static bool batch_backward(struct np_pass *pass, int i)
     pass->kernels->col_total(pass->team, dot, dots, 1, chunks, norm.cols);
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    pass->kernels->divide(pass->team, a, sum, norm.gamma, norm.cols, rows);
-    pass->kernels->divide(pass->team, b, dot, norm.gamma, norm.cols, rows);
+    finite = pass->kernels->divide(pass->team, a, sum, norm.gamma, norm.cols, rows);
+    finite = pass->kernels->divide(pass->team, b, dot, norm.gamma, norm.cols, rows) && finite;
     np_team_wait(pass->team);
     return pass->kernels->colnorm_grad(pass->team, sink.to, sink.base, &norm, np_pass_dy(pass, i),
-                                       a, b);
+                                       a, b) &&
+           finite;
 }
 
 /* The sums of this member's mini-batch, to those of others. */

@@ -65,9 +65,8 @@ static bool global_forward(struct np_pass *pass, int i)
     pass->kernels->col_sum(pass->team, y, np_pass_value(pass, node->in[0]), pass->call->samples,
                            positions, np_pass_channels(pass, node->out), 0, false);
     np_team_wait(pass->team);
-    pass->kernels->divide(pass->team, y, y, NULL, np_pass_floats(pass, node->out),
-                          (float)positions);
-    return true;
+    return pass->kernels->divide(pass->team, y, y, NULL, np_pass_floats(pass, node->out),
+                                 (float)positions);
 }
 
 /* in B: dy over the number of positions */
@@ -83,13 +82,15 @@ static bool global_backward(struct np_pass *pass, int i)
     size_t positions = np_pass_positions(pass, node->in[0]);
     float *each = np_pass_scratch(pass, i);
     struct np_sink sink;
+    bool finite;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    pass->kernels->divide(pass->team, each, np_pass_dy(pass, i), NULL,
-                          np_pass_floats(pass, node->out), (float)positions);
+    finite = pass->kernels->divide(pass->team, each, np_pass_dy(pass, i), NULL,
+                                   np_pass_floats(pass, node->out), (float)positions);
     np_team_wait(pass->team);
     return pass->kernels->col_spread(pass->team, sink.to, sink.base, each, pass->call->samples,
-                                     positions, np_pass_channels(pass, node->out));
+                                     positions, np_pass_channels(pass, node->out)) &&
+           finite;
 }
 
 const struct np_node_ops np_node_global_pool = {.forward = global_forward,

@@ -135,6 +135,23 @@ ranks_of() {
     np-verify silent whole
 }
 
+@test "what is not finite stops ranks and one process alike" {
+    unsanitized
+    image_recipe
+    # A variance that overflows makes a norm of what is finite again.
+    sed -i 's/  width: 8/&\n  stem: {op: conv2d, norm: group}/; s/crop: 1/std: [1.0e-20], &/' recipe.yaml
+    for run in '--schedule sequential' '-n 2 --isa scalar'; do
+        # shellcheck disable=SC2086 # several words
+        run np-train recipe.yaml --run "r$((++n))" $run
+        [ "$status" -eq 1 ]
+        [[ "${lines[0]}" == "np-train: error: step 0, member 0, "*"the output of layer 'stem' is not finite" ]]
+        said=${lines[0]}
+    done
+    run timeout -s KILL 60 mpiexec -n 2 np-train recipe.yaml --backend mpi -n 2 --run r
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"$said"* ]]
+}
+
 @test "np-partition plans for ranks: a stage each, and what is between them" {
     unsanitized
     tiny_recipe
