@@ -85,4 +85,7 @@ void np_file_names_clear(struct np_file_names *names);
  * absolute name, for an empty, "." or ".." part, and for control characters. */
 enum np_status np_file_join(char **out, const char *dir, const char *name, struct np_error *err);
 
+/* Whether a name in a directory is that of a file that was being written aside. */
+bool np_file_is_aside(const char *name);
+
 #endif

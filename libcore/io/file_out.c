@@ -154,3 +154,8 @@ out:
     np_file_out_abort(&out);
     return status;
 }
+
+bool np_file_is_aside(const char *name)
+{
+    return strncmp(name, ASIDE_PREFIX, sizeof ASIDE_PREFIX - 1) == 0;
+}

@@ -40,15 +40,38 @@ void np_run_dir_close(struct np_run_dir *dir)
     dir->open = false;
 }
 
+/* One part, unless it is there. */
 static enum np_status make_part(const char *run, int part, const char *text, size_t bytes,
                                 struct np_error *err)
 {
     char *path = NULL;
+    bool exists;
     enum np_status status;
     NP_TRY(np_file_join(&path, run, parts[part], err));
-    status = text ? np_file_write(path, text, bytes, err) : np_file_make_dir(path, err);
+    NP_TRY(np_file_exists(&exists, path, err));
+    if (!exists)
+        status = text ? np_file_write(path, text, bytes, err) : np_file_make_dir(path, err);
 out:
     free(path);
+    return status;
+}
+
+static enum np_status make_parts(const char *run, const struct np_recipe *recipe,
+                                 const char *provenance, const struct np_products *products,
+                                 struct np_error *err)
+{
+    struct np_buf list = {NULL, 0, 0};
+    enum np_status status;
+    if (products)
+        NP_TRY(np_products_write(products, &list, err));
+    NP_TRY(make_part(run, 0, NULL, 0, err));
+    NP_TRY(make_part(run, 1, NULL, 0, err));
+    NP_TRY(make_part(run, 2, recipe->canonical, recipe->canonical_bytes, err));
+    if (products)
+        NP_TRY(make_part(run, 3, list.text, list.used, err));
+    NP_TRY(make_part(run, 4, provenance, strlen(provenance), err));
+out:
+    np_buf_clear(&list);
     return status;
 }
 
@@ -67,47 +90,42 @@ enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
                                  const struct np_recipe *recipe, const char *provenance,
                                  const struct np_products *products, struct np_error *err)
 {
-    struct np_buf list = {NULL, 0, 0};
     enum np_status status;
     bool exists;
     NP_TRY(np_file_exists(&exists, run, err));
     if (exists)
         return np_fail(err, NP_EINPUT, "'%s' exists; --resume continues a run",
                        np_text_safe(run).s);
-    if (products)
-        NP_TRY(np_products_write(products, &list, err));
     NP_TRY(np_file_make_dir(run, err));
     status = np_run_dir_open(dir, run, err);
     if (status == NP_OK)
-        status = make_part(run, 0, NULL, 0, err);
-    if (status == NP_OK)
-        status = make_part(run, 1, NULL, 0, err);
-    if (status == NP_OK)
-        status = make_part(run, 2, recipe->canonical, recipe->canonical_bytes, err);
-    if (status == NP_OK && products)
-        status = make_part(run, 3, list.text, list.used, err);
-    if (status == NP_OK)
-        status = make_part(run, 4, provenance, strlen(provenance), err);
+        status = make_parts(run, recipe, provenance, products, err);
     if (status != NP_OK)
         unmake(run);
 out:
-    np_buf_clear(&list);
     return status;
 }
 
-/* *same: whether the run's recipe.yaml is that of this recipe; *there: whether it is there. */
-static enum np_status compare_recipe(const char *path, const struct np_recipe *recipe, bool *there,
-                                     bool *same, struct np_error *err)
+/* What a run's recipe.yaml is. */
+enum recipe_there { RECIPE_LOST, RECIPE_OTHER, RECIPE_SAME };
+
+/* *path is where it is, to be freed. */
+static enum np_status look_at_recipe(enum recipe_there *is, char **path, const char *run,
+                                     const struct np_recipe *recipe, struct np_error *err)
 {
     char *text = NULL;
     size_t bytes;
+    bool there;
     enum np_status status;
-    *same = false;
-    NP_TRY(np_file_exists(there, path, err));
-    if (*there) {
-        NP_TRY(np_file_read(&text, &bytes, path, NP_YAML_MAX_BYTES, err));
-        *same = bytes == recipe->canonical_bytes && memcmp(text, recipe->canonical, bytes) == 0;
-    }
+    *is = RECIPE_LOST;
+    NP_TRY(np_file_join(path, run, "recipe.yaml", err));
+    NP_TRY(np_file_exists(&there, *path, err));
+    if (!there)
+        return NP_OK;
+    NP_TRY(np_file_read(&text, &bytes, *path, NP_YAML_MAX_BYTES, err));
+    *is = bytes == recipe->canonical_bytes && memcmp(text, recipe->canonical, bytes) == 0
+              ? RECIPE_SAME
+              : RECIPE_OTHER;
 out:
     free(text);
     return status;
@@ -117,17 +135,14 @@ enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *
                                        struct np_error *err)
 {
     char *path = NULL;
-    bool there, same;
-    enum np_status status;
-    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
-    NP_TRY(compare_recipe(path, recipe, &there, &same, err));
-    if (!there)
+    enum recipe_there is;
+    enum np_status status = look_at_recipe(&is, &path, run, recipe, err);
+    if (status == NP_OK && is == RECIPE_LOST)
         status =
             np_fail(err, NP_EINPUT, "'%s' holds no checkpoint to resume from", np_text_safe(run).s);
-    else if (!same)
+    else if (status == NP_OK && is == RECIPE_OTHER)
         status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe",
                          np_text_safe(path).s);
-out:
     free(path);
     return status;
 }
@@ -136,12 +151,44 @@ enum np_status np_run_dir_mend_recipe(const char *run, const struct np_recipe *r
                                       struct np_error *err)
 {
     char *path = NULL;
-    bool there, same;
+    enum recipe_there is;
+    enum np_status status = look_at_recipe(&is, &path, run, recipe, err);
+    if (status == NP_OK && is != RECIPE_SAME)
+        status = np_file_write(path, recipe->canonical, recipe->canonical_bytes, err);
+    free(path);
+    return status;
+}
+
+/* Whether all that is in it may be there before the last part is. */
+static enum np_status is_unfinished(bool *is, const char *run, struct np_error *err)
+{
+    struct np_file_names names = {0};
+    enum np_status status = np_file_list(&names, run, err);
+    *is = status == NP_OK;
+    for (size_t i = 0; i < names.count; i++) {
+        bool known = np_file_is_aside(names.name[i]);
+        for (int part = 0; part + 1 < PARTS; part++)
+            known = known || strcmp(names.name[i], parts[part]) == 0;
+        *is = *is && known;
+    }
+    np_file_names_clear(&names);
+    return status;
+}
+
+enum np_status np_run_dir_finish(const char *run, const struct np_recipe *recipe,
+                                 const char *provenance, const struct np_products *products,
+                                 struct np_error *err)
+{
+    char *path = NULL;
+    enum recipe_there recipe_is;
+    bool unfinished;
     enum np_status status;
-    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
-    NP_TRY(compare_recipe(path, recipe, &there, &same, err));
-    if (!same)
-        NP_TRY(np_file_write(path, recipe->canonical, recipe->canonical_bytes, err));
+    NP_TRY(is_unfinished(&unfinished, run, err));
+    if (!unfinished)
+        return NP_OK;
+    NP_TRY(look_at_recipe(&recipe_is, &path, run, recipe, err));
+    if (recipe_is != RECIPE_OTHER)
+        status = make_parts(run, recipe, provenance, products, err);
 out:
     free(path);
     return status;

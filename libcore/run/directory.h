@@ -31,4 +31,10 @@ enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *
 enum np_status np_run_dir_mend_recipe(const char *run, const struct np_recipe *recipe,
                                       struct np_error *err);
 
+/* Makes what is missing of one whose making was cut short: of one without a run.json, which comes
+ * last, without anything that a run adds to it, and without another recipe. */
+enum np_status np_run_dir_finish(const char *run, const struct np_recipe *recipe,
+                                 const char *provenance, const struct np_products *products,
+                                 struct np_error *err);
+
 #endif

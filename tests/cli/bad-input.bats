@@ -118,6 +118,7 @@ bad() {
 
 @test "run directory: it exists, its parent does not, it is none" {
     mkdir r
+    touch r/notes
     refused "'r' exists; --resume continues a run" np-train recipe.yaml --run r
     refused "cannot create 'none/r': No such file or directory" np-train recipe.yaml --run none/r
     refused "cannot list 'r/checkpoints': No such file or directory" np-train recipe.yaml --run r --resume

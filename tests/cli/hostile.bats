@@ -40,6 +40,30 @@ setup() {
     cmp whole/ledger.tsv begun/ledger.tsv
 }
 
+@test "killed while its directory was made: begins again, with any of its parts" {
+    np-train recipe.yaml --run whole
+    mkdir cut
+    for part in '' objects checkpoints .np-7-0 recipe.yaml; do
+        case $part in
+        objects | checkpoints) mkdir "cut/$part" ;;
+        .np-7-0) echo cut > "cut/$part" ;;
+        recipe.yaml) cp whole/recipe.yaml cut ;;
+        esac
+        rm -rf begun
+        cp -r cut begun
+        np-train recipe.yaml --run begun --resume
+        np-verify whole begun
+        np-verify --fsck begun
+        jq -e .tool begun/run.json
+    done
+    refused "cut/recipe.yaml: the run was made with another recipe" \
+        np-train recipe.yaml --run cut --resume --set seed=8
+    mkdir other && touch other/thesis.tex
+    refused "cannot list 'other/checkpoints': No such file or directory" \
+        np-train recipe.yaml --run other --resume
+    [ "$(ls other)" = thesis.tex ]
+}
+
 @test "a run directory has one process at a time" {
     mkfifo subnets
     np-train recipe.yaml --run r --subnets - --losses losses < subnets > out 2> talk &
