@@ -198,7 +198,8 @@ static void describe(struct backend *backend, const struct np_device *gpu)
                  backend->products.numerics->name, backend->products.library);
 }
 
-void backend_request(struct backend *backend, struct np_partition_request *request)
+void backend_request(struct backend *backend, struct np_partition_request *request,
+                     const struct np_supernet *net)
 {
     const struct np_device *gpu = measured(backend);
     if (backend->ranks) {
@@ -206,7 +207,7 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
         request->processors = backend->count * (each ? each : 1);
         request->replicas = 1;
         if (!request->stages)
-            request->stages = backend->count;
+            request->stages = backend->count < net->positions ? backend->count : net->positions;
     }
     request->memories = backend->count;
     if (!gpu)

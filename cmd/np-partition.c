@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     NP_TRY(space_spares(&space, "output", options.output, &err));
     NP_TRY(space_spares(&space, "stash", options.stash, &err));
     NP_TRY(backend_open(&options.backend, &space.recipe, &err));
-    backend_request(&options.backend, &options.plan.request);
+    backend_request(&options.backend, &options.plan.request, &space.net);
     if (!options.plan.request.model)
         NP_TRY(backend_pace(&options.backend, &options.plan.request, &err));
     options.plan.request.scratch = backend_scratch(&options.backend, &space.net);

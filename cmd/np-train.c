@@ -70,7 +70,7 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     NP_TRY(space_spares(&p->space, "trace", o->trace, err));
     NP_TRY(space_spares(&p->space, "stash", o->stash, err));
     NP_TRY(backend_open(&o->backend, recipe, err));
-    backend_request(&o->backend, &o->plan.request);
+    backend_request(&o->backend, &o->plan.request, &p->space.net);
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)
         NP_TRY(backend_pace(&o->backend, &o->plan.request, err));
     NP_TRY(make_plan(p, o, err));

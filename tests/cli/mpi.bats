@@ -58,6 +58,14 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     done
 }
 
+@test "more ranks than there are positions" {
+    unsanitized
+    tiny_recipe
+    np-train recipe.yaml --run one -q > /dev/null
+    ranks 7 recipe.yaml --run seven
+    same one seven
+}
+
 @test "the sequential reference, subnets and losses through pipes" {
     unsanitized
     tiny_recipe
