@@ -230,6 +230,14 @@ static enum np_status make_up_evaluation(struct session *s, uint64_t end, struct
     return wanted && !np_metrics_has_eval(s->metrics, s->step) ? evaluate(s, err) : NP_OK;
 }
 
+/* Where a stream ends the run, it is evaluated as it is at `end`. */
+static enum np_status evaluate_end(struct session *s, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    bool wanted = c->valid_data && c->eval_every && s->step > 0;
+    return wanted && !np_metrics_has_eval(s->metrics, s->step) ? evaluate(s, err) : NP_OK;
+}
+
 /* Trains to `end`, in segments between checkpoints and evaluations. A stream that ends early ends
  * the run there. */
 static enum np_status train(struct session *s, uint64_t end, struct np_error *err)
@@ -247,8 +255,9 @@ static enum np_status train(struct session *s, uint64_t end, struct np_error *er
                      : np_train_sequential(&s->train, s->state, s->stream, s->step, to, &next, err);
         s->step = next;
         note_residence(s);
-        if (status != NP_OK || next < to)
-            break;
+        if (status == NP_OK && next < to)
+            return evaluate_end(s, err);
+        NP_TRY(status);
         if (c->valid_data && due(s->step, c->eval_every, end))
             NP_TRY(evaluate(s, err));
         if (every && s->step % every == 0)

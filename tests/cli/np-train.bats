@@ -143,6 +143,21 @@ setup() {
     same a c
 }
 
+@test "where a stream ends the run, it is evaluated, once" {
+    evaluated() {
+        np-train recipe.yaml --run r --subnets "$@" --eval-subnets 1 --eval-batches 1 -q > /dev/null
+        jq -r 'select(.valid_loss).step' r/metrics.jsonl | paste -sd ' '
+        rm -r r
+    }
+    yes '0 1 2 3' | head -n 3 > three
+    yes '0 1 2 3' | head -n 4 > four
+    [ "$(evaluated three --eval-every 2)" = '2 3' ]
+    [ "$(evaluated three --eval-every 2 --schedule sequential)" = '2 3' ]
+    [ "$(evaluated four --eval-every 2 --set train.checkpoint_every=3)" = '2 4' ]
+    [ "$(evaluated three --eval-every 2 --set train.checkpoint_every=3)" = '2 3' ]
+    [ "$(evaluated three)" = '' ]
+}
+
 @test "standard input that was read from before" {
     printf '0 1 2 3\n3 2 1 0\n1 1 1 1\n' > subnets
     tail -n 2 subnets > rest
