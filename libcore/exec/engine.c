@@ -216,6 +216,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
     e->stage_s += (np_now_s() - e->since_s) * np_plan_devices(e->config.plan);
     e->since_s = 0;
     *next = e->base + e->reported;
+    if (e->faulted && e->fault.step < *next) /* which is passed over, not reported */
+        *next = e->fault.step;
     return verdict(e, status, err);
 }
 

@@ -410,6 +410,9 @@ damaged_ledger() {
         code=0
     done
     grep -q 'is not finite$' said1
+    run np-train recipe.yaml --run v -v --stages 2 --set train.optimizer='{kind: sgd, lr: 1.0e9}'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *" $(wc -l < v/ledger.tsv) steps in "* ]]
     cmp said1 said2
     cmp said1 said3
 }
