@@ -45,8 +45,8 @@ const struct np_device *backend_devices(const struct backend *backend);
 const struct np_kernels *backend_kernels(const struct backend *backend,
                                          const struct plan_options *plan);
 const char *backend_name(const struct backend *backend);
-/* What GPUs that are opened, or ranks, leave a plan to choose: a stage for each, as far as there are
- * positions, unless it is told more. Their costs are the first one's. */
+/* What GPUs that are opened, or ranks, leave a plan to choose: a stage for each, as far as there
+ * are positions, unless it is told more. Their costs are the first one's. */
 void backend_request(struct backend *backend, struct np_partition_request *request,
                      const struct np_supernet *net);
 /* And what is between ranks, measured. */
