@@ -115,23 +115,66 @@ out:
     return status;
 }
 
+/* The cut whose stages' positions weigh least, the heaviest one's. */
+static enum np_status cut_even(struct np_plan *plan, const struct np_supernet *net,
+                               struct weights *w, int resident, struct np_error *err)
+{
+    bool fits;
+    struct np_cut cut = {.positions = net->positions, .stages = plan->stages, .load = w->load};
+    enum np_status status;
+    np_fit_flights(plan, net, 1);
+    NP_TRY(weigh_memory(w, plan, resident, net, err));
+    for (int p = 0; p < net->positions; p++)
+        w->load[p] = (double)w->bytes[p];
+    NP_TRY(np_cut_find(plan->stage_first, &fits, &cut, err));
+out:
+    return status;
+}
+
+/* How many candidates of a block shall have room, best first; replicas keep them all. */
+enum { RESIDENTS = 4 };
+static int residents(int resident[RESIDENTS], const struct np_plan *plan,
+                     const struct np_supernet *net)
+{
+    int members = net->recipe->members;
+    resident[0] = NP_MAX_CHOICES;
+    resident[1] = 2 * members;
+    resident[2] = members;
+    resident[3] = 0;
+    return np_plan_replicas(plan) > 1 ? 1 : RESIDENTS;
+}
+
+/* From a cut of even weights on, for a byte less than is needed until nothing does: what a stage
+ * has beside its positions depends on the cut. */
 enum np_status np_fit_least(uint64_t *least, struct np_plan *plan, const struct np_supernet *net,
                             struct np_error *err)
 {
+    const size_t ends = (size_t)plan->stages + 1;
+    const uint64_t given = plan->device_bytes;
+    int resident[RESIDENTS], tries = residents(resident, plan, net), *best = NULL;
+    uint64_t needed;
+    bool fits = true;
     enum np_status status;
-    bool fits;
     struct weights w;
-    struct np_cut cut = {.positions = net->positions, .stages = plan->stages};
+    *least = UINT64_MAX;
     NP_TRY(weights_init(&w, plan, net, err));
-    np_fit_flights(plan, net, 1);
-    NP_TRY(weigh_memory(&w, plan, np_plan_replicas(plan) > 1 ? NP_MAX_CHOICES : 0, net, err));
-    for (int p = 0; p < net->positions; p++)
-        w.load[p] = (double)w.bytes[p];
-    cut.load = w.load;
-    NP_TRY(np_cut_find(plan->stage_first, &fits, &cut, err));
+    NP_TRY(np_alloc(&best, ends, sizeof *best, err));
+    NP_TRY(cut_even(plan, net, &w, resident[tries - 1], err));
+    NP_TRY(np_memory_least(&needed, plan, net, err));
+    while (fits && needed < *least) {
+        memcpy(best, plan->stage_first, ends * sizeof *best);
+        *least = needed;
+        plan->device_bytes = needed - 1;
+        fits = false;
+        for (int i = 0; i < tries && !fits; i++)
+            NP_TRY(cut_within(plan, net, &w, 1, resident[i], &fits, err));
+        NP_TRY(np_memory_least(&needed, plan, net, err));
+    }
+    memcpy(plan->stage_first, best, ends * sizeof *best);
     NP_TRY(np_memory_fill(plan, net, err));
-    NP_TRY(np_memory_least(least, plan, net, err));
 out:
+    plan->device_bytes = given;
+    free(best);
     weights_clear(&w);
     return status;
 }
@@ -139,9 +182,7 @@ out:
 enum np_status np_fit(struct np_plan *plan, uint64_t *least, const struct np_supernet *net,
                       struct np_error *err)
 {
-    int members = net->recipe->members;
-    const int resident[] = {NP_MAX_CHOICES, 2 * members, members, 0};
-    int tries = np_plan_replicas(plan) > 1 ? 1 : 4;
+    int resident[RESIDENTS], tries = residents(resident, plan, net);
     enum np_status status;
     struct weights w;
     bool fits = false;

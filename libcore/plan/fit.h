@@ -17,7 +17,7 @@ enum np_status np_fit(struct np_plan *plan, uint64_t *least, const struct np_sup
                       struct np_error *err);
 
 /* The least memory with which the plan could be run, whatever the cut: one flight, one candidate.
- * Makes that cut. */
+ * Makes that cut. With a reach, for which not all cuts are tried, it may be a little more. */
 enum np_status np_fit_least(uint64_t *least, struct np_plan *plan, const struct np_supernet *net,
                             struct np_error *err);
 

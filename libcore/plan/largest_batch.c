@@ -3,7 +3,7 @@
 #include "plan/largest_batch.h"
 
 #include "base/text.h"
-#include "plan/fit.h"
+#include "plan/search.h"
 
 struct probe {
     const struct np_supernet *net;
@@ -27,10 +27,7 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     plan.threads = probe->pipeline.threads;
     plan.scratch = probe->request->scratch;
     plan.window = 1;
-    plan.unit = probe->request->unit ? probe->request->unit : 1;
-    if (probe->request->cut == NP_CUT_BALANCED && plan.stages > 1)
-        plan.reach = probe->request->reach ? probe->request->reach : plan.unit;
-    NP_TRY(np_fit_least(&probe->least_bytes, &plan, &net, err));
+    NP_TRY(np_search_least(&probe->least_bytes, &plan, &net, probe->request, err));
 out:
     np_plan_clear(&plan);
     return status;

@@ -206,10 +206,33 @@ out:
 }
 
 /* How far boundaries move at first: by a unit, if there are so many positions. */
-static int first_reach(const struct search *s, const struct np_plan *plan)
+static int first_reach(const struct np_partition_request *request, const struct np_plan *plan,
+                       const struct np_supernet *net)
 {
-    int reach = s->request->reach ? s->request->reach : plan->unit;
-    return reach < s->net->positions ? reach : s->net->positions;
+    int reach = request->reach ? request->reach : plan->unit;
+    return reach < net->positions ? reach : net->positions;
+}
+
+/* Under static cuts units matter to nothing that is kept. */
+enum np_status np_search_least(uint64_t *least_bytes, struct np_plan *plan,
+                               const struct np_supernet *net,
+                               const struct np_partition_request *request, struct np_error *err)
+{
+    bool moves = request->cut == NP_CUT_BALANCED && plan->stages > 1;
+    int first = request->unit ? request->unit : 1, best = first;
+    int last = request->unit || !moves ? first : UNIT_MAX;
+    enum np_status status = NP_OK;
+    *least_bytes = UINT64_MAX;
+    for (int turn = first; turn <= last + 1; turn++) { /* the last turn is the best one's again */
+        uint64_t least;
+        plan->unit = turn <= last ? turn : best;
+        plan->reach = moves ? first_reach(request, plan, net) : 0;
+        NP_TRY(np_fit_least(&least, plan, net, err));
+        best = least < *least_bytes ? plan->unit : best;
+        *least_bytes = least < *least_bytes ? least : *least_bytes;
+    }
+out:
+    return status;
 }
 
 /* Balanced cuts that were asked for and have no room: in as little memory as they take. */
@@ -218,9 +241,7 @@ static enum np_status squeeze(struct search *s, struct np_plan *best, struct np_
 {
     enum np_status status;
     bool better;
-    plan->unit = s->request->unit ? s->request->unit : 1;
-    plan->reach = first_reach(s, plan);
-    NP_TRY(np_fit_least(&s->least_bytes, plan, s->net, err));
+    NP_TRY(np_search_least(&s->least_bytes, plan, s->net, s->request, err));
     if (s->least_bytes <= plan->device_bytes)
         NP_TRY(judge(s, best, plan, INFINITY, &better, err));
     else
@@ -239,7 +260,7 @@ static enum np_status search_cut(struct search *s, struct np_plan *best, struct 
     double worth = must ? INFINITY : BALANCE_WORTH;
     if (fit)
         NP_TRY(copy_plan(plan, best, s->net, err));
-    first = first_reach(s, plan);
+    first = first_reach(s->request, plan, s->net);
     most = asked ? asked : REACH_MAX * plan->unit;
     for (int reach = first; better && reach <= most && reach <= s->net->positions && fit;
          reach += plan->unit) {

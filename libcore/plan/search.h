@@ -20,6 +20,12 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
                                const struct np_supernet *net,
                                const struct np_partition_request *request, struct np_error *err);
 
+/* The least memory with which the plan could be run under cuts of the request's kind, its unit and
+ * reach too, where it says none: makes that cut (plan/fit.h). */
+enum np_status np_search_least(uint64_t *least_bytes, struct np_plan *plan,
+                               const struct np_supernet *net,
+                               const struct np_partition_request *request, struct np_error *err);
+
 /* Makes the best of it, *least_bytes 0; or says what memory would do, if it fits with nothing. */
 enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
                               const struct np_supernet *net,

@@ -103,6 +103,32 @@ least_of() {
     [ "$status" -eq 0 ]
 }
 
+@test "the least takes what a stage has beside its positions into account" {
+    pairs_recipe
+    cat > r.yaml <<'YAML'
+naspipe: recipe/1
+data: {train: {kind: pairs, files: [pairs.tsv], part: [0.0, 0.7]}}
+space:
+  input: {kind: pairs, vocab: 256, length: 1, source_length: 31}
+  width: 48
+  stem: {op: embedding, positions: none}
+  blocks:
+    - choices: [{op: mha, heads: 1}]
+    - choices: [{op: conv1d, kernel: 16}]
+    - choices: [{op: embedding}]
+  head: {op: lm}
+train: {steps: 5, batch: 1}
+YAML
+    options=(-n 3 -M 1 -W 1 --cut static)
+    least=$(least_of "${options[@]}")
+    np-partition r.yaml "${options[@]}" --profile-from model --device-memory "$least" > plan.yaml
+    for less in 1 16384 65536; do # it was told 55 KB too much
+        run np-partition r.yaml "${options[@]}" --profile-from model --device-memory $((least - less))
+        [ "$status" -eq 1 ]
+    done
+    np-partition --max-batch r.yaml "${options[@]}" --device-memory "$least" | grep 'train.batch=1 '
+}
+
 @test "the least of all alternatives does, and one byte less does not" {
     least=$(least_of --devices 4)
     for pipeline in '1 1' '1 4' '2 2' '4 1'; do
