@@ -363,6 +363,10 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_int(map, "micro_batches", &plan->micro_batches, NP_MAX_GRAINS, err));
     NP_TRY(read_int(map, "window", &plan->window, NP_SCHED_MOST_AHEAD, err));
     NP_TRY(read_int(map, "lookahead", &plan->lookahead, NP_SCHED_MOST_AHEAD, err));
+    if (plan->window + plan->lookahead > NP_SCHED_MOST_AHEAD)
+        NP_TRY(np_yaml_fail(np_yaml_find(map, "window"), err,
+                            "'window' and 'lookahead' are %d steps together: %d are the most",
+                            plan->window + plan->lookahead, NP_SCHED_MOST_AHEAD));
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
     NP_TRY(read_cut(plan, map, net, err));

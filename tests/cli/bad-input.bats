@@ -104,6 +104,9 @@ bad() {
     sed 's/^micro_batches: .*/micro_batches: 3/' plan.yaml > bad.yaml
     refused "bad.yaml:3:16: micro-batches must divide 4, the grains of a mini-batch (batch 4, grain 1), and 3 does not" \
         np-train recipe.yaml --run r --plan bad.yaml
+    sed 's/^window: .*/window: 65536/; s/^lookahead: .*/lookahead: 16/' plan.yaml > bad.yaml
+    refused "bad.yaml:$(grep -n '^window:' bad.yaml | cut -d: -f1):9: 'window' and 'lookahead' are 65552 steps together: 65536 are the most" \
+        np-train recipe.yaml --run r --plan bad.yaml
     sed 's/^window:/windows:/' plan.yaml > bad.yaml
     refused "bad.yaml:1:1: missing key 'window' (there is a key 'windows')" \
         np-train recipe.yaml --run r --plan bad.yaml
