@@ -95,10 +95,11 @@ struct np_tiles {
     const float *tail;              /* packed, where the last sliver is if it is narrower */
     float *const *c;                /* [m]: rows */
     bool first;                     /* the first chunk is stored, not added */
-    const struct np_finish *finish; /* NULL: there are more chunks to come */
+    bool small;                     /* of an attention head */
+    const struct np_finish *finish; /* NULL: there are more chunks to come, or it is for who asks */
 };
 
-/* The same for matrices with strides and packed B; kc <= NP_KC in chunks of `step`. */
+/* The same for small matrices with strides and packed B; kc <= NP_KC in chunks of `step`. */
 struct np_gemm {
     size_t m, n, kc, step;
     const float *a; /* a[i * a_row + p * a_col], one of them being 1 */

@@ -143,7 +143,7 @@ static bool is_short(const struct np_tiles *g, size_t turns)
             return false;
     if (!is_c_alone(g) && !(SHORT_FINISHES && g->n <= NP_VW))
         return false;
-    return g->sliver > 0 && g->first;
+    return g->sliver > 0 && g->first && (g->finish || (SHORT_SMALL && g->small));
 }
 
 /* Asks for rows of A, as far as there are. Not a function that could be taken for one without

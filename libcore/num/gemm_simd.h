@@ -92,6 +92,7 @@ void NP_SIMD(np_gemm_run)(const struct np_gemm *g)
     x.b_step = NR;
     x.sliver = g->sliver;
     x.first = g->first;
+    x.small = true;
     for (size_t p = 0; trans && p < g->kc; p++)
         a[p] = g->a + p * g->a_col;
     for (size_t i = 0; i < g->m; i += x.m) {

@@ -67,6 +67,8 @@
 #define SHORT_COLUMN (NP_VW == 16 ? NP_KC / STEPS : SHORT_ROWS)
 /* Whether the latter have tiles of their own for any epilogue. */
 #define SHORT_FINISHES (NP_VW == 16)
+/* Whether all that goes for small products, too, which nobody finishes. */
+#define SHORT_SMALL (NP_VW == 8)
 /* Rows of a tile where all of C is one vector wide: as many as leave their addresses registers. */
 #define COLUMN_HIGH (NP_VW == 16 ? 12 : HIGH)
 #define LOWEST (LOW < COLUMN_HIGH ? LOW : COLUMN_HIGH) /* rows that C is cut in */
