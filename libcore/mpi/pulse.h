@@ -31,8 +31,9 @@ enum np_status np_pulse_init(struct np_pulse *pulse, int rank, int ranks, uint64
                              struct np_error *err);
 void np_pulse_clear(struct np_pulse *pulse);
 
-/* Time has passed, as much as a part of the deadline: who was stopped himself for longer could hear
- * nobody. True: all others shall be asked now, which is noted. NP_EIO: a rank, named, is lost. */
+/* Time has passed, of which at most an eighth of the deadline counts: who was stopped himself for
+ * longer could hear nobody. *asks: all others shall be asked now, which is noted. NP_EIO: a rank,
+ * named, is lost. */
 enum np_status np_pulse_pass(struct np_pulse *pulse, uint64_t ns, bool *asks, struct np_error *err);
 /* Anything has come from a rank; and: its answer. */
 void np_pulse_heard(struct np_pulse *pulse, int rank);
