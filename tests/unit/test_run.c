@@ -131,6 +131,7 @@ START_TEST(the_manifest_comes_last)
     struct np_session_result result;
     const char *manifest, *object, *next;
     tiny_open(&t, TINY_TEXT, NULL, 0);
+    durable_calls[0] = '\0';
     tiny_must(session(&t, "run", &two_stages, 1, false, &result), &t.err);
     manifest = did("rename", "checkpoints/0000000001.manifest");
     const char *names = strstr(did("rename", "run.json"), did_call("sync", NULL)); /* of ledgers */
