@@ -223,7 +223,8 @@ enum np_status np_search_least(uint64_t *least_bytes, struct np_plan *plan,
     int last = request->unit || !moves ? first : UNIT_MAX;
     enum np_status status = NP_OK;
     *least_bytes = UINT64_MAX;
-    for (int turn = first; turn <= last + 1; turn++) { /* the last turn is the best one's again */
+    /* If the last one is not the best, that is made again. */
+    for (int turn = first; turn <= last || (turn == last + 1 && plan->unit != best); turn++) {
         uint64_t least;
         plan->unit = turn <= last ? turn : best;
         plan->reach = moves ? first_reach(request, plan, net) : 0;
