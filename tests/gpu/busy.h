@@ -8,6 +8,7 @@
 
 struct busy {
     uint64_t begin, end; /* nanoseconds */
+    const char *what;    /* or NULL */
 };
 
 static inline int busy_compare(const void *a, const void *b)

@@ -7,8 +7,9 @@
 
 START_TEST(by_hand)
 {
-    struct busy list[] = {{40, 50}, {10, 20}, {15, 30}, {16, 18}, {30, 31}, {90, 90}};
-    struct busy all = {0, 100}, middle = {12, 45}, after = {60, 80};
+    struct busy list[] = {{40, 50, NULL}, {10, 20, NULL}, {15, 30, NULL},
+                          {16, 18, NULL}, {30, 31, NULL}, {90, 90, NULL}};
+    struct busy all = {0, 100, NULL}, middle = {12, 45, NULL}, after = {60, 80, NULL};
     busy_sort(list, 6);
     ck_assert_uint_eq(busy_covers(list, 6, all), 31);
     ck_assert_uint_eq(busy_covers(list, 6, middle), 24);
@@ -21,7 +22,7 @@ START_TEST(by_counting)
 {
     enum { COUNT = 12, SPAN = 200 };
     uint64_t state = 7 + (uint64_t)_i;
-    struct busy list[COUNT], window = {40, 160};
+    struct busy list[COUNT], window = {40, 160, NULL};
     char at_work[2 * SPAN] = {0};
     uint64_t counted = 0;
     for (int i = 0; i < COUNT; i++) {
