@@ -250,7 +250,7 @@ SHIM_OWN   := $(patsubst tests/%.cc,$(BUILD)/%,$(wildcard tests/shim/test_*.cc))
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
               -Wno-unknown-pragmas -Wno-missing-field-initializers $(WERROR) $(CFLAGS) \
               $(NP_SANITIZE) $(NP_NUMERIC) $(if $(shell grep -wm1 fma /proc/cpuinfo),-mavx2 -mfma)
-NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 \
+NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 -DNP_CUDA_SCRATCH_MORE=4194304 \
               -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
 # What kernels touch is looked at by tests/shim/races.cc, which is this sanitizer's library there.

@@ -12,8 +12,7 @@ extern "C" {
 #define TILE NP_ATTN_TILE
 #define EACH 8 /* rows of a warp */
 #define THREADS (TILE / EACH * NP_WARP)
-#define STEP 32               /* channels of a product's step */
-#define WIDE (STEP + 4)       /* between rows of it: quads of eight lanes fill all banks */
+#define GAP 4                 /* behind rows: quads of eight lanes fill all banks */
 #define STRIP_MOST (64 << 10) /* bytes of scores that a block keeps: two blocks at a time */
 
 static_assert(TILE == NP_WARP, "a lane is a position of a tile");
@@ -25,45 +24,51 @@ struct head_rows {
     int count;
 };
 
-struct attention_shared {
-    float (&rows)[TILE][WIDE];
-    float (&lanes)[TILE][WIDE];
-    float (&weights)[TILE][WIDE];
+/* Everything a block's threads share about their tile of rows; SLICE: channels of a step. */
+template <int SLICE> struct attention_shared {
+    float rows[TILE][SLICE + GAP];
+    float lanes[TILE][SLICE + GAP];
+    float weights[TILE][TILE + GAP];
 };
 
-/* Everything a block's threads share about their tile of rows. */
-#define ATTENTION_SHARED(name)                                                                     \
-    NP_SHARED(float, name##_rows, [TILE][WIDE]);                                                   \
-    NP_SHARED(float, name##_lanes, [TILE][WIDE]);                                                  \
-    NP_SHARED(float, name##_weights, [TILE][WIDE]);                                                \
-    attention_shared name = {name##_rows, name##_lanes, name##_weights}
-
-/* 32 channels from `channel` on of 32 rows from `first` on; `padding` elsewhere. */
-static __device__ void load_tile(float to[TILE][WIDE], const head_rows &from, int first,
+/* A slice of channels from `channel` on of 32 rows from `first` on; `padding` elsewhere. All are
+ * sent for before the first is stored. */
+template <int SLICE>
+static __device__ void load_tile(float to[TILE][SLICE + GAP], const head_rows &from, int first,
                                  int channel, int width, float padding)
 {
-    int c = channel + (int)threadIdx.x % STEP;
+    constexpr int count = TILE * SLICE / THREADS, apart = THREADS / SLICE;
+    int row = threadIdx.x / SLICE, lane = threadIdx.x % SLICE;
+    const float *at = from.at + (first + row) * from.ld + channel + lane;
+    bool some = channel + lane < width;
+    float v[count];
 #pragma unroll
-    for (int i = threadIdx.x / STEP; i < TILE; i += THREADS / STEP) {
-        bool some = first + i < from.count && c < width;
-        to[i][threadIdx.x % STEP] = some ? from.at[(first + i) * from.ld + c] : padding;
+    for (int i = 0; i < count; i++) {
+        v[i] = padding;
+        if (some && first + row + i * apart < from.count)
+            v[i] = at[i * apart * from.ld];
     }
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        to[row + i * apart][lane] = v[i];
 }
 
 /* dots[e] = chunked sum over channels of row e of the thread's warp times the lane's position. What
  * is padded adds -0. */
-static __device__ void tile_dots(float dots[EACH], const attention_shared &s, const head_rows &rows,
-                                 int first_row, const head_rows &lanes, int first_lane, int width)
+template <int SLICE>
+static __device__ void tile_dots(float dots[EACH], attention_shared<SLICE> &s,
+                                 const head_rows &rows, int first_row, const head_rows &lanes,
+                                 int first_lane, int width)
 {
     int warp = threadIdx.x / NP_WARP, lane = threadIdx.x % NP_WARP;
     float acc[EACH] = {};
-    for (int channel = 0; channel < width; channel += STEP) {
+    for (int channel = 0; channel < width; channel += SLICE) {
         __syncthreads();
-        load_tile(s.rows, rows, first_row, channel, width, -0.0f);
-        load_tile(s.lanes, lanes, first_lane, channel, width, 0.0f);
+        load_tile<SLICE>(s.rows, rows, first_row, channel, width, -0.0f);
+        load_tile<SLICE>(s.lanes, lanes, first_lane, channel, width, 0.0f);
         __syncthreads();
 #pragma unroll
-        for (int c = 0; c < STEP; c += 4) {
+        for (int c = 0; c < SLICE; c += 4) {
             float4 b = *reinterpret_cast<const float4 *>(&s.lanes[lane][c]);
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
@@ -74,7 +79,7 @@ static __device__ void tile_dots(float dots[EACH], const attention_shared &s, co
                 acc[e] = np_fmaf(a.w, b.w, acc[e]);
             }
         }
-        if ((channel + STEP) % NP_KC == 0 || channel + STEP >= width)
+        if ((channel + SLICE) % NP_KC == 0 || channel + SLICE >= width)
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
                 dots[e] = channel < NP_KC ? acc[e] : dots[e] + acc[e];
@@ -100,7 +105,7 @@ template <int SLICE> struct tile_sums {
 
     /* Adds the tile of positions from `first` on, whose weights w[e] are the lane's; `last`: there
      * is none after it. Positions at `end` and beyond weigh -0. */
-    __device__ void add(const attention_shared &s, const float w[EACH], const head_rows &from,
+    __device__ void add(attention_shared<SLICE> &s, const float w[EACH], const head_rows &from,
                         int first, int end, int channel, int width, bool last)
     {
         int warp = threadIdx.x / NP_WARP, lane = threadIdx.x % NP_WARP;
@@ -109,16 +114,16 @@ template <int SLICE> struct tile_sums {
 #pragma unroll
         for (int e = 0; e < EACH; e++)
             s.weights[warp * EACH + e][lane] = first + lane < end ? w[e] : -0.0f;
+        __syncthreads();
+        load_tile<SLICE>(s.lanes, seen, first, channel, width, 0.0f);
+        __syncthreads();
 #pragma unroll
         for (int x = 0; x < parts; x++) {
-            __syncthreads();
-            load_tile(s.lanes, seen, first, channel + x * NP_WARP, width, 0.0f);
-            __syncthreads();
 #pragma unroll
             for (int j = 0; j < TILE; j += 4) {
                 float v[4];
                 for (int i = 0; i < 4; i++)
-                    v[i] = s.lanes[j + i][lane];
+                    v[i] = s.lanes[j + i][x * NP_WARP + lane];
 #pragma unroll
                 for (int e = 0; e < EACH; e++) {
                     float4 p = *reinterpret_cast<const float4 *>(&s.weights[warp * EACH + e][j]);
@@ -196,7 +201,8 @@ struct query_tile {
     }
 
     /* The scores of the keys of a tile: from the strip where they are not `fresh`. */
-    __device__ void scores(float score[EACH], const attention_shared &s, int key, bool fresh) const
+    template <int SLICE>
+    __device__ void scores(float score[EACH], attention_shared<SLICE> &s, int key, bool fresh) const
     {
         float *kept = strip ? strip + key * TILE + threadIdx.x : nullptr;
         if (!fresh && kept) {
@@ -204,7 +210,7 @@ struct query_tile {
                 score[e] = kept[e * THREADS];
             return;
         }
-        tile_dots(score, s, q, first, k, key, (int)h.width);
+        tile_dots<SLICE>(score, s, q, first, k, key, (int)h.width);
         for (int e = 0; e < EACH; e++) {
             score[e] = score[e] * h.scale;
             if (kept)
@@ -218,7 +224,8 @@ template <int SLICE>
 static __global__ void __launch_bounds__(THREADS, 1)
     attend(float *out, float *stats, struct np_attention at, bool kept)
 {
-    ATTENTION_SHARED(s);
+    NP_SHARED(attention_shared<SLICE>, shared, [1]);
+    attention_shared<SLICE> &s = shared[0];
     NP_SHARED_DYNAMIC(float, strip);
     query_tile t(at, kept ? strip : nullptr);
     int channel = blockIdx.y * SLICE, width = (int)t.h.width;
@@ -227,7 +234,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     for (int e = 0; e < EACH; e++)
         most[e] = -INFINITY;
     for (int key = 0; key < t.end; key += TILE) {
-        t.scores(score, s, key, true);
+        t.template scores<SLICE>(score, s, key, true);
         for (int e = 0; e < EACH; e++)
             if (t.seen(e, key + t.lane))
                 most[e] = score[e] > most[e] ? score[e] : most[e];
@@ -235,7 +242,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     for (int e = 0; e < EACH; e++)
         most[e] = cuda_lane_max(most[e]) + 0.0f; /* zeros of both signs become +0 */
     for (int key = 0; key < t.end; key += TILE) {
-        t.scores(score, s, key, false);
+        t.template scores<SLICE>(score, s, key, false);
         for (int e = 0; e < EACH; e++)
             if (t.seen(e, key + t.lane))
                 sum[e] = sum[e] + np_expf(score[e] - most[e]);
@@ -250,7 +257,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     }
     sums.begin();
     for (int key = 0; key < t.end; key += TILE) {
-        t.scores(score, s, key, false);
+        t.template scores<SLICE>(score, s, key, false);
         for (int e = 0; e < EACH; e++)
             score[e] = t.seen(e, key + t.lane) ? probability(score[e], most[e], sum[e]) : 0.0f;
         sums.add(s, score, t.v, key, t.end, channel, width, key + TILE >= t.end);
@@ -264,7 +271,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
     attend_queries(float *dq, float *all_a, const float *dout, const float *stats,
                    struct np_attention at, bool kept)
 {
-    ATTENTION_SHARED(s);
+    NP_SHARED(attention_shared<SLICE>, shared, [1]);
+    attention_shared<SLICE> &s = shared[0];
     NP_SHARED_DYNAMIC(float, strip);
     query_tile t(at, kept ? strip : nullptr);
     head_rows up = {dout + t.h.out_offset, t.h.ld_out, (int)t.h.queries};
@@ -277,8 +285,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
         sum[e] = stats[t.h.stats_offset + 2 * query + 1];
     }
     for (int key = 0; key < t.end; key += TILE) {
-        t.scores(p, s, key, true);
-        tile_dots(dp, s, up, t.first, t.v, key, width);
+        t.template scores<SLICE>(p, s, key, true);
+        tile_dots<SLICE>(dp, s, up, t.first, t.v, key, width);
         for (int e = 0; e < EACH; e++)
             if (t.seen(e, key + t.lane))
                 a[e] = np_fmaf(probability(p[e], most[e], sum[e]), dp[e], a[e]);
@@ -290,8 +298,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
     }
     sums.begin();
     for (int key = 0; key < t.end; key += TILE) {
-        t.scores(p, s, key, false);
-        tile_dots(dp, s, up, t.first, t.v, key, width);
+        t.template scores<SLICE>(p, s, key, false);
+        tile_dots<SLICE>(dp, s, up, t.first, t.v, key, width);
         for (int e = 0; e < EACH; e++) {
             float ds = (probability(p[e], most[e], sum[e]) * (dp[e] - a[e])) * t.h.scale;
             p[e] = t.seen(e, key + t.lane) ? ds : 0.0f;
@@ -307,7 +315,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
     attend_keys(float *dk, float *dv, const float *all_a, const float *dout, const float *stats,
                 struct np_attention at)
 {
-    ATTENTION_SHARED(s);
+    NP_SHARED(attention_shared<SLICE>, shared, [1]);
+    attention_shared<SLICE> &s = shared[0];
     int first;
     const struct np_head h = head_of(at, at.keys, &first);
     int queries = (int)h.queries, keys = (int)h.keys, width = (int)h.width;
@@ -323,8 +332,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
         int query = i + lane < queries ? i + lane : queries - 1;
         const float *most_sum = stats + h.stats_offset + 2 * query;
         float a = all_a[h.stats_offset / 2 + query];
-        tile_dots(p, s, k, first, q, i, width);
-        tile_dots(ds, s, v, first, up, i, width);
+        tile_dots<SLICE>(p, s, k, first, q, i, width);
+        tile_dots<SLICE>(ds, s, v, first, up, i, width);
         for (int e = 0; e < EACH; e++) {
             bool seen = row + e < (int)np_seen(&h, query);
             p[e] = probability(p[e] * h.scale, most_sum[0], most_sum[1]);

@@ -1,78 +1,96 @@
 /* What belongs to columns: sums over rows, norms with statistics of columns, scales. */
 #include "cuda/columns.cuh"
 
-template <class Term>
-static void sum_one(struct np_team *team, float *out, size_t segments, size_t rows, size_t cols,
-                    size_t grain, enum np_sum how, const Term &term)
-{
-    sum_columns<1, Term>(team, {{out}, segments, rows, cols, grain, how, false, term});
-}
+struct sum_terms : column_terms {
+    const float *x;
+    size_t rows, cols;
+
+    __device__ void fetch(float *v, size_t segment, size_t r, uint32_t c, int) const
+    {
+        v[0] = x[(segment * rows + r) * cols + c];
+    }
+};
 
 void np_cuda_col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
                      size_t cols, size_t grain, enum np_sum how)
 {
-    auto term = [=] __device__(float *acc, size_t segment, size_t r, uint32_t c) {
-        *acc = *acc + x[(segment * rows + r) * cols + c];
-    };
-    sum_one(team, out, segments, rows, cols, grain, how, term);
+    sum_columns(team, column_sums<COLUMN_SUM, sum_terms>{
+                          {out}, segments, rows, cols, grain, how, false, {{}, x, rows, cols}});
 }
+
+struct square_terms : column_terms {
+    const float *x, *mean;
+    size_t rows, cols;
+
+    __device__ void fetch(float *v, size_t segment, size_t r, uint32_t c, int) const
+    {
+        v[0] = v[1] = x[(segment * rows + r) * cols + c] - mean[segment * cols + c];
+    }
+};
 
 void np_cuda_col_square(struct np_team *team, float *out, const float *x, const float *mean,
                         size_t segments, size_t rows, size_t cols, enum np_sum how)
 {
-    auto term = [=] __device__(float *acc, size_t segment, size_t r, uint32_t c) {
-        float d = x[(segment * rows + r) * cols + c] - mean[segment * cols + c];
-        *acc = np_fmaf(d, d, *acc);
-    };
-    sum_one(team, out, segments, rows, cols, 0, how, term);
+    sum_columns(team, column_sums<COLUMN_DOT, square_terms>{
+                          {out}, segments, rows, cols, 0, how, false, {{}, x, mean, rows, cols}});
 }
+
+struct dot_terms : column_terms {
+    const float *a, *b;
+    size_t rows, cols;
+
+    __device__ void fetch(float *v, size_t segment, size_t r, uint32_t c, int) const
+    {
+        size_t at = (segment * rows + r) * cols + c;
+        v[0] = a[at];
+        v[1] = b[at];
+    }
+};
 
 void np_cuda_col_dot(struct np_team *team, float *out, const float *a, const float *b,
                      size_t segments, size_t rows, size_t cols, size_t grain)
 {
-    auto term = [=] __device__(float *acc, size_t segment, size_t r, uint32_t c) {
-        size_t at = (segment * rows + r) * cols + c;
-        *acc = np_fmaf(a[at], b[at], *acc);
-    };
-    sum_one(team, out, segments, rows, cols, grain, NP_SUM_NEW, term);
+    sum_columns(team,
+                column_sums<COLUMN_DOT, dot_terms>{
+                    {out}, segments, rows, cols, grain, NP_SUM_NEW, false, {{}, a, b, rows, cols}});
 }
 
 void np_cuda_col_total(struct np_team *team, float *out, const float *x, size_t segments,
                        size_t chunks, size_t cols)
 {
-    cuda_cells(team, segments, cols, [=] __device__(size_t segment, uint32_t c) {
-        const float *chunk = x + segment * chunks * cols + c;
-        float sum = *chunk;
-        for (size_t k = 1; k < chunks; k++)
-            sum = sum + chunk[k * cols];
-        out[segment * cols + c] = sum;
-        return 0u;
-    });
+    cuda_cells(team, segments, cols, column_totals<1>{{out}, {x}, chunks, cols, NP_SUM_NEW, false});
 }
+
+struct layernorm_terms : column_terms {
+    const float *x, *dy, *mean, *rstd;
+    size_t cols;
+
+    __device__ void fetch(float *v, size_t, size_t r, uint32_t c, int) const
+    {
+        v[0] = dy[r * cols + c];
+        v[1] = (x[r * cols + c] - mean[r]) * rstd[r];
+    }
+};
 
 void np_cuda_layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta,
                                    const float *x, const float *dy, const float *mean,
                                    const float *rstd, size_t rows, size_t cols, size_t grain,
                                    bool accumulate)
 {
-    auto term = [=] __device__(float *acc, size_t, size_t r, uint32_t c) {
-        float h = (x[r * cols + c] - mean[r]) * rstd[r], up = dy[r * cols + c];
-        acc[0] = np_fmaf(up, h, acc[0]);
-        acc[1] = acc[1] + up;
-    };
     enum np_sum how = accumulate ? NP_SUM_ONTO : NP_SUM_NEW;
-    sum_columns<2, decltype(term)>(team, {{dgamma, dbeta}, 1, rows, cols, grain, how, false, term});
+    layernorm_terms terms = {{}, x, dy, mean, rstd, cols};
+    sum_columns(team, column_sums<COLUMN_SUM_DOT, layernorm_terms>{
+                          {dbeta, dgamma}, 1, rows, cols, grain, how, false, terms});
 }
 
-/* h and u of one element: row r of all, column c, `at` its place, i that of its statistics. */
+/* h and u of one element x of column c; i: the place of its statistics. */
 struct normed {
     float h, u;
 };
 
-static inline __device__ normed normed_at(const struct np_colnorm &p, size_t at, size_t i,
-                                          uint32_t c)
+static inline __device__ normed normed_of(const struct np_colnorm &p, float x, size_t i, uint32_t c)
 {
-    float h = (p.x[at] - p.mean[i]) * p.rstd[i];
+    float h = (x - p.mean[i]) * p.rstd[i];
     return {h, np_fmaf(h, p.gamma[c], p.beta[c])};
 }
 
@@ -87,7 +105,7 @@ bool np_cuda_colnorm(struct np_team *team, float *y, const struct np_colnorm *no
     const struct np_colnorm p = *norm;
     return cuda_cells(team, p.segments * p.rows, p.cols, [=] __device__(size_t r, uint32_t c) {
         size_t at = r * p.cols + c, i = segment_of(r, p.segments, p.rows) * p.cols + c;
-        float u = normed_at(p, at, i, c).u;
+        float u = normed_of(p, p.x[at], i, c).u;
         u = p.residual ? p.residual[at] + u : u;
         if (p.kept)
             p.kept[at] = u;
@@ -96,19 +114,32 @@ bool np_cuda_colnorm(struct np_team *team, float *y, const struct np_colnorm *no
     });
 }
 
+struct colnorm_terms : column_terms {
+    struct np_colnorm p;
+    const float *dy;
+
+    __device__ void fetch(float *v, size_t segment, size_t r, uint32_t c, int) const
+    {
+        size_t at = (segment * p.rows + r) * p.cols + c;
+        v[0] = dy[at];
+        v[1] = p.x[at];
+    }
+
+    __device__ void work(float *v, size_t segment, uint32_t c) const
+    {
+        normed n = normed_of(p, v[1], segment * p.cols + c, c);
+        v[0] = v[0] * np_act_grad(p.act, n.u);
+        v[1] = n.h;
+    }
+};
+
 void np_cuda_colnorm_grad_sums(struct np_team *team, float *sum, float *dot,
                                const struct np_colnorm *norm, const float *dy, enum np_sum how)
 {
-    const struct np_colnorm p = *norm;
-    auto term = [=] __device__(float *acc, size_t segment, size_t r, uint32_t c) {
-        size_t at = (segment * p.rows + r) * p.cols + c;
-        normed n = normed_at(p, at, segment * p.cols + c, c);
-        float du = dy[at] * np_act_grad(p.act, n.u);
-        acc[0] = acc[0] + du;
-        acc[1] = np_fmaf(du, n.h, acc[1]);
-    };
-    sum_columns<2, decltype(term)>(team,
-                                   {{sum, dot}, p.segments, p.rows, p.cols, 0, how, false, term});
+    sum_columns(
+        team,
+        column_sums<COLUMN_SUM_DOT, colnorm_terms>{
+            {sum, dot}, norm->segments, norm->rows, norm->cols, 0, how, false, {{}, *norm, dy}});
 }
 
 bool np_cuda_colnorm_grad(struct np_team *team, float *dx, const float *base,
@@ -118,7 +149,7 @@ bool np_cuda_colnorm_grad(struct np_team *team, float *dx, const float *base,
     const struct np_colnorm p = *norm;
     return cuda_cells(team, p.segments * p.rows, p.cols, [=] __device__(size_t r, uint32_t c) {
         size_t at = r * p.cols + c, i = segment_of(r, p.segments, p.rows) * p.cols + c;
-        normed n = normed_at(p, at, i, c);
+        normed n = normed_of(p, p.x[at], i, c);
         float du = dy[at] * np_act_grad(p.act, n.u);
         float d = p.rstd[i] * ((du * p.gamma[c] - a[i]) - n.h * b[i]);
         d = base ? base[at] + d : d;

@@ -5,11 +5,6 @@
 #include "cuda/product.cuh"
 #include "cuda/windows.cuh"
 
-static inline __device__ float absent(void)
-{
-    return np_bits_float(ABSENT_BITS);
-}
-
 /* Channels channel .. channel + 3 of a row that begins at p, all of them absent where there is no
  * row. */
 static inline __device__ void load_channels(float v[4], const float *p, bool some)
@@ -27,10 +22,10 @@ static inline __device__ void load_channels(float v[4], const float *p, bool som
  * row that row_at(q / depth) names. Aligned: all four are of one row, and within the chunk if the
  * first is. */
 template <class Row>
-static inline __device__ void load_taps(float v[4], const float *p, size_t ld, int depth, int q,
-                                        int end, bool aligned, const Row &row_at)
+static inline __device__ void load_taps(float v[4], const float *p, size_t ld, const divisor &depth,
+                                        int q, int end, bool aligned, const Row &row_at)
 {
-    int tap = q / depth, channel = q % depth, row = q < end ? row_at(tap) : -1;
+    int tap = q / depth, channel = q - tap * (int)depth.by, row = q < end ? row_at(tap) : -1;
     if (aligned && q < end) {
         load_channels(v, p + row * (ptrdiff_t)ld + channel, row >= 0);
         return;
@@ -38,7 +33,7 @@ static inline __device__ void load_taps(float v[4], const float *p, size_t ld, i
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         v[e] = q + e >= end ? -0.0f : row < 0 ? absent() : p[row * ld + channel];
-        if (++channel == depth && q + e + 1 < end) {
+        if (++channel == (int)depth.by && q + e + 1 < end) {
             channel = 0;
             row = row_at(++tap);
         }
@@ -47,7 +42,8 @@ static inline __device__ void load_taps(float v[4], const float *p, size_t ld, i
 
 /* y: rows are output positions, inner indices (kh, kw, ci), columns co. */
 struct conv_source {
-    static constexpr bool sparse = true, a_inner = true, b_inner = false;
+    static constexpr bool sparse = true, whole = false, may_be_whole = false;
+    static constexpr bool a_inner = true, b_inner = false;
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
     bool x_aligned, w_aligned;
@@ -65,19 +61,19 @@ struct conv_source {
     }
 
     /* A row beyond the last is the last. */
-    __device__ a_place a_quad(int i) const
+    __device__ a_place a_quad(int i, int) const
     {
-        return spot_of(i < m ? i : m - 1, s.out_height, s.out_width);
+        return spot_of(i < m ? i : m - 1, s.by_out_height, s.by_out_width);
     }
 
     __device__ void a_load(float v[4], const a_place &at, int p, int end) const
     {
-        int wide = s.window.kernel_width;
-        load_taps(v, s.x, s.ldx, s.depth, p, end, x_aligned,
-                  [&](int tap) { return row_read(s, at, tap / wide, tap % wide); });
+        load_taps(v, s.x, s.ldx, s.by_depth, p, end, x_aligned, [&](int tap) {
+            return row_read(s, at, tap / s.by_kernel_width, tap % s.by_kernel_width);
+        });
     }
 
-    __device__ b_place b_quad(int j) const
+    __device__ b_place b_quad(int j, int) const
     {
         return {s.w + first + j, n - j};
     }
@@ -108,12 +104,6 @@ static product_output output_of(const struct np_conv *v, size_t ld)
     return out;
 }
 
-/* Quads of columns of a group begin at multiples of 16 bytes. */
-static bool columns_aligned(const float *p, size_t ld, size_t cols)
-{
-    return (uintptr_t)p % sizeof(float4) == 0 && ld % 4 == 0 && cols % 4 == 0;
-}
-
 bool np_cuda_conv(struct np_team *team, const struct np_conv *v)
 {
     conv_source c = {};
@@ -123,8 +113,8 @@ bool np_cuda_conv(struct np_team *team, const struct np_conv *v)
     c.m = c.s.samples * c.s.out_height * c.s.out_width;
     c.n = c.s.cols;
     c.k = (int)taps * c.s.depth;
-    c.x_aligned = columns_aligned(v->x, v->ldx, v->in_channels / v->groups);
-    c.w_aligned = columns_aligned(v->w, v->out_channels, v->out_channels / v->groups);
+    c.x_aligned = columns_in_quads(v->x, v->ldx, v->in_channels / v->groups);
+    c.w_aligned = columns_in_quads(v->w, v->out_channels, v->out_channels / v->groups);
     out.accumulate = false;
     return launch_product(team, c, out,
                           {(size_t)c.m, (size_t)c.n, (size_t)c.k, 0, v->groups, true});
@@ -134,6 +124,7 @@ bool np_cuda_conv(struct np_team *team, const struct np_conv *v)
  * with output positions: tap t, in descending order, is last - t * step. */
 struct conv_class {
     int first, count, last, step, taps;
+    divisor by_count, by_taps;
 };
 
 static __device__ conv_class class_at(int first, int size, int stride, int kernel, int dilation,
@@ -149,12 +140,15 @@ static __device__ conv_class class_at(int first, int size, int stride, int kerne
             c.step = c.last - k;
         c.taps++;
     }
+    c.by_count = divisor_of(c.count > 0 ? c.count : 1);
+    c.by_taps = divisor_of(c.taps > 0 ? c.taps : 1);
     return c;
 }
 
 /* dx: rows are the input positions of a class, inner indices (tap descending, co), columns ci. */
 struct conv_grad_source {
-    static constexpr bool sparse = true, a_inner = true, b_inner = true;
+    static constexpr bool sparse = true, whole = false, may_be_whole = false;
+    static constexpr bool a_inner = true, b_inner = true;
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
     conv_class high, wide;
@@ -185,13 +179,13 @@ struct conv_grad_source {
 
     __device__ conv_spot input_at(int i) const
     {
-        conv_spot at = spot_of(i, high.count, wide.count);
+        conv_spot at = spot_of(i, high.by_count, wide.by_count);
         at.h = high.first + at.h * s.window.stride_height;
         at.w = wide.first + at.w * s.window.stride_width;
         return at;
     }
 
-    __device__ a_place a_quad(int i) const
+    __device__ a_place a_quad(int i, int) const
     {
         conv_spot at = input_at(i < m ? i : m - 1);
         return {at.sample, at.h + s.window.pad_top, at.w + s.window.pad_left};
@@ -199,30 +193,33 @@ struct conv_grad_source {
 
     __device__ int tap_row(int tap) const
     {
-        return high.last - tap / wide.taps * high.step;
+        return high.last - tap / wide.by_taps * high.step;
     }
 
     __device__ int tap_column(int tap) const
     {
-        return wide.last - tap % wide.taps * wide.step;
+        return wide.last - tap % wide.by_taps * wide.step;
     }
 
     __device__ int row_written(const a_place &at, int tap) const
     {
         int h = at.h - tap_row(tap) * s.window.dilation;
         int w = at.w - tap_column(tap) * s.window.dilation;
-        int oh = h / s.window.stride_height, ow = w / s.window.stride_width;
-        bool inside = h >= 0 && w >= 0 && oh < s.out_height && ow < s.out_width;
-        return inside ? (at.sample * s.out_height + oh) * s.out_width + ow : -1;
+        if (h < 0 || w < 0)
+            return -1;
+        int oh = h / s.by_stride_height, ow = w / s.by_stride_width;
+        return oh < s.out_height && ow < s.out_width
+                   ? (at.sample * s.out_height + oh) * s.out_width + ow
+                   : -1;
     }
 
     __device__ void a_load(float v[4], const a_place &at, int p, int end) const
     {
-        load_taps(v, s.dy, s.ldy, s.cols, p, end, dy_aligned,
+        load_taps(v, s.dy, s.ldy, s.by_cols, p, end, dy_aligned,
                   [&](int tap) { return row_written(at, tap); });
     }
 
-    __device__ b_place b_quad(int j) const
+    __device__ b_place b_quad(int j, int) const
     {
         return {s.w + j * s.ldw, j < n};
     }
@@ -236,7 +233,7 @@ struct conv_grad_source {
 
     __device__ void b_load(float v[4], const b_place &at, int p, int end) const
     {
-        int tap = p / s.cols, channel = p % s.cols;
+        int tap = p / s.by_cols, channel = p - tap * s.cols;
         if (w_aligned && p < end && at.some) {
             load_channels(v, at.at + tap_weights(tap) + channel, true);
             return;
@@ -272,8 +269,8 @@ bool np_cuda_conv_grad(struct np_team *team, const struct np_conv *v)
     size_t taps = (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
     c.s = sizes_of(v);
     c.n = c.s.depth;
-    c.dy_aligned = columns_aligned(v->dy, v->ldy, v->out_channels / v->groups);
-    c.w_aligned = columns_aligned(v->w, v->out_channels, v->out_channels / v->groups);
+    c.dy_aligned = columns_in_quads(v->dy, v->ldy, v->out_channels / v->groups);
+    c.w_aligned = columns_in_quads(v->w, v->out_channels, v->out_channels / v->groups);
     out.accumulate = false;
     return launch_product(
         team, c, out,
@@ -282,7 +279,8 @@ bool np_cuda_conv_grad(struct np_team *team, const struct np_conv *v)
 
 /* dw: rows are (kh, kw, ci), inner indices output positions, columns co. */
 struct conv_weight_source {
-    static constexpr bool sparse = true, a_inner = false, b_inner = false;
+    static constexpr bool sparse = true, whole = false, may_be_whole = false;
+    static constexpr bool a_inner = false, b_inner = false;
     conv_sizes s;
     int m, n, k, grain, first; /* column of the group */
     bool x_aligned, dy_aligned;
@@ -301,16 +299,16 @@ struct conv_weight_source {
         first = group * n;
     }
 
-    __device__ a_place a_quad(int i) const
+    __device__ a_place a_quad(int i, int) const
     {
-        return {i / s.depth, i % s.depth, m - i};
+        return {i / s.by_depth, i % s.by_depth, m - i};
     }
 
     __device__ void a_load(float v[4], const a_place &at, int p, int end) const
     {
-        int wide = s.window.kernel_width, tap = at.tap, channel = at.channel;
-        conv_spot spot = spot_of(p, s.out_height, s.out_width);
-        int row = row_read(s, spot, tap / wide, tap % wide);
+        int tap = at.tap, channel = at.channel;
+        conv_spot spot = spot_of(p, s.by_out_height, s.by_out_width);
+        int row = row_read(s, spot, tap / s.by_kernel_width, tap % s.by_kernel_width);
         if (x_aligned && p < end && at.count > 0) {
             load_channels(v, s.x + row * (ptrdiff_t)s.ldx + channel, row >= 0);
             return;
@@ -322,12 +320,12 @@ struct conv_weight_source {
             if (++channel == s.depth) {
                 channel = 0;
                 tap++;
-                row = row_read(s, spot, tap / wide, tap % wide);
+                row = row_read(s, spot, tap / s.by_kernel_width, tap % s.by_kernel_width);
             }
         }
     }
 
-    __device__ b_place b_quad(int j) const
+    __device__ b_place b_quad(int j, int) const
     {
         return {s.dy + first + j, n - j};
     }
@@ -358,8 +356,8 @@ bool np_cuda_conv_grad_weight(struct np_team *team, const struct np_conv *v)
     c.n = c.s.cols;
     c.k = c.s.samples * c.s.out_height * c.s.out_width;
     c.grain = (int)v->grain * c.s.out_height * c.s.out_width;
-    c.x_aligned = columns_aligned(v->x, v->ldx, v->in_channels / v->groups);
-    c.dy_aligned = columns_aligned(v->dy, v->ldy, v->out_channels / v->groups);
+    c.x_aligned = columns_in_quads(v->x, v->ldx, v->in_channels / v->groups);
+    c.dy_aligned = columns_in_quads(v->dy, v->ldy, v->out_channels / v->groups);
     out.epilogue = {};
     return launch_product(
         team, c, out, {(size_t)c.m, (size_t)c.n, (size_t)c.k, (size_t)c.grain, v->groups, true});

@@ -11,10 +11,13 @@ extern "C" {
 
 #include "cuda/failure.cuh"
 
-enum {
-    LEAST_CAPABILITY = 8,   /* major number: what the kernels are compiled for */
-    SCRATCH_MORE = 4 << 20, /* bytes: room for chunks of long sums, for more grains' products */
-};
+/* Bytes of room for chunks of long sums, and for more grains' products; tests, which have little
+ * memory, have less. */
+#ifndef NP_CUDA_SCRATCH_MORE
+#define NP_CUDA_SCRATCH_MORE (32 << 20)
+#endif
+
+enum { LEAST_CAPABILITY = 8 }; /* major number: what the kernels are compiled for */
 
 /* What a thread does begins with its choice of the GPU. Without one it would be GPU 0, which may be
  * somebody else's. */
@@ -120,7 +123,7 @@ static size_t scratch_bytes(const struct np_device *device, const struct np_exte
 {
     size_t bytes = np_cuda_scratch_bytes(extent->queries, extent->rows);
     size_t fast = device->products ? np_cuda_fast_scratch_bytes(extent->product) : 0;
-    return (bytes > fast ? bytes : fast) + SCRATCH_MORE;
+    return (bytes > fast ? bytes : fast) + NP_CUDA_SCRATCH_MORE;
 }
 
 /* --- the GPUs ------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ bool np_cuda_dwconv(struct np_team *team, const struct np_conv *v)
     float *out = v->out;
     size_t rows = v->samples * v->out_height * v->out_width;
     return cuda_cells(team, rows, v->in_channels, [=] __device__(size_t r, uint32_t c) {
-        conv_spot at = spot_of((int)r, s.out_height, s.out_width);
+        conv_spot at = spot_of((int)r, s.by_out_height, s.by_out_width);
         const float *w = s.w + c;
         float acc = 0.0f;
         bool finite = true;
@@ -35,7 +35,7 @@ bool np_cuda_dwconv_grad(struct np_team *team, const struct np_conv *v)
     float *out = v->out;
     size_t rows = v->samples * v->in_height * v->in_width;
     return cuda_cells(team, rows, v->in_channels, [=] __device__(size_t r, uint32_t c) {
-        conv_spot at = spot_of((int)r, s.in_height, s.in_width);
+        conv_spot at = spot_of((int)r, s.by_in_height, s.by_in_width);
         const float *w = s.w + c;
         float acc = 0.0f;
         bool finite = true;
@@ -51,22 +51,37 @@ bool np_cuda_dwconv_grad(struct np_team *team, const struct np_conv *v)
 }
 
 /* A tap is a segment of column sums over the output's rows. */
+struct tap_terms : column_terms {
+    static constexpr bool locates = true;
+    conv_sizes s;
+
+    __device__ int locate(size_t tap, size_t r) const
+    {
+        conv_spot at = spot_of((int)r, s.by_out_height, s.by_out_width);
+        return row_read(s, at, (int)tap / s.by_kernel_width, (int)tap % s.by_kernel_width);
+    }
+
+    __device__ void fetch(float *v, size_t, size_t r, uint32_t c, int row) const
+    {
+        v[0] = row >= 0 ? s.x[row * s.ldx + c] : absent();
+        v[1] = s.dy[r * s.ldy + c];
+    }
+};
+
 bool np_cuda_dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
 {
-    const conv_sizes s = sizes_of(v);
     size_t taps = (size_t)v->window.kernel_height * (size_t)v->window.kernel_width;
     size_t image = v->out_height * v->out_width;
-    auto term = [=] __device__(float *acc, size_t tap, size_t r, uint32_t c) {
-        int wide = s.window.kernel_width;
-        conv_spot at = spot_of((int)r, s.out_height, s.out_width);
-        int row = row_read(s, at, (int)tap / wide, (int)tap % wide);
-        if (row >= 0)
-            *acc = np_fmaf(s.x[row * s.ldx + c], s.dy[r * s.ldy + c], *acc);
-    };
-    enum np_sum how = v->accumulate ? NP_SUM_ONTO : NP_SUM_NEW;
-    sum_columns<1, decltype(term)>(
-        team,
-        {{v->out}, taps, v->samples * image, v->in_channels, v->grain * image, how, true, term});
+    column_sums<COLUMN_DOT, tap_terms> sums = {};
+    sums.out[0] = v->out;
+    sums.segments = taps;
+    sums.rows = v->samples * image;
+    sums.cols = v->in_channels;
+    sums.grain = v->grain * image;
+    sums.how = v->accumulate ? NP_SUM_ONTO : NP_SUM_NEW;
+    sums.judged = true;
+    sums.terms.s = sizes_of(v);
+    sum_columns(team, sums);
     return true;
 }
 
@@ -76,7 +91,7 @@ void np_cuda_max_pool(struct np_team *team, const struct np_conv *v, int32_t *wh
     float *out = v->out;
     size_t rows = v->samples * v->out_height * v->out_width, cols = v->in_channels;
     cuda_cells(team, rows, cols, [=] __device__(size_t r, uint32_t c) {
-        conv_spot at = spot_of((int)r, s.out_height, s.out_width);
+        conv_spot at = spot_of((int)r, s.by_out_height, s.by_out_width);
         int tap = 0, best = -1;
         float most = 0.0f;
         for (int kh = 0; kh < s.window.kernel_height; kh++)
@@ -110,7 +125,7 @@ void np_cuda_avg_pool(struct np_team *team, const struct np_conv *v)
     float *out = v->out;
     size_t rows = v->samples * v->out_height * v->out_width;
     cuda_cells(team, rows, v->in_channels, [=] __device__(size_t r, uint32_t c) {
-        conv_spot at = spot_of((int)r, s.out_height, s.out_width);
+        conv_spot at = spot_of((int)r, s.by_out_height, s.by_out_width);
         float acc = 0.0f;
         for (int kh = 0; kh < s.window.kernel_height; kh++)
             for (int kw = 0; kw < s.window.kernel_width; kw++) {
@@ -131,7 +146,7 @@ static bool pool_grad(struct np_team *team, const struct np_conv *v, const int32
     float *out = v->out;
     size_t rows = v->samples * v->in_height * v->in_width, cols = v->in_channels;
     return cuda_cells(team, rows, cols, [=] __device__(size_t r, uint32_t c) {
-        conv_spot at = spot_of((int)r, s.in_height, s.in_width);
+        conv_spot at = spot_of((int)r, s.by_in_height, s.by_in_width);
         float acc = 0.0f;
         for (int kh = s.window.kernel_height - 1; kh >= 0; kh--)
             for (int kw = s.window.kernel_width - 1; kw >= 0; kw--) {
@@ -142,7 +157,7 @@ static bool pool_grad(struct np_team *team, const struct np_conv *v, const int32
                 if (which)
                     dy = which[row * cols + c] == kh * s.window.kernel_width + kw ? dy : 0.0f;
                 else
-                    dy = dy / window_count(s, spot_of(row, s.out_height, s.out_width));
+                    dy = dy / window_count(s, spot_of(row, s.by_out_height, s.by_out_width));
                 acc = acc + dy;
             }
         float dx = base ? base[r * s.ldx + c] + acc : acc;

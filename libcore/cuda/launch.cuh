@@ -34,6 +34,14 @@ extern "C" {
 #define NP_BLOCK 256         /* threads, where nothing asks for another number */
 #define NP_BLOCKS_MOST 4096u /* of a loop over elements; each thread takes several */
 
+#define ABSENT_BITS 0x7fa5a5a5u /* a NaN that no operation gives */
+
+/* Stands for an operand whose product is left out of a sum. */
+static inline __device__ float absent(void)
+{
+    return np_bits_float(ABSENT_BITS);
+}
+
 static inline const struct np_cuda_team *cuda_team(struct np_team *team)
 {
     return reinterpret_cast<const struct np_cuda_team *>(team);

@@ -188,6 +188,12 @@ static void move_memory(struct bench *b)
     moved(b, "layernorm", 2 * (double)(rows * COLS), [&] {
         k->layernorm(team, b->c, row, row + ROWS, b->a, b->b, b->b + COLS, rows, COLS, 1e-5f);
     });
+    moved(b, "layernorm, gradients of weights", 2 * (double)(rows * COLS), [&] {
+        k->layernorm_grad_weight(team, b->c, b->c + COLS, b->a, b->b, row, row + ROWS, rows, COLS,
+                                 128, false);
+    });
+    moved(b, "column sums", (double)MOST,
+          [&] { k->col_sum(team, b->c, b->a, 1, ROWS, COLS, 0, NP_SUM_NEW); });
     moved(b, "transpose", 2 * (double)MOST, [&] { k->transpose(team, b->c, b->a, ROWS, COLS); });
 }
 

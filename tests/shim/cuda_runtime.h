@@ -194,7 +194,7 @@ template <class Integer> static inline Integer atomicAdd(Integer *sum, Integer v
 /* How many blocks products think that a GPU has room for: from launch to launch another number, so
  * that few shapes bring out all tiles. */
 unsigned shim_room(void);
-#define PRODUCT_BLOCKS shim_room()
+#define PRODUCT_PROCESSORS shim_room()
 
 enum cudaError_t {
     cudaSuccess,
