@@ -353,7 +353,9 @@ void cli_catch_signals(void)
 
 void cli_progress_begin(struct cli_progress *progress, bool quiet)
 {
-    progress->on = !quiet && isatty(STDERR_FILENO);
+    const char *terminal = getenv("TERM");
+    bool dumb = terminal && strcmp(terminal, "dumb") == 0;
+    progress->on = !quiet && !dumb && isatty(STDERR_FILENO);
     progress->started_s = np_now_s();
     progress->shown_s = 0;
 }
@@ -381,4 +383,16 @@ void cli_progress_end(struct cli_progress *progress)
     if (progress->on && progress->shown_s > 0)
         fputs("\r\033[K", stderr);
     progress->on = false;
+}
+
+struct cli_eta cli_progress_eta(const struct cli_progress *progress, uint64_t done, uint64_t total)
+{
+    struct cli_eta eta = {""};
+    double spent = np_now_s() - progress->started_s;
+    if (done == 0 || done > total || total == UINT64_MAX)
+        return eta;
+    double left = spent / (double)done * (double)(total - done);
+    if (left < 1e8) /* some years */
+        snprintf(eta.s, sizeof eta.s, " | ETA %d:%02d", (int)left / 60, (int)left % 60);
+    return eta;
 }

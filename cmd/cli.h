@@ -62,7 +62,8 @@ enum np_status cli_can_write(const char *path, struct np_error *err);
 extern volatile int cli_stop_requested;
 void cli_catch_signals(void);
 
-/* Progress on stderr: only on a terminal, at most 6 times a second, erased at the end. */
+/* Progress on stderr: only on a terminal that can erase a line, at most 6 times a second, erased at
+ * the end. */
 struct cli_progress {
     bool on;
     double shown_s, started_s;
@@ -72,5 +73,11 @@ void cli_progress_show(struct cli_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_progress_end(struct cli_progress *progress);
 bool cli_progress_due(const struct cli_progress *progress);
+
+/* " | ETA 5:08" when `done` of `total` (UINT64_MAX: nobody knows) have been done since it began. */
+struct cli_eta {
+    char s[32];
+};
+struct cli_eta cli_progress_eta(const struct cli_progress *progress, uint64_t done, uint64_t total);
 
 #endif

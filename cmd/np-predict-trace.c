@@ -39,6 +39,7 @@ static const struct argp_option table[] = {
     {"against", OPTION_AGAINST, "RUN", 0, "compare with the trace.json of a run", 4},
     {"sweep", OPTION_SWEEP, "LIST", 0, "a table, such as of stages=1..8,window=1,2,4", 4},
     {"output", 'o', "FILE", 0, "write to FILE instead of standard output", 4},
+    {"quiet", 'q', 0, 0, "no progress", 4},
     {0}};
 
 static error_t parse_space(int key, char *arg, struct argp_state *state)
@@ -103,6 +104,9 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
         return 0;
     case 'o':
         options->output = arg;
+        return 0;
+    case 'q':
+        options->quiet = true;
         return 0;
     default:
         return parse_space(key, arg, state);

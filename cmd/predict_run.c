@@ -32,8 +32,9 @@ static bool next_step(void *context, uint16_t *choices)
     if (run->wanted == UINT64_MAX)
         cli_progress_show(&run->progress, "step %llu", (unsigned long long)run->step);
     else
-        cli_progress_show(&run->progress, "step %llu/%llu", (unsigned long long)run->step,
-                          (unsigned long long)run->wanted);
+        cli_progress_show(&run->progress, "step %llu/%llu%s", (unsigned long long)run->step,
+                          (unsigned long long)run->wanted,
+                          cli_progress_eta(&run->progress, run->step, run->wanted).s);
     return more;
 }
 

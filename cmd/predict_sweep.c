@@ -111,7 +111,7 @@ enum np_status predict_sweep(struct np_buf *out, struct predict_options *given,
     char which[160];
     uint64_t done = 0;
     enum np_status status;
-    cli_progress_begin(&progress, false);
+    cli_progress_begin(&progress, given->quiet);
     NP_TRY(np_buf_printf(
         out, err,
         "replicas\tstages\tmicro_batches\twindow\tlookahead\treach\t%s\tmakespan\tspeedup\t"
@@ -119,8 +119,10 @@ enum np_status predict_sweep(struct np_buf *out, struct predict_options *given,
         given->space.path ? "device_memory" : "capacity"));
     do {
         describe(which, sizeof which, &given->sweep);
-        cli_progress_show(&progress, "%" PRIu64 "/%" PRIu64 ": %s", ++done,
-                          given->sweep.combinations, which);
+        cli_progress_show(&progress, "%" PRIu64 "/%" PRIu64 ": %s%s", done + 1,
+                          given->sweep.combinations, which,
+                          cli_progress_eta(&progress, done, given->sweep.combinations).s);
+        done++;
         status = one_combination(out, given, &why);
         if (status == NP_ENO)
             status = no_answer(out, given, err);

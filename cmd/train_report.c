@@ -41,7 +41,8 @@ static void show(struct train_report *r, const struct np_step_record *record,
 {
     double spent = np_now_s() - r->progress.started_s, mean = 0;
     double rate = (double)(record->step + 1 - r->first) / spent;
-    double left = (double)(r->end - record->step - 1) / rate;
+    struct cli_eta eta =
+        cli_progress_eta(&r->progress, record->step + 1 - r->first, r->end - r->first);
     char valid[48] = "", bubble[32] = "";
     for (int i = 0; i < record->members; i++)
         mean += (double)record->losses[i] / record->members;
@@ -51,9 +52,9 @@ static void show(struct train_report *r, const struct np_step_record *record,
     if (times->stage_s > 0 && times->busy_s <= times->stage_s)
         snprintf(bubble, sizeof bubble, " | bubble %.1f %%",
                  100 * (1 - times->busy_s / times->stage_s));
-    cli_progress_show(&r->progress, "step %llu/%llu | %.1f steps/s | loss %.3f%s%s | ETA %d:%02d",
+    cli_progress_show(&r->progress, "step %llu/%llu | %.1f steps/s | loss %.3f%s%s%s",
                       (unsigned long long)record->step + 1, (unsigned long long)r->end, rate, mean,
-                      valid, bubble, (int)(left / 60), (int)left % 60);
+                      valid, bubble, eta.s);
 }
 
 static enum np_status on_step(void *context, const struct np_step_record *record,

@@ -377,14 +377,17 @@ setup() {
     jq -e -s 'map(.step) == [0, 1, 2, 3, 4, 5]' a/metrics.jsonl
 }
 
-@test "progress on a terminal, erased at the end; none with -q" {
+@test "progress on a terminal, erased at the end; none with -q, or where nothing can be erased" {
     command -v script > /dev/null || skip "no script to make a terminal"
+    export TERM=vt100
     script -qec "np-train recipe.yaml --run a --stages 2" /dev/null < /dev/null > typed
     tr '\r' '\n' < typed | grep -qE \
         'step [0-9]+/6 \| [0-9.]+ steps/s \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA 0:00'
     tail -n 1 typed | grep -q "$(printf '\r\033\\[K')$(digest_of a)  a"
     script -qec "np-train recipe.yaml --run b --stages 2 -q" /dev/null < /dev/null > typed
     [ "$(tr -d '\r' < typed)" = "$(digest_of b)  b" ]
+    TERM=dumb script -qec "np-train recipe.yaml --run c" /dev/null < /dev/null > typed
+    [ "$(tr -d '\r' < typed)" = "$(digest_of c)  c" ]
 }
 
 @test "-v says what it came to, -q nothing" {
