@@ -148,7 +148,26 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
     cuda_judge(verdict, bad);
 }
 
-/* Adds chunks [segments][chunks][cols] in order, several of them on their way at a time. */
+/* total, if it has begun, + the chunks of a column in order; several are on their way at a time. */
+static inline __device__ float add_chunks_to(float total, bool begun, const float *from,
+                                             size_t count, size_t cols)
+{
+    for (size_t first = 0; first < count; first += TOTALS_AHEAD) {
+        float v[TOTALS_AHEAD];
+#pragma unroll
+        for (size_t i = 0; i < TOTALS_AHEAD; i++)
+            v[i] = from[np_min(first + i, count - 1) * cols];
+#pragma unroll
+        for (size_t i = 0; i < TOTALS_AHEAD; i++)
+            if (first + i < count) {
+                total = begun ? total + v[i] : v[i];
+                begun = true;
+            }
+    }
+    return total;
+}
+
+/* Adds chunks [segments][chunks][cols]. */
 template <int sums> struct column_totals {
     float *out[sums];
     const float *chunks[sums];
@@ -159,19 +178,12 @@ template <int sums> struct column_totals {
     __device__ uint32_t operator()(size_t segment, uint32_t c) const
     {
         uint32_t bad = 0;
+        bool onto = how == NP_SUM_ONTO;
 #pragma unroll
         for (int k = 0; k < sums; k++) {
+            float *to = &out[k][segment * cols + c];
             const float *from = chunks[k] + segment * count * cols + c;
-            float *to = &out[k][segment * cols + c], total = 0.0f, v[TOTALS_AHEAD];
-            for (size_t first = 0; first < count; first += TOTALS_AHEAD) {
-#pragma unroll
-                for (size_t i = 0; i < TOTALS_AHEAD; i++)
-                    v[i] = from[np_min(first + i, count - 1) * cols];
-#pragma unroll
-                for (size_t i = 0; i < TOTALS_AHEAD; i++)
-                    if (first + i < count)
-                        total = add_chunk(total, v[i], first + i, how, to);
-            }
+            float total = add_chunks_to(onto ? *to : 0.0f, onto, from, count, cols);
             *to = total;
             bad |= judged && !np_is_finite(total);
         }

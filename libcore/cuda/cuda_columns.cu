@@ -55,10 +55,53 @@ void np_cuda_col_dot(struct np_team *team, float *out, const float *a, const flo
                     {out}, segments, rows, cols, grain, NP_SUM_NEW, false, {{}, a, b, rows, cols}});
 }
 
-void np_cuda_col_total(struct np_team *team, float *out, const float *x, size_t segments,
-                       size_t chunks, size_t cols)
+/* A thread a column of a moment. */
+struct moment_totals {
+    struct np_moments all;
+
+    __device__ uint32_t operator()(size_t number, uint32_t c) const
+    {
+        const struct np_moment &m = all.of[number];
+        float total = add_chunks_to(0.0f, false, m.sums + c, all.chunks, all.cols);
+        uint32_t bad;
+        if (m.total)
+            m.total[c] = total;
+        if (!m.quotient && !m.stats && !m.rstd)
+            return 0u;
+        float quotient = (m.gamma ? m.gamma[c] * total : total) / all.by;
+        bad = !np_is_finite(quotient);
+        if (m.quotient)
+            m.quotient[c] = quotient;
+        if (m.stats) {
+            float sum = m.stats[c] + quotient;
+            m.stats[c] = sum;
+            bad |= !np_is_finite(sum);
+        }
+        if (m.rstd) {
+            float root = 1.0f / sqrtf(quotient + all.eps);
+            m.rstd[c] = root;
+            bad |= !np_is_finite(root);
+        }
+        return bad;
+    }
+};
+
+bool np_cuda_moments(struct np_team *team, const struct np_moments *moments)
 {
-    cuda_cells(team, segments, cols, column_totals<1>{{out}, {x}, chunks, cols, NP_SUM_NEW, false});
+    return cuda_cells(team, (size_t)moments->count, moments->cols, moment_totals{*moments});
+}
+
+bool np_cuda_norm_weight(struct np_team *team, float *dgamma, float *dbeta, const float *dot,
+                         const float *sum, size_t cols, bool accumulate)
+{
+    return cuda_each(team, cols, [=] __device__(size_t i) {
+        float gamma = 0.0f + dot[i], beta = 0.0f + sum[i];
+        gamma = accumulate ? dgamma[i] + gamma : gamma;
+        beta = accumulate ? dbeta[i] + beta : beta;
+        dgamma[i] = gamma;
+        dbeta[i] = beta;
+        return (uint32_t)!np_is_finite(gamma) | (uint32_t)!np_is_finite(beta);
+    });
 }
 
 struct layernorm_terms : column_terms {

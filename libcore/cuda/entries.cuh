@@ -43,7 +43,8 @@
     X(col_sum)                                                                                     \
     X(col_square)                                                                                  \
     X(col_dot)                                                                                     \
-    X(col_total)                                                                                   \
+    X(moments)                                                                                     \
+    X(norm_weight)                                                                                 \
     X(colnorm)                                                                                     \
     X(colnorm_grad_sums)                                                                           \
     X(colnorm_grad)                                                                                \

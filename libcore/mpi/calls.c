@@ -136,6 +136,18 @@ static void own_np_colnorm(struct np_colnorm *call)
     own_value(&call->kept, true);
 }
 
+static void own_np_moments(struct np_moments *call)
+{
+    for (size_t i = 0; i < sizeof call->of / sizeof call->of[0]; i++) {
+        own_value(&call->of[i].sums, true);
+        own_value(&call->of[i].gamma, true);
+        own_value(&call->of[i].total, true);
+        own_value(&call->of[i].quotient, true);
+        own_value(&call->of[i].stats, true);
+        own_value(&call->of[i].rstd, true);
+    }
+}
+
 static void own_np_update(struct np_update *call)
 {
     own_value(&call->w, true);

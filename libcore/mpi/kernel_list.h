@@ -74,8 +74,9 @@
       (V, size_t, segments), (V, size_t, rows), (V, size_t, cols), (V, enum np_sum, sum))          \
     X(void, col_dot, (V, float *, out), (V, const float *, a), (V, const float *, b),              \
       (V, size_t, segments), (V, size_t, rows), (V, size_t, cols), (V, size_t, grain))             \
-    X(void, col_total, (V, float *, out), (V, const float *, x), (V, size_t, segments),            \
-      (V, size_t, chunks), (V, size_t, cols))                                                      \
+    X(bool, moments, (S, np_moments, call))                                                        \
+    X(bool, norm_weight, (V, float *, dgamma), (V, float *, dbeta), (V, const float *, dot),       \
+      (V, const float *, sum), (V, size_t, cols), (V, bool, accumulate))                           \
     X(bool, colnorm, (V, float *, y), (S, np_colnorm, call))                                       \
     X(void, colnorm_grad_sums, (V, float *, sum), (V, float *, dot), (S, np_colnorm, call),        \
       (V, const float *, dy), (V, enum np_sum, how))                                               \

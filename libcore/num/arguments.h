@@ -77,8 +77,24 @@ struct np_attention {
 };
 
 /* What becomes of the chunks of column sums: they make a result, are added to one, or are kept for
- * col_total. The first two are what `accumulate` says elsewhere. */
+ * moments. The first two are what `accumulate` says elsewhere. */
 enum np_sum { NP_SUM_NEW, NP_SUM_ONTO, NP_SUM_CHUNKS };
+
+/* What is made of sums of chunks: total = chunk 0, + chunk 1, ...; quotient = (gamma * total) / by,
+ * without gamma total / by; stats = stats + quotient; rstd = 1 / sqrt(quotient + eps). NULL: not
+ * wanted. */
+struct np_moment {
+    const float *sums; /* [chunks][cols] */
+    const float *gamma;
+    float *total, *quotient, *stats, *rstd; /* [cols] */
+};
+
+struct np_moments {
+    struct np_moment of[2];
+    int count; /* of them */
+    size_t chunks, cols;
+    float by, eps;
+};
 
 /* A norm whose statistics belong to columns: segments of `rows` rows each have their own. Batch
  * norm: one segment; group norm: a segment a sample, the channels of a group being equal. */

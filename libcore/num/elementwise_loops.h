@@ -21,22 +21,75 @@ static void bias_add(struct np_team *team, float *y, const float *x, const float
     }
 }
 
-static void col_total(struct np_team *team, float *out, const float *x, size_t segments,
-                      size_t chunks, size_t cols)
+enum { MOMENT_COLS = 64 }; /* that are summed before they are divided */
+
+/* The totals of n columns from `col` on. */
+static void add_moment(float *total, const struct np_moments *all, int number, size_t col, size_t n)
 {
-    struct np_share share = np_team_share(team, segments * cols, NP_SHARE_UNIT);
-    for (size_t i = share.begin, n; i < share.end; i += n) {
-        const float *chunk = x + i / cols * chunks * cols + i % cols;
-        float *sum = out + i;
-        n = np_min(cols - i % cols, share.end - i);
-        memcpy(sum, chunk, n * sizeof *sum);
-        for (size_t k = 1; k < chunks; k++) {
-            chunk += cols;
-            NP_INDEPENDENT
-            for (size_t j = 0; j < n; j++)
-                sum[j] = sum[j] + chunk[j];
+    const float *chunk = all->of[number].sums + col;
+    memcpy(total, chunk, n * sizeof *total);
+    for (size_t k = 1; k < all->chunks; k++) {
+        chunk += all->cols;
+        NP_INDEPENDENT
+        for (size_t j = 0; j < n; j++)
+            total[j] = total[j] + chunk[j];
+    }
+}
+
+/* What is made of them; whether something is not finite. */
+static uint32_t divide_moment(const float *total, const struct np_moments *all, int number,
+                              size_t col, size_t n)
+{
+    const struct np_moment *m = &all->of[number];
+    uint32_t bad = 0;
+    for (size_t j = 0, i = col; j < n; j++, i++) {
+        float quotient = (m->gamma ? m->gamma[i] * total[j] : total[j]) / all->by;
+        bad |= np_not_finite(quotient);
+        if (m->quotient)
+            m->quotient[i] = quotient;
+        if (m->stats) {
+            m->stats[i] = m->stats[i] + quotient;
+            bad |= np_not_finite(m->stats[i]);
+        }
+        if (m->rstd) {
+            m->rstd[i] = 1.0f / sqrtf(quotient + all->eps);
+            bad |= np_not_finite(m->rstd[i]);
         }
     }
+    return bad;
+}
+
+static bool moments(struct np_team *team, const struct np_moments *all)
+{
+    struct np_share share = np_team_share(team, all->cols, NP_SHARE_UNIT);
+    uint32_t bad = 0;
+    for (int number = 0; number < all->count; number++) {
+        const struct np_moment *m = &all->of[number];
+        for (size_t i = share.begin, n; i < share.end; i += n) {
+            float total[MOMENT_COLS];
+            n = np_min(share.end - i, MOMENT_COLS);
+            add_moment(total, all, number, i, n);
+            if (m->total)
+                memcpy(m->total + i, total, n * sizeof *total);
+            if (m->quotient || m->stats || m->rstd)
+                bad |= divide_moment(total, all, number, i, n);
+        }
+    }
+    return !bad;
+}
+
+static bool norm_weight(struct np_team *team, float *dgamma, float *dbeta, const float *dot,
+                        const float *sum, size_t cols, bool accumulate)
+{
+    struct np_share share = np_team_share(team, cols, NP_SHARE_UNIT);
+    uint32_t bad = 0;
+    for (size_t i = share.begin; i < share.end; i++) {
+        float gamma = 0.0f + dot[i], beta = 0.0f + sum[i];
+        dgamma[i] = accumulate ? dgamma[i] + gamma : gamma;
+        dbeta[i] = accumulate ? dbeta[i] + beta : beta;
+        bad |= np_not_finite(dgamma[i]) | np_not_finite(dbeta[i]);
+    }
+    return !bad;
 }
 
 static bool all_finite(struct np_team *team, const float *x, size_t count)

@@ -19,7 +19,7 @@
  *         that make gradients of weights from products, layernorm_grad_weight and col_sum may wait
  *         inside, no other does. Callers put np_team_wait between a kernel and another that reads
  *         its result, unless they are told that shares agree: those of add, fill, copy, divide,
- *         rstd and col_total do where they write equally many elements. Others may deal their work
+ *         rstd and moments do where they write equally many elements. Others may deal their work
  *         out while it is done: the share is then what the caller took. Outputs do not alias inputs
  *         unless stated. A result of bool is the caller's share alone: the team's is the `and` over
  *         its members. Unless stated it is false if this share wrote a value that is not finite, or
@@ -189,17 +189,19 @@ struct np_kernels {
      * the rows of a segment (grain in rows, or 0). col_sum of acc + x (NP_SUM_ONTO: one segment
      * only); col_square of fma(d, d, acc), d = x - mean; col_dot of fma(a, b, acc).
      * NP_SUM_CHUNKS (grain 0): out [segments][np_chunks(rows)][cols], so that members share rows,
-     * which are many where columns are few; the sums of a segment are col_total's. */
+     * which are many where columns are few; the sums of one segment are for moments. */
     void (*col_sum)(struct np_team *, float *out, const float *x, size_t segments, size_t rows,
                     size_t cols, size_t grain, enum np_sum);
     void (*col_square)(struct np_team *, float *out, const float *x, const float *mean,
                        size_t segments, size_t rows, size_t cols, enum np_sum);
     void (*col_dot)(struct np_team *, float *out, const float *a, const float *b, size_t segments,
                     size_t rows, size_t cols, size_t grain);
-    /* out [segments][cols] = chunk 0, + chunk 1, ... of x [segments][chunks][cols]. Shares are
-     * np_team_share's of the elements of out, in cache lines. */
-    void (*col_total)(struct np_team *, float *out, const float *x, size_t segments, size_t chunks,
-                      size_t cols);
+    /* False also where a quotient is not finite that stats or rstd are made of. */
+    bool (*moments)(struct np_team *, const struct np_moments *) NP_CHECKED;
+    /* The gradients of a norm's weights: dgamma = +0 + dot, dbeta = +0 + sum, or onto what they
+     * are; all [cols]. */
+    bool (*norm_weight)(struct np_team *, float *dgamma, float *dbeta, const float *dot,
+                        const float *sum, size_t cols, bool accumulate) NP_CHECKED;
     /* h = (x - mean) * rstd, u = fma(h, gamma, beta), u = residual + u if residual is not NULL,
      * then kept = u if kept is not NULL; y = act(u). y may be residual. */
     bool (*colnorm)(struct np_team *, float *y, const struct np_colnorm *) NP_CHECKED;

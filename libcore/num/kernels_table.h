@@ -45,7 +45,8 @@
         .col_sum = col_sum,                                                                        \
         .col_square = col_square,                                                                  \
         .col_dot = col_dot,                                                                        \
-        .col_total = col_total,                                                                    \
+        .moments = moments,                                                                        \
+        .norm_weight = norm_weight,                                                                \
         .colnorm = colnorm,                                                                        \
         .colnorm_grad_sums = colnorm_grad_sums,                                                    \
         .colnorm_grad = colnorm_grad,                                                              \

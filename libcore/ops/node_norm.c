@@ -109,21 +109,6 @@ static bool batch_fixed(struct np_pass *pass, const struct np_colnorm *norm, con
     return finite;
 }
 
-/* The mean of each channel from the sums of chunks; stats, if not NULL, grows by it. */
-static bool batch_mean(struct np_pass *pass, const struct np_colnorm *norm, float *mean,
-                       const float *sums, float *stats)
-{
-    const struct np_kernels *kernels = pass->kernels;
-    const size_t cols = norm->cols;
-    bool finite;
-    np_team_wait(pass->team);
-    kernels->col_total(pass->team, mean, sums, 1, np_chunks(norm->rows), cols);
-    finite = kernels->divide(pass->team, mean, mean, NULL, cols, (float)norm->rows);
-    if (stats)
-        finite = kernels->add(pass->team, NP_ACT_NONE, stats, NULL, stats, mean, cols) && finite;
-    return finite;
-}
-
 /* mean and rstd of x; stats, if not NULL, grows by mean and variance. */
 static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm, float *sums,
                              float *stats)
@@ -131,13 +116,22 @@ static bool batch_statistics(struct np_pass *pass, const struct np_colnorm *norm
     const struct np_kernels *kernels = pass->kernels;
     const size_t cols = norm->cols;
     float *mean = (float *)norm->mean, *rstd = (float *)norm->rstd;
+    struct np_moments moments = {.of = {{.sums = sums, .quotient = mean, .stats = stats}},
+                                 .count = 1,
+                                 .chunks = np_chunks(norm->rows),
+                                 .cols = cols,
+                                 .by = (float)norm->rows};
     bool finite;
     kernels->col_sum(pass->team, sums, norm->x, 1, norm->rows, cols, 0, NP_SUM_CHUNKS);
-    finite = batch_mean(pass, norm, mean, sums, stats);
+    np_team_wait(pass->team);
+    finite = kernels->moments(pass->team, &moments);
     np_team_wait(pass->team);
     kernels->col_square(pass->team, sums, norm->x, mean, 1, norm->rows, cols, NP_SUM_CHUNKS);
-    finite = batch_mean(pass, norm, rstd, sums, stats ? stats + cols : NULL) && finite;
-    finite = kernels->rstd(pass->team, rstd, rstd, cols, NP_NORM_EPS) && finite;
+    np_team_wait(pass->team);
+    moments.of[0] =
+        (struct np_moment){.sums = sums, .stats = stats ? stats + cols : NULL, .rstd = rstd};
+    moments.eps = NP_NORM_EPS;
+    finite = kernels->moments(pass->team, &moments) && finite;
     np_team_wait(pass->team);
     return finite;
 }
@@ -171,19 +165,24 @@ static bool batch_backward(struct np_pass *pass, int i)
     float *a = np_pass_scratch(pass, i), *b = a + np_lines(norm.cols);
     float *sums = b + np_lines(norm.cols);
     float *dots = sums + batch_chunks(pass->program, np_pass_node(pass, i), pass->call->samples);
-    size_t chunks = np_chunks(norm.rows);
-    float rows = (float)norm.rows;
+    struct np_moments moments = {.of = {{.sums = sums, .total = sum}, {.sums = dots, .total = dot}},
+                                 .count = 2,
+                                 .chunks = np_chunks(norm.rows),
+                                 .cols = norm.cols,
+                                 .by = (float)norm.rows};
     struct np_sink sink;
-    bool finite;
+    bool wanted = np_pass_sink(pass, &sink, i, 0), finite;
     pass->kernels->colnorm_grad_sums(pass->team, sums, dots, &norm, np_pass_dy(pass, i),
                                      NP_SUM_CHUNKS);
+    if (wanted) {
+        moments.of[0].gamma = moments.of[1].gamma = norm.gamma;
+        moments.of[0].quotient = a;
+        moments.of[1].quotient = b;
+    }
     np_team_wait(pass->team);
-    pass->kernels->col_total(pass->team, sum, sums, 1, chunks, norm.cols);
-    pass->kernels->col_total(pass->team, dot, dots, 1, chunks, norm.cols);
-    if (!np_pass_sink(pass, &sink, i, 0))
-        return true;
-    finite = pass->kernels->divide(pass->team, a, sum, norm.gamma, norm.cols, rows);
-    finite = pass->kernels->divide(pass->team, b, dot, norm.gamma, norm.cols, rows) && finite;
+    finite = pass->kernels->moments(pass->team, &moments);
+    if (!wanted)
+        return finite;
     np_team_wait(pass->team);
     return pass->kernels->colnorm_grad(pass->team, sink.to, sink.base, &norm, np_pass_dy(pass, i),
                                        a, b) &&
@@ -195,11 +194,9 @@ static bool batch_weight(struct np_pass *pass, int i, float *g, bool accumulate)
 {
     size_t channels = np_pass_channels(pass, np_pass_node(pass, i)->out);
     const float *sum = np_pass_delta(pass, i), *dot = sum + np_lines(channels);
-    pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, GAMMA), dot, 1, 1, channels, 0,
-                           accumulate);
-    pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, BETA), sum, 1, 1, channels, 0,
-                           accumulate);
-    return true;
+    return pass->kernels->norm_weight(pass->team, np_pass_gradient(pass, g, i, GAMMA),
+                                      np_pass_gradient(pass, g, i, BETA), dot, sum, channels,
+                                      accumulate);
 }
 
 const struct np_node_ops np_node_batch_norm = {.forward = batch_forward,
@@ -211,5 +208,4 @@ const struct np_node_ops np_node_batch_norm = {.forward = batch_forward,
                                                .takes_tail = true,
                                                .takes_base = NP_IN0,
                                                .over_dy = true,
-                                               .over_input = true,
-                                               .unseen_tensors = 1 << GAMMA | 1 << BETA};
+                                               .over_input = true};

@@ -40,10 +40,41 @@ static uint64_t run_col_dot(struct np_team *team, const struct call *c)
     return 0;
 }
 
-static uint64_t run_col_total(struct np_team *team, const struct call *c)
+/* Every part alone and with others, of one and of two moments. */
+static uint64_t run_moments(struct np_team *team, const struct call *c)
 {
-    c->kernels->col_total(team, c->r[5], c->r[0], c->shape.samples, c->shape.length, c->cols);
-    return 0;
+    size_t apart = (c->cols + 15) / 16 * 16; /* cache lines */
+    float *out = c->r[5], *stats = c->r[6];
+    const struct np_moment alone[] = {{.sums = c->r[0], .quotient = out},
+                                      {.sums = c->r[0], .total = out + apart},
+                                      {.sums = c->r[1], .gamma = c->r[2], .rstd = out + 2 * apart},
+                                      {.sums = c->r[1], .stats = stats},
+                                      {.sums = c->r[4],
+                                       .quotient = out + 3 * apart,
+                                       .stats = stats + apart,
+                                       .rstd = out + 4 * apart}};
+    struct np_moments moments = {
+        .of = {{c->r[0], c->r[2], out + 5 * apart, out + 6 * apart, NULL, NULL},
+               {c->r[1], c->r[2], out + 7 * apart, out + 8 * apart, NULL, NULL}},
+        .count = 2,
+        .chunks = c->shape.length,
+        .cols = c->cols,
+        .by = 3.0f,
+        .eps = 1e-5f};
+    uint64_t bad = !c->kernels->moments(team, &moments);
+    moments.count = 1;
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        moments.of[0] = alone[i];
+        bad |= !c->kernels->moments(team, &moments);
+    }
+    return bad;
+}
+
+static uint64_t run_norm_weight(struct np_team *team, const struct call *c)
+{
+    uint64_t bad =
+        !c->kernels->norm_weight(team, c->r[5], c->r[6], c->r[0], c->r[1], c->count, false);
+    return bad | !c->kernels->norm_weight(team, c->r[2], c->r[3], c->r[0], c->r[1], c->count, true);
 }
 
 static struct np_colnorm norm_of(const struct call *c, enum np_act act)
@@ -238,7 +269,8 @@ static const struct kernel_case cases[] = {
     {.name = "col_sum", .run = run_col_sum},
     {.name = "col_square", .run = run_col_square},
     {.name = "col_dot", .run = run_col_dot},
-    {.name = "col_total", .run = run_col_total},
+    {.name = "moments", .run = run_moments, .any = true},
+    {.name = "norm_weight", .run = run_norm_weight, .any = true},
     {.name = "colnorm", .run = run_colnorm, .any = true},
     {.name = "colnorm_grad_sums", .run = run_grad_sums_none},
     {.name = "colnorm_grad_sums, relu", .run = run_grad_sums_relu},
