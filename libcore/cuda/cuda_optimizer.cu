@@ -27,13 +27,17 @@ static __device__ void add_fingerprint(unsigned long long *sum, uint64_t part)
 
 enum rule { ADAMW, SGD, READ };
 
+/* Blocks along y: tensors. */
 template <enum rule rule>
 static __global__ void __launch_bounds__(NP_BLOCK, 1)
-    update(struct np_update u, unsigned long long *sum, uint32_t *verdict)
+    update(struct np_layer_update all, unsigned long long *sum, uint32_t *verdict)
 {
+    const struct np_update u = np_update_of(&all, (int)blockIdx.y);
     size_t step = (size_t)gridDim.x * NP_BLOCK;
     float scale = rule == READ ? 1.0f : clip_scale(&u);
     struct tally tally = {0, scale > 0};
+    if ((size_t)blockIdx.x * NP_BLOCK >= u.count && blockIdx.x > 0)
+        return; /* blocks are as many as the largest tensor wants */
     for (size_t i = (size_t)blockIdx.x * NP_BLOCK + threadIdx.x; i < u.count; i += step) {
         if (rule == ADAMW)
             adamw_element(&u, scale, i, &tally);
@@ -47,38 +51,43 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
 }
 
 template <enum rule rule>
-static bool launch(struct np_team *team, const struct np_update *u, uint64_t *sum)
+static bool launch(struct np_team *team, const struct np_layer_update *all, uint64_t *sum)
 {
     const struct np_cuda_team *t = cuda_team(team);
     static_assert(sizeof *sum == sizeof(unsigned long long), "what atomicAdd adds");
-    if (u->count == 0)
+    size_t most = 0;
+    for (int i = 0; i < all->count; i++)
+        most = all->of[i].count > most ? all->of[i].count : most;
+    if (most == 0)
         return true;
     auto kernel = update<rule>;
-    NP_LAUNCH(kernel, cuda_blocks(cuda_parts(u->count, NP_BLOCK), NP_BLOCKS_MOST), NP_BLOCK, 0,
-              t->stream, *u, reinterpret_cast<unsigned long long *>(sum), t->verdict);
+    dim3 grid(cuda_blocks(cuda_parts(most, NP_BLOCK), NP_BLOCKS_MOST), (unsigned)all->count);
+    NP_LAUNCH(kernel, grid, NP_BLOCK, 0, t->stream, *all,
+              reinterpret_cast<unsigned long long *>(sum), t->verdict);
     return true;
 }
 
-bool np_cuda_adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
+bool np_cuda_adamw(struct np_team *team, const struct np_layer_update *all, uint64_t *sum)
 {
-    return launch<ADAMW>(team, u, sum);
+    return launch<ADAMW>(team, all, sum);
 }
 
-bool np_cuda_sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
+bool np_cuda_sgd(struct np_team *team, const struct np_layer_update *all, uint64_t *sum)
 {
-    return launch<SGD>(team, u, sum);
+    return launch<SGD>(team, all, sum);
 }
 
 uint64_t np_cuda_fingerprint(struct np_team *team, const float *x, size_t count, uint64_t address)
 {
     const struct np_cuda_team *t = cuda_team(team);
     uint64_t *sum = static_cast<uint64_t *>(t->team.scratch), result = 0;
-    struct np_update u = {};
-    u.w = const_cast<float *>(x); /* only read */
-    u.count = count;
-    u.address = address;
+    struct np_layer_update all = {};
+    all.layer.w = const_cast<float *>(x); /* only read */
+    all.layer.address = address;
+    all.of[0].count = count;
+    all.count = 1;
     cudaMemsetAsync(sum, 0, sizeof *sum, t->stream);
-    launch<READ>(team, &u, sum);
+    launch<READ>(team, &all, sum);
     cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, t->stream);
     cudaStreamSynchronize(t->stream);
     return result;

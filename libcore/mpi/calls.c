@@ -148,13 +148,14 @@ static void own_np_moments(struct np_moments *call)
     }
 }
 
-static void own_np_update(struct np_update *call)
+static void own_np_layer_update(struct np_layer_update *call)
 {
-    own_value(&call->w, true);
-    own_value(&call->m, true);
-    own_value(&call->v, true);
-    own_value(&call->g, true);
-    own_value(&call->square, true);
+    struct np_update *layer = &call->layer;
+    own_value(&layer->w, true);
+    own_value(&layer->m, true);
+    own_value(&layer->v, true);
+    own_value(&layer->g, true);
+    own_value(&layer->square, true);
 }
 
 #define RUN(result, kernel, ...)                                                                   \

@@ -107,8 +107,8 @@
     X(void, xent_grad, (V, float *, dlogits), (V, const float *, logits),                          \
       (V, const int32_t *, targets), (V, size_t, rows), (V, size_t, classes),                      \
       (V, float, smoothing), (V, float, scale))                                                    \
-    X(bool, adamw, (S, np_update, call), (F, uint64_t *, fingerprint))                             \
-    X(bool, sgd, (S, np_update, call), (F, uint64_t *, fingerprint))
+    X(bool, adamw, (S, np_layer_update, call), (F, uint64_t *, fingerprint))                       \
+    X(bool, sgd, (S, np_layer_update, call), (F, uint64_t *, fingerprint))
 
 /* NP_EACH(F, arguments) is F of one argument after the other, of 12 at most. */
 #define NP_EACH(...) NP_EACH_OF(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)

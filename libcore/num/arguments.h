@@ -126,4 +126,18 @@ struct np_update {
     bool nesterov;
 };
 
+/* Up to so many tensors of a layer at their update: what is `layer` is about the layer's slabs, and
+ * what begins there at float 0; count and decay are each tensor's. */
+#define NP_UPDATE_TENSORS 16
+struct np_update_tensor {
+    size_t offset, count; /* floats */
+    float decay;
+};
+
+struct np_layer_update {
+    struct np_update layer;
+    struct np_update_tensor of[NP_UPDATE_TENSORS];
+    int count; /* of them */
+};
+
 #endif

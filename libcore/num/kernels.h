@@ -257,17 +257,19 @@ struct np_kernels {
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,
                       size_t rows, size_t classes, float smoothing, float scale);
 
-    /* One tensor's update; adds to *fingerprint that of this share of everything written (w, then
-     * m, then v, at address + index of the concatenation); the shares' sum is the tensor's. False
-     * if a gradient of this share, or what was written, or the norm is not finite. With g already
-     * scaled and clipped, g = flush(g), and every w, m, v flushed as it is written (what follows
-     * uses the flushed m and v; u, t and sgd's decayed g are not flushed):
+    /* The update of a layer's tensors; adds to *fingerprint that of this share of everything
+     * written: of each tensor w, then m, then v, at address + index of the concatenation, the
+     * address of a tensor being three times its offset behind the layer's. The shares' sum is the
+     * layer's. False if a gradient of this share, or what was written, or the norm is not finite.
+     * With g already scaled and clipped, g = flush(g), and every w, m, v flushed as it is written
+     * (what follows uses the flushed m and v; u, t and sgd's decayed g are not flushed):
      * adamw: m = fma(beta1, m, (1-beta1)*g); v = fma(beta2, v, (1-beta2)*(g*g));
      *        u = (m*c1) / (sqrt(v*c2) + eps); w = fma(-lr, u, fma(-(lr*decay), w, w)).
      * sgd:   g = fma(decay, w, g); m = fma(momentum, m, g) (t = m; nesterov: t = fma(momentum, m,
      *        g); no momentum: t = g); w = fma(-lr, t, w). */
-    bool (*adamw)(struct np_team *, const struct np_update *, uint64_t *fingerprint) NP_CHECKED;
-    bool (*sgd)(struct np_team *, const struct np_update *, uint64_t *fingerprint) NP_CHECKED;
+    bool (*adamw)(struct np_team *, const struct np_layer_update *,
+                  uint64_t *fingerprint) NP_CHECKED;
+    bool (*sgd)(struct np_team *, const struct np_layer_update *, uint64_t *fingerprint) NP_CHECKED;
     /* The fingerprint of this share of x[0..count-1] at address. */
     uint64_t (*fingerprint)(struct np_team *, const float *x, size_t count, uint64_t address);
 };
@@ -289,6 +291,13 @@ NP_FN uint64_t np_fingerprint_mix(uint64_t address, uint32_t bits)
 static inline uint64_t np_fingerprint_address(uint32_t layer, size_t offset)
 {
     return ((uint64_t)layer << 44) + 3 * (uint64_t)offset;
+}
+
+/* A layer of one tensor. */
+static inline struct np_layer_update np_update_alone(const struct np_update *u)
+{
+    struct np_layer_update all = {.layer = *u, .of = {{0, u->count, u->decay}}, .count = 1};
+    return all;
 }
 
 /* The table of an instruction set, NULL if it was not built in or this machine lacks it. */

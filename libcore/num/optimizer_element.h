@@ -15,6 +15,21 @@ struct tally {
     bool finite;
 };
 
+/* One of the tensors. */
+NP_FN struct np_update np_update_of(const struct np_layer_update *all, int number)
+{
+    struct np_update u = all->layer;
+    size_t offset = all->of[number].offset;
+    u.w += offset;
+    u.m = u.m ? u.m + offset : u.m;
+    u.v = u.v ? u.v + offset : u.v;
+    u.g += offset;
+    u.count = all->of[number].count;
+    u.decay = all->of[number].decay;
+    u.address += 3 * offset;
+    return u;
+}
+
 /* The factor that brings a gradient within the limit of its norm; 0 for a norm that overflows. */
 NP_FN float clip_scale(const struct np_update *u)
 {
@@ -63,5 +78,17 @@ NP_FN void sgd_element(const struct np_update *u, float scale, size_t i, struct 
     }
     write_element(u->w, i, fmaf(-u->lr, g, u->w[i]), u->address, t);
 }
+
+/* The table's entry for a rule whose tensors name_tensor updates. */
+#define NP_LAYER_UPDATE(name)                                                                      \
+    static bool name(struct np_team *team, const struct np_layer_update *all, uint64_t *sum)       \
+    {                                                                                              \
+        bool finite = true;                                                                        \
+        for (int i = 0; i < all->count; i++) {                                                     \
+            struct np_update u = np_update_of(all, i);                                             \
+            finite = name##_tensor(team, &u, sum) && finite;                                       \
+        }                                                                                          \
+        return finite;                                                                             \
+    }
 
 #endif

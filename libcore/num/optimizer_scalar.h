@@ -13,7 +13,7 @@ static uint64_t fingerprint(struct np_team *team, const float *x, size_t count, 
     return sum;
 }
 
-static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
+static bool adamw_tensor(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     struct np_share share = np_team_share(team, u->count, NP_SHARE_UNIT);
     float scale = clip_scale(u);
@@ -24,7 +24,7 @@ static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum
     return tally.finite;
 }
 
-static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
+static bool sgd_tensor(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     struct np_share share = np_team_share(team, u->count, NP_SHARE_UNIT);
     float scale = clip_scale(u);
@@ -34,5 +34,8 @@ static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
     *sum = tally.sum;
     return tally.finite;
 }
+
+NP_LAYER_UPDATE(adamw)
+NP_LAYER_UPDATE(sgd)
 
 #endif

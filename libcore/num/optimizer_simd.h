@@ -160,12 +160,12 @@ NP_INLINE bool update(struct np_team *team, const struct np_update *given, uint6
     return tally.finite && !v_any(bad);
 }
 
-static bool adamw(struct np_team *team, const struct np_update *u, uint64_t *sum)
+static bool adamw_tensor(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     return update(team, u, sum, 3, adamw_lanes, adamw_element);
 }
 
-static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
+static bool sgd_tensor(struct np_team *team, const struct np_update *u, uint64_t *sum)
 {
     if (!u->m)
         return update(team, u, sum, 1, plain_lanes, sgd_element);
@@ -173,5 +173,8 @@ static bool sgd(struct np_team *team, const struct np_update *u, uint64_t *sum)
         return update(team, u, sum, 2, nesterov_lanes, sgd_element);
     return update(team, u, sum, 2, momentum_lanes, sgd_element);
 }
+
+NP_LAYER_UPDATE(adamw)
+NP_LAYER_UPDATE(sgd)
 
 #endif

@@ -35,7 +35,12 @@ static struct np_update update_of(const struct np_recipe *recipe,
                                   const struct np_weights_update *update)
 {
     const struct np_optimizer *optimizer = &recipe->optimizer;
-    struct np_update u = {.limit = INFINITY,
+    struct np_update u = {.w = update->w,
+                          .m = update->m,
+                          .v = update->v,
+                          .g = update->g,
+                          .address = np_fingerprint_address(update->layer, 0),
+                          .limit = INFINITY,
                           .lr = update->lr,
                           .beta1 = (float)optimizer->beta1,
                           .beta2 = (float)optimizer->beta2,
@@ -78,21 +83,20 @@ bool np_weights_update(const struct np_kernels *kernels, struct np_team *team,
                        uint64_t *fingerprint)
 {
     const struct np_kind *kind = update->kind;
-    struct np_update u = update_of(recipe, update);
+    struct np_layer_update u = {.layer = update_of(recipe, update)};
     bool finite = true;
     if (recipe->clip == NP_CLIP_LAYER) {
-        u.square = squared_norm(kernels, team, update);
-        u.norm_limit = (float)recipe->clip_limit;
+        u.layer.square = squared_norm(kernels, team, update);
+        u.layer.norm_limit = (float)recipe->clip_limit;
     }
-    for (int t = 0; finite && t < kind->tensor_count; t++) {
-        const struct np_tensor *tensor = &kind->tensors[t];
-        u.w = update->w + tensor->offset;
-        u.m = update->m ? update->m + tensor->offset : NULL;
-        u.v = update->v ? update->v + tensor->offset : NULL;
-        u.g = update->g + tensor->offset;
-        u.count = tensor->count;
-        u.address = np_fingerprint_address(update->layer, tensor->offset);
-        u.decay = tensor->decay ? (float)recipe->optimizer.weight_decay : 0.0f;
+    for (int t = 0; finite && t < kind->tensor_count; t += u.count) {
+        u.count = kind->tensor_count - t;
+        u.count = u.count < NP_UPDATE_TENSORS ? u.count : NP_UPDATE_TENSORS;
+        for (int i = 0; i < u.count; i++) {
+            const struct np_tensor *tensor = &kind->tensors[t + i];
+            float decay = tensor->decay ? (float)recipe->optimizer.weight_decay : 0.0f;
+            u.of[i] = (struct np_update_tensor){tensor->offset, tensor->count, decay};
+        }
         finite = recipe->optimizer.kind == NP_ADAMW ? kernels->adamw(team, &u, fingerprint)
                                                     : kernels->sgd(team, &u, fingerprint);
     }

@@ -137,7 +137,8 @@ static void run_update(const struct np_kernels *k, struct bench_data *d, bool ad
     u.beta2 = 0.999f;
     u.eps = 1e-8f;
     u.c1 = u.c2 = 1.0f;
-    (adamw ? k->adamw : k->sgd)(&team, &u, &sum);
+    struct np_layer_update alone = np_update_alone(&u);
+    (adamw ? k->adamw : k->sgd)(&team, &alone, &sum);
 }
 
 static void run_adamw(const struct np_kernels *k, struct bench_data *d)
