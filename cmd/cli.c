@@ -121,6 +121,15 @@ int64_t cli_int(struct argp_state *state, const char *option, const char *text, 
     return value;
 }
 
+uint64_t cli_seed(struct argp_state *state, const char *option, const char *text)
+{
+    uint64_t value = 0;
+    if (!np_text_parse_uint64(&value, text, 0, UINT64_MAX))
+        argp_error(state, "--%s must be a whole number from 0 to 2^64-1, not '%s'", option,
+                   np_text_safe(text).s);
+    return value;
+}
+
 double cli_number(struct argp_state *state, const char *option, const char *text, double min,
                   double max)
 {

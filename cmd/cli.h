@@ -23,6 +23,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* For option parsers: strict values; on a bad one, a usage error (exit 2). */
 int64_t cli_int(struct argp_state *state, const char *option, const char *text, int64_t min,
                 int64_t max);
+uint64_t cli_seed(struct argp_state *state, const char *option, const char *text);
 double cli_number(struct argp_state *state, const char *option, const char *text, double min,
                   double max);
 uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text);

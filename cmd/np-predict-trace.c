@@ -63,7 +63,7 @@ static error_t parse_space(int key, char *arg, struct argp_state *state)
         options->has_fetch_time = true;
         return 0;
     case OPTION_SEED:
-        options->seed = (uint64_t)cli_int(state, "seed", arg, 0, INT64_MAX);
+        options->seed = cli_seed(state, "seed", arg);
         options->seeded = true;
         return 0;
     case OPTION_STEPS:

@@ -46,7 +46,7 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
     else
         NP_TRY(plan_make(&p->plan, &p->space.net, &plan, o->quiet ? PLAN_QUIET : talk, err));
     if (plan.request.memory_bytes)
-        p->plan.device_bytes = plan.request.memory_bytes;
+        np_plan_set_device_bytes(&p->plan, plan.request.memory_bytes);
     p->plan.scratch = plan.request.scratch;
     if (o->backend.opened)
         p->plan.threads = 1;

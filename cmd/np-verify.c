@@ -210,9 +210,10 @@ static enum np_status fsck(const struct options *o, struct np_error *err)
                       "objects", (json_int_t)check.objects, "problems", (json_int_t)check.problems),
             err);
     else if (!o->quiet)
-        printf("%s: %zu checkpoints, %zu objects, %zu problems  %s\n",
-               check.problems ? "damaged" : "sound", check.checkpoints, check.objects,
-               check.problems, np_text_safe(o->runs[0]).s);
+        printf("%s: %zu checkpoint%s, %zu object%s, %zu problem%s  %s\n",
+               check.problems ? "damaged" : "sound", check.checkpoints,
+               check.checkpoints == 1 ? "" : "s", check.objects, check.objects == 1 ? "" : "s",
+               check.problems, check.problems == 1 ? "" : "s", np_text_safe(o->runs[0]).s);
     return status == NP_OK && check.problems ? NP_ENO : status;
 }
 

@@ -150,7 +150,8 @@ static void adjust(struct np_plan *plan, const struct predict_options *given,
     if (given->plan_path) /* else it was made as asked */
         plan->reach = predict_reach(asked, plan->reach, plan->unit, net->positions);
     plan->window = asked->window ? asked->window : plan->window;
-    plan->device_bytes = asked->memory_bytes ? asked->memory_bytes : plan->device_bytes;
+    if (asked->memory_bytes)
+        np_plan_set_device_bytes(plan, asked->memory_bytes);
     plan->disk = asked->disk.read ? asked->disk : plan->disk;
     plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, np_plan_swaps(plan));
 }

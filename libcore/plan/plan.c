@@ -13,6 +13,7 @@ void np_plan_clear(struct np_plan *plan)
     free(plan->kind_cost);
     free(plan->stage_bytes);
     free(plan->in_flight);
+    free(plan->device_place);
     *plan = (struct np_plan){0};
 }
 
@@ -29,6 +30,13 @@ out:
     if (status != NP_OK)
         np_plan_clear(plan);
     return status;
+}
+
+void np_plan_set_device_bytes(struct np_plan *plan, uint64_t bytes)
+{
+    free(plan->device_place);
+    plan->device_place = NULL;
+    plan->device_bytes = bytes;
 }
 
 double np_plan_task_ns(const struct np_plan *plan)

@@ -39,6 +39,7 @@ struct np_plan {
     int memories;          /* that stages share (np_flight_memory): the machine's, not the file's */
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
     uint64_t device_bytes; /* a stage's memory, a cap; 0: none */
+    char *device_place;    /* "FILE:LINE:COLUMN: " where a file says so; NULL: none does */
     struct np_disk_bandwidth disk;   /* of the stash, if it is a file */
     struct np_link_pace link;        /* between stages of several processes */
     bool measured;                   /* profile: measured on a machine, or modelled from FLOPs */
@@ -69,6 +70,9 @@ static inline int np_plan_devices(const struct np_plan *plan)
 {
     return np_plan_replicas(plan) * plan->stages;
 }
+
+/* Another cap than the plan's. */
+void np_plan_set_device_bytes(struct np_plan *plan, uint64_t bytes);
 
 /* Whether candidates live in a stash and are on a stage while they are wanted. Replicas share all
  * layers, which stay where they are: a cap must leave room for them. */

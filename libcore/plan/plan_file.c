@@ -318,6 +318,23 @@ out:
     return status;
 }
 
+/* Whether it is enough is known with the machine: the message for that says where it stands. */
+static enum np_status read_device_memory(struct np_plan *plan, struct np_yaml_map *top,
+                                         struct np_error *err)
+{
+    enum np_status status;
+    struct np_buf place = {0};
+    const struct np_yaml_node *node = np_yaml_find(top, "device_memory");
+    NP_TRY(np_yaml_get_uint(node, &plan->device_bytes, 0, INT64_MAX, err));
+    if (plan->device_bytes)
+        NP_TRY(np_buf_printf(&place, err, "%s:%u:%u: ", node->place, node->line, node->column));
+    plan->device_place = place.text;
+    return NP_OK;
+out:
+    np_buf_clear(&place);
+    return status;
+}
+
 /* Left out, the stash is memory. */
 static enum np_status read_disk(struct np_plan *plan, struct np_yaml_map *top, struct np_error *err)
 {
@@ -370,8 +387,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
     NP_TRY(read_cut(plan, map, net, err));
-    NP_TRY(np_yaml_get_uint(np_yaml_find(map, "device_memory"), &plan->device_bytes, 0, INT64_MAX,
-                            err));
+    NP_TRY(read_device_memory(plan, map, err));
     NP_TRY(read_disk(plan, map, err));
     NP_TRY(read_link(plan, map, err));
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
@@ -380,6 +396,15 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     NP_TRY(read_replicas(plan, map, err));
 out:
     return status;
+}
+
+/* No stage holds more flights than the window lets begin, nor has room for them. */
+static void bound_flights(struct np_plan *plan, const struct np_supernet *net)
+{
+    int most = np_plan_flights(plan, net);
+    for (int k = 0; k < plan->stages; k++)
+        if (plan->in_flight[k] > most)
+            plan->in_flight[k] = most;
 }
 
 static enum np_status read_plan(struct np_plan *plan, const struct np_yaml_node *root,
@@ -397,6 +422,7 @@ static enum np_status read_plan(struct np_plan *plan, const struct np_yaml_node 
     NP_TRY(read_numbers(plan, &map, net, err));
     for (int k = 0; stage; k++, stage = stage->next)
         NP_TRY(read_stage(plan, k, stage, net, err));
+    bound_flights(plan, net);
     NP_TRY(read_predicted(plan, &map, err));
     NP_TRY(read_profile(plan, &map, net, err));
     NP_TRY(np_yaml_map_finish(&map, err));

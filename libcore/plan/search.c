@@ -112,6 +112,7 @@ static enum np_status copy_plan(struct np_plan *to, const struct np_plan *from,
     to->stage_bytes = copy.stage_bytes;
     to->in_flight = copy.in_flight;
     to->kind_cost = copy.kind_cost;
+    to->device_place = NULL;
     return NP_OK;
 }
 

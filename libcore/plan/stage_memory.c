@@ -106,8 +106,9 @@ enum np_status np_memory_check(const struct np_plan *plan, const struct np_super
     if (status != NP_OK || least <= plan->device_bytes)
         return status;
     return np_fail(err, NP_EINPUT,
-                   "a device memory of %llu bytes is too little for this plan: it needs %llu "
+                   "%sa device memory of %llu bytes is too little for this plan: it needs %llu "
                    "(%s)",
+                   plan->device_place ? plan->device_place : "",
                    (unsigned long long)plan->device_bytes, (unsigned long long)least,
                    np_text_size(least).s);
 }

@@ -86,7 +86,13 @@ published() {
     done
     run np-predict-trace r.yaml --plan plan.yaml --device-memory $((least - 1))
     [ "$status" -eq 2 ]
-    [[ "$output" == *"is too little for this plan: it needs $least ("* ]]
+    too_little="bytes is too little for this plan: it needs $least ("
+    [[ "$output" == "np-predict-trace: error: a device memory of $((least - 1)) $too_little"* ]]
+    sed -i "s/^device_memory: .*/device_memory: 4096/" plan.yaml
+    run np-predict-trace r.yaml --plan plan.yaml
+    [ "$status" -eq 2 ]
+    place=plan.yaml:$(sed -n '/^device_memory/=' plan.yaml):16
+    [[ "$output" == "np-predict-trace: error: $place: a device memory of 4096 $too_little"* ]]
 }
 
 @test "a summary adds up" {

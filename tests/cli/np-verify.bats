@@ -170,7 +170,7 @@ plant() {
     np-verify --fsck a > out 2> talk || code=$?
     [ "$code" -eq 1 ]
     [ "$(wc -l < talk)" -eq 3 ]
-    [[ "$(cat out)" == "damaged: "[0-2]" checkpoints, "* ]]
+    [[ "$(cat out)" == "damaged: "[0-2]" checkpoint"* ]]
     grep -q '^damaged: .*, 3 problems  a$' out
     run np-verify --fsck -q a
     [ "$status" -eq 1 ]

@@ -1,8 +1,10 @@
 /* Plans: written and read back, and every way in which a person may get one wrong. */
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
+#include "plan/stage_memory.h"
 #include "plan_space.h"
 #include "suite.h"
 
@@ -63,6 +65,36 @@ START_TEST(reads_a_plan_written_by_hand)
     ck_assert_int_eq(plan.in_flight[0], 0);
     ck_assert_int_eq(plan.in_flight[1], 3);
     plan_assert_memory_filled(&plan);
+    np_plan_clear(&plan);
+}
+END_TEST
+
+START_TEST(a_stage_holds_what_the_window_lets_begin_at_most)
+{
+    struct np_plan plan;
+    write_plan("stages:\n- {first: stem, last: block1, in_flight: 8}\n"
+               "- {first: block2, last: head, in_flight: 2147483647}\n",
+               "");
+    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &plan_net, NULL), NP_OK);
+    ck_assert_int_eq(np_plan_flights(&plan, &plan_net), 8);
+    ck_assert_int_eq(plan.in_flight[0], 8);
+    ck_assert_int_eq(plan.in_flight[1], 8);
+    np_plan_clear(&plan);
+}
+END_TEST
+
+START_TEST(too_little_device_memory_is_told_where_it_stands)
+{
+    struct np_plan plan;
+    struct np_error err = {.msg = ""};
+    write_plan("stages:\n- {first: stem, last: head}\n", "device_memory: 4096\n");
+    ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &plan_net, &err), NP_OK);
+    ck_assert_int_eq(np_memory_check(&plan, &plan_net, &err), NP_EINPUT);
+    ck_assert_ptr_eq(
+        strstr(err.msg, "plan.yaml:10:16: a device memory of 4096 bytes is too little"), err.msg);
+    np_plan_set_device_bytes(&plan, 8192); /* not the file's */
+    ck_assert_int_eq(np_memory_check(&plan, &plan_net, &err), NP_EINPUT);
+    ck_assert_ptr_eq(strstr(err.msg, "a device memory of 8192 bytes is too little"), err.msg);
     np_plan_clear(&plan);
 }
 END_TEST
@@ -178,6 +210,8 @@ int main(void)
     tcase_add_checked_fixture(tests, plan_setup, plan_teardown);
     tcase_add_loop_test(tests, writes_what_it_reads, 1, 9);
     tcase_add_test(tests, reads_a_plan_written_by_hand);
+    tcase_add_test(tests, a_stage_holds_what_the_window_lets_begin_at_most);
+    tcase_add_test(tests, too_little_device_memory_is_told_where_it_stands);
     tcase_add_loop_test(tests, refuses_with_the_place, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, refuses_another_recipe);
     tcase_add_test(tests, refuses_cuts_inside_grains);
