@@ -14,6 +14,9 @@
     bool np_conv_##isa(struct np_team *, const struct np_conv *);                                  \
     bool np_conv_grad_##isa(struct np_team *, const struct np_conv *);                             \
     bool np_conv_grad_weight_##isa(struct np_team *, const struct np_conv *);                      \
+    bool np_dwconv_##isa(struct np_team *, const struct np_conv *);                                \
+    bool np_dwconv_grad_##isa(struct np_team *, const struct np_conv *);                           \
+    bool np_dwconv_grad_weight_##isa(struct np_team *, const struct np_conv *);                    \
     void np_attention_##isa(struct np_team *, float *out, float *stats,                            \
                             const struct np_attention *);                                          \
     void np_attention_grad_##isa(struct np_team *, float *dq, float *dk, float *dv,                \

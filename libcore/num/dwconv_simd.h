@@ -1,11 +1,11 @@
-/* SIMD kernels of num/kernels.h: depthwise convolutions, line by line (num/dw_lines_simd.h).
+/* Body of dwconv_<isa>.c: depthwise convolutions, line by line (num/dw_lines_simd.h).
  *
  * Dx goes from right to left, so that its taps ascend.
  */
 #ifndef NP_NUM_DWCONV_SIMD_H
 #define NP_NUM_DWCONV_SIMD_H
 
-#include "num/columns_simd.h"
+#include "num/backend.h"
 #include "num/dw_two_rows_simd.h"
 
 #define DW_LINES 4 /* of a row, whose functions are kept */
@@ -228,12 +228,12 @@ static bool dw_run(struct np_team *team, const struct np_conv *v, bool grad)
     return v_all_finite(bad);
 }
 
-static bool dwconv(struct np_team *team, const struct np_conv *v)
+bool NP_SIMD(np_dwconv)(struct np_team *team, const struct np_conv *v)
 {
     return dw_run(team, v, false);
 }
 
-static bool dwconv_grad(struct np_team *team, const struct np_conv *v)
+bool NP_SIMD(np_dwconv_grad)(struct np_team *team, const struct np_conv *v)
 {
     return dw_run(team, v, true);
 }

@@ -1,4 +1,4 @@
-/* SIMD kernels of num/kernels.h: the weights' gradient of depthwise convolutions.
+/* Body of dwconv_<isa>.c, too: the weights' gradient of depthwise convolutions.
  *
  * Strips of outputs, parts of rows, are gathered in a band, which meets one row of the kernel after
  * the other with the sums of its taps in registers, or all rows of a small one together: of several
@@ -462,7 +462,7 @@ static size_t dw_block(const struct np_team *team, size_t taps, size_t cols, siz
     return (units + blocks - 1) / blocks * NP_SHARE_UNIT;
 }
 
-static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
+bool NP_SIMD(np_dwconv_grad_weight)(struct np_team *team, const struct np_conv *v)
 {
     size_t wide = (size_t)v->window.kernel_width, taps = (size_t)v->window.kernel_height * wide;
     size_t image = v->out_height * v->out_width, room = team->scratch_bytes / sizeof(float), span;

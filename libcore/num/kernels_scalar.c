@@ -5,7 +5,6 @@
 #include "num/colnorm_scalar.h"
 #include "num/columns_scalar.h"
 #include "num/draw_scalar.h"
-#include "num/dwconv_scalar.h"
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"

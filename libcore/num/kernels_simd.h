@@ -10,8 +10,6 @@
 #include "num/colnorm_simd.h"
 #include "num/columns_simd.h"
 #include "num/draw_simd.h"
-#include "num/dwconv_simd.h"
-#include "num/dwconv_weight_simd.h"
 #include "num/elementwise_loops.h"
 #include "num/embedding_loops.h"
 #include "num/kernels_table.h"

@@ -35,9 +35,9 @@
         .softmax_grad = softmax_grad,                                                              \
         .attention = np_attention_##isa,                                                           \
         .attention_grad = np_attention_grad_##isa,                                                 \
-        .dwconv = dwconv,                                                                          \
-        .dwconv_grad = dwconv_grad,                                                                \
-        .dwconv_grad_weight = dwconv_grad_weight,                                                  \
+        .dwconv = np_dwconv_##isa,                                                                 \
+        .dwconv_grad = np_dwconv_grad_##isa,                                                       \
+        .dwconv_grad_weight = np_dwconv_grad_weight_##isa,                                         \
         .max_pool = max_pool,                                                                      \
         .max_pool_grad = max_pool_grad,                                                            \
         .avg_pool = avg_pool,                                                                      \

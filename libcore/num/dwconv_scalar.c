@@ -1,12 +1,9 @@
 /* Scalar reference of num/kernels.h: depthwise convolutions. */
-#ifndef NP_NUM_DWCONV_SCALAR_H
-#define NP_NUM_DWCONV_SCALAR_H
-
 #include <math.h>
 
+#include "num/backend.h"
 #include "num/chunk.h"
 #include "num/epilogue.h"
-#include "num/kernels.h"
 #include "num/window.h"
 
 /* The sum of one element of y: output position (oh, ow) of sample n. */
@@ -26,7 +23,7 @@ static float dwconv_y(const struct np_conv *v, size_t n, size_t oh, size_t ow, s
     return acc;
 }
 
-static bool dwconv(struct np_team *team, const struct np_conv *v)
+bool np_dwconv_scalar(struct np_team *team, const struct np_conv *v)
 {
     size_t height = v->out_height, width = v->out_width;
     struct np_share share = np_team_share(team, v->samples * height * width, 1);
@@ -55,7 +52,7 @@ static float dwconv_dx(const struct np_conv *v, size_t n, size_t ih, size_t iw, 
     return acc;
 }
 
-static bool dwconv_grad(struct np_team *team, const struct np_conv *v)
+bool np_dwconv_grad_scalar(struct np_team *team, const struct np_conv *v)
 {
     size_t height = v->in_height, width = v->in_width;
     struct np_share share = np_team_share(team, v->samples * height * width, 1);
@@ -83,7 +80,7 @@ static float dwconv_chunk(const struct np_conv *v, struct np_share chunk, int kh
     return acc;
 }
 
-static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
+bool np_dwconv_grad_weight_scalar(struct np_team *team, const struct np_conv *v)
 {
     size_t cols = v->in_channels, image = v->out_height * v->out_width, rows = v->samples * image;
     int wide = v->window.kernel_width;
@@ -102,5 +99,3 @@ static bool dwconv_grad_weight(struct np_team *team, const struct np_conv *v)
     }
     return finite;
 }
-
-#endif

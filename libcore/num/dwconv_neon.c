@@ -1,0 +1,1 @@
+#include "num/dwconv_weight_simd.h"
