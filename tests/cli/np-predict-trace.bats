@@ -135,6 +135,9 @@ published() {
     cmp a b
     run cmp -s a c
     [ "$status" -eq 1 ]
+    np-predict-trace --blocks 9 --candidates 5 -n 3 --seed 18446744073709551615 > c
+    refuses "--seed must be a whole number from 0 to 2^64-1, not '18446744073709551616'" \
+        --blocks 9 --candidates 5 -n 3 --seed 18446744073709551616
 }
 
 @test "a table compares all schedules" {
