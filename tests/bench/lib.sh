@@ -40,10 +40,15 @@ train_run() {
         { cat "$work/err" >&2; return 1; }
 }
 
+# The seconds that had gone by at the end of each step of the run in $work/run.
+run_steps() {
+    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl"
+}
+
 # run_ms [PART]: milliseconds that the run in $work/run took a step, without its first PART (a
 # quarter), in which layers come into being, and its last steps, when the pipeline runs empty.
 run_ms() {
-    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
+    run_steps |
         awk -v part="${1:-0.25}" '{ t[NR] = $1 } END { n = int(NR * part); m = NR - 4
                                   print 1000 * (t[m] - t[n]) / (m - n) }'
 }
@@ -55,17 +60,19 @@ step_ms() {
     rm -rf "$work/run"
 }
 
-# run_median_ms: the median step of the run in $work/run, of those that run_ms counts.
-run_median_ms() {
-    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" |
-        awk '{ t[NR] = $1 } END { for (i = int(NR / 4) + 1; i <= NR - 4; i++)
-                                      print 1000 * (t[i] - t[i - 1]) }' | median
-}
-
 # keep_steps NAME: the run in $work/run is one of those that quiet_ms NAME looks at.
 keep_steps() {
-    kept=$(find "$work" -name "steps.$1.*" | wc -l)
-    sed -n 's/.*"time":\([0-9.]*\),"loss.*/\1/p' "$work/run/metrics.jsonl" > "$work/steps.$1.$kept"
+    run_steps > "$work/steps.$1.$(find "$work" -name "steps.$1.*" | wc -l)"
+}
+
+# peer NAME COMMAND...: the run of a peer that keeps notes (peers/notes.py), kept as NAME, too. The
+# subnets that it trained are in $work/notes.subnets; 1, and why in $work/err, if it did not.
+peer() {
+    peer_name=$1
+    shift
+    "$python" "$@" --notes "$work/notes" > "$work/peer" 2> "$work/err" || return 1
+    mv "$work/notes.steps" \
+        "$work/steps.$peer_name.$(find "$work" -name "steps.$peer_name.*" | wc -l)"
 }
 
 # quiet_ms NAME [PART]: milliseconds a step, as run_ms, but without the first PART if that is given,

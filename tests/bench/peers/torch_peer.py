@@ -5,7 +5,8 @@ What a careful user would switch on is on: oneDNN, the faster of the memory layo
 (auto measures them), the fused optimizer, gradients set to None. Updates are of the active paths
 alone, weight decay on matrices alone. A step is forward, backward and update; making its batch is
 not counted. With --products, those of the forward and backward passes may round what they multiply:
-to TF32, or, by autocast, to bf16. Needs torch >= 2.4 and PyYAML.
+to TF32, or, by autocast, to bf16. The subnets trained and the seconds that they took go to NOTES
+(notes.py). Needs torch >= 2.4 and PyYAML.
 """
 import argparse
 import os
@@ -15,6 +16,8 @@ import time
 import torch
 import torch.nn.functional as F
 import yaml
+
+import notes
 
 WARM_STEPS, TRIAL_STEPS = 5, 10
 LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
@@ -66,7 +69,7 @@ class Trainer:
             torch.cuda.synchronize()
 
     def step(self):
-        """One step: its seconds and its loss."""
+        """One step: its subnets, its seconds and its loss."""
         subnets = self.draw_subnets()
         batches = [[t.to(self.device) for t in self.batches.next(self.batch, self.layout)]
                    for _ in subnets]
@@ -81,13 +84,15 @@ class Trainer:
             total += loss.item()
         self.optimizer.step()
         self.wait()
-        return time.perf_counter() - begin, total / len(subnets)
+        return subnets, time.perf_counter() - begin, total / len(subnets)
 
     def run(self, steps):
-        for _ in range(WARM_STEPS):
-            self.step()
-        done = [self.step() for _ in range(steps)]
-        return statistics.median(seconds for seconds, _ in done), [loss for _, loss in done]
+        """What step() returned of so many steps after the first ones, and of these."""
+        return [self.step() for _ in range(WARM_STEPS + steps)]
+
+
+def median_seconds(done):
+    return statistics.median(seconds for _, seconds, _ in done[WARM_STEPS:])
 
 
 def main(supernet, batches, layouts, usage):
@@ -95,10 +100,11 @@ def main(supernet, batches, layouts, usage):
     parser = argparse.ArgumentParser(usage=' '.join(usage.split('\n\n')[1].split())[7:])
     parser.add_argument('recipe')
     parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--steps', type=int, default=40)
+    parser.add_argument('--steps', type=int, help="default: the recipe's, less the first few")
     parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
     parser.add_argument('--layout', choices=['auto', *layouts], default='auto')
     parser.add_argument('--products', choices=['float32', 'tf32', 'bf16'], default='float32')
+    parser.add_argument('--notes')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     tf32, half = args.products == 'tf32', args.products == 'bf16'
@@ -112,9 +118,13 @@ def main(supernet, batches, layouts, usage):
 
     layout = layouts[0] if args.layout == 'auto' else args.layout
     if args.layout == 'auto' and len(layouts) > 1:
-        layout = min(layouts, key=lambda name: trainer(name).run(TRIAL_STEPS)[0])
+        layout = min(layouts, key=lambda name: median_seconds(trainer(name).run(TRIAL_STEPS)))
     chosen = trainer(layout)
-    seconds, losses = chosen.run(args.steps)
+    done = chosen.run(args.steps or max(recipe['train']['steps'] - WARM_STEPS, 1))
+    if args.notes:
+        notes.write(args.notes, [choice for subnets, _, _ in done for choice in subnets],
+                    [seconds for _, seconds, _ in done])
+    seconds, losses = median_seconds(done), [loss for _, _, loss in done[WARM_STEPS:]]
     print(f'torch {torch.__version__} threads {args.threads} {layout} step {seconds * 1e3:.1f} ms '
           f'samples/s {chosen.batch * chosen.members / seconds:.0f} '
           f'first loss {losses[0]:.3f} last loss {statistics.mean(losses[-5:]):.3f}')

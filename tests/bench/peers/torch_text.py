@@ -3,6 +3,7 @@
 
 usage: torch_text.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
                      [--layout auto|contiguous] [--products float32|tf32|bf16]
+                     [--notes NOTES]
 
 Reads the recipe that np-train reads and trains the same space: tokens and learned positions, blocks
 of attention, feed-forward, gated and convolution candidates, each behind its norm and beside its

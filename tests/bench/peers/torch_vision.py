@@ -3,6 +3,7 @@
 
 usage: torch_vision.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
                        [--layout auto|contiguous|channels_last] [--products float32|tf32|bf16]
+                       [--notes NOTES]
 
 Reads the recipe that np-train reads and trains the same space: conv2d stem, shuffle and mbconv
 candidates, classifier; the same data, augmentation, batch, members, loss and optimizer. Batch norms
