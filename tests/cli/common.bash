@@ -282,10 +282,9 @@ flip() {
         dd of="$1" bs=1 seek="$offset" conv=notrunc status=none
 }
 
-# examples MANUAL [EDIT]: runs the literal blocks of its EXAMPLES, edited by sed, with recipe.yaml in
-# the directory.
+# examples MANUAL: runs the literal blocks of its EXAMPLES, with recipe.yaml in the directory.
 examples() {
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/$1" |
-        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' | sed "${2:-}" > examples.sh
+        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' > examples.sh
     [ -s examples.sh ] && bash -e -o pipefail examples.sh
 }

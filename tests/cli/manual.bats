@@ -21,6 +21,14 @@ readme() {
     [ "$(wc -l < losses.tsv)" -eq 2 ]
 }
 
+@test "np-partition(1)" {
+    examples np-partition.1
+}
+
+@test "np-predict-trace(1)" {
+    examples np-predict-trace.1
+}
+
 @test "np-verify(1)" {
     examples np-verify.1
 }

@@ -363,11 +363,6 @@ column() {
     [ "$(ls)" = "$(printf 'corpus.txt\nr.yaml')" ]
 }
 
-@test "the manual's examples run" {
-    mv r.yaml recipe.yaml
-    examples np-partition.1 "$(some '' s/32MiB/4MiB/)" # sanitized, large batches take minutes
-}
-
 @test "the manual has every option" {
     np-partition --list-options | while IFS="$(printf '\t')" read -r name _; do
         grep -q "Fl Fl ${name#--}\\b" "$NP_TREE/man/np-partition.1" ||
