@@ -60,9 +60,11 @@ step_ms() {
     rm -rf "$work/run"
 }
 
-# keep_steps NAME: the run in $work/run is one of those that quiet_ms NAME looks at.
+# keep_steps NAME [FILE]: the run in $work/run, or what FILE has as run_steps prints it, is one of
+# those that quiet_ms NAME looks at.
 keep_steps() {
-    run_steps > "$work/steps.$1.$(find "$work" -name "steps.$1.*" | wc -l)"
+    kept=$work/steps.$1.$(find "$work" -name "steps.$1.*" | wc -l)
+    if [ $# -gt 1 ]; then cp "$2" "$kept"; else run_steps > "$kept"; fi
 }
 
 # peer NAME COMMAND...: the run of a peer that keeps notes (peers/notes.py), kept as NAME, too. The
@@ -71,8 +73,7 @@ peer() {
     peer_name=$1
     shift
     "$python" "$@" --notes "$work/notes" > "$work/peer" 2> "$work/err" || return 1
-    mv "$work/notes.steps" \
-        "$work/steps.$peer_name.$(find "$work" -name "steps.$peer_name.*" | wc -l)"
+    keep_steps "$peer_name" "$work/notes.steps"
 }
 
 # quiet_ms NAME [PART]: milliseconds a step, as run_ms, but without the first PART if that is given,
