@@ -128,5 +128,7 @@ bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
         return micro_batches == 1;
     if (request->micro_batches)
         return micro_batches == request->micro_batches;
+    if (pipeline->stages * pipeline->replicas == 1 && !request->memory_bytes)
+        return micro_batches == 1;
     return micro_batches <= (most > MICRO_BATCHES ? most : MICRO_BATCHES);
 }

@@ -65,7 +65,9 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
                                  const struct np_partition_request *request, struct np_error *err);
 void np_pipelines_clear(struct np_pipelines *pipelines);
 
-/* True for so many micro-batches as were asked for; else up to where the pipeline is full. */
+/* True for so many micro-batches as were asked for; else up to where the pipeline is full, of one
+ * stage only to need less memory: nothing follows that they could fill, and less is left to share
+ * out. */
 bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
                       const struct np_supernet *net, const struct np_partition_request *request);
 

@@ -12,6 +12,7 @@
 
 #define CACHE_MAX_BYTES (8u << 20)
 #define KEY_MAX 448
+#define ROUNDS 3
 
 struct cache {
     char *path;
@@ -156,21 +157,19 @@ static struct np_profile_config config_of(const struct np_plan *plan, const stru
                                       .scratch = request->scratch};
 }
 
-/* The whole profile that takes less time is the one that less was beside. */
-static void keep_lesser(struct np_layer_cost *cost, const struct np_layer_cost *other, int kinds)
+/* Whatever else the machine does only adds to a time. */
+static void keep_least(struct np_layer_cost *cost, const struct np_layer_cost *other, int kinds)
 {
-    double sum = 0, other_sum = 0;
     for (int k = 0; k < kinds; k++) {
-        sum += (double)cost[k].f + (double)cost[k].b + (double)cost[k].w;
-        other_sum += (double)other[k].f + (double)other[k].b + (double)other[k].w;
+        cost[k].f = fminf(cost[k].f, other[k].f);
+        cost[k].b = fminf(cost[k].b, other[k].b);
+        cost[k].w = fminf(cost[k].w, other[k].w);
     }
-    if (other_sum < sum)
-        memcpy(cost, other, (size_t)kinds * sizeof *cost);
 }
 
-/* In the first round, costs come from the cache (*known) if it has them; in the second, what the
- * first one measured is measured again. */
-static enum np_status measure(struct np_plan *plan, bool *known, bool again,
+/* In the first round, costs come from the cache (*known) if it has them; in the others, what the
+ * first one measured is measured again. The last one's go to the cache. */
+static enum np_status measure(struct np_plan *plan, bool *known, int round,
                               const struct np_supernet *net,
                               const struct np_partition_request *request, struct np_error *err)
 {
@@ -180,15 +179,16 @@ static enum np_status measure(struct np_plan *plan, bool *known, bool again,
     struct cache cache;
     NP_TRY(cache_open(&cache, request->cache, net, &config, err));
     NP_TRY(np_zalloc(&cost, (size_t)net->kind_count, sizeof *cost, err));
-    *known = *known || (!again && cache_holds_all(&cache, net, plan->kind_cost));
+    *known = *known || (round == 0 && cache_holds_all(&cache, net, plan->kind_cost));
     if (*known)
         goto out;
     NP_TRY(np_profile_measure(cost, net, &config, err));
-    if (again)
-        keep_lesser(plan->kind_cost, cost, net->kind_count);
-    else
+    if (round == 0)
         memcpy(plan->kind_cost, cost, (size_t)net->kind_count * sizeof *cost);
-    cache_store(&cache, net, plan->kind_cost);
+    else
+        keep_least(plan->kind_cost, cost, net->kind_count);
+    if (round == ROUNDS - 1)
+        cache_store(&cache, net, plan->kind_cost);
 out:
     cache_close(&cache);
     free(cost);
@@ -209,6 +209,20 @@ static void stretch(struct np_plan *plan, const struct np_supernet *net,
     }
 }
 
+/* The first of the plans whose layers are measured as plan i's are. */
+static size_t first_alike(const struct np_plan *plans, size_t i, const struct np_supernet *net,
+                          const struct np_partition_request *request)
+{
+    struct np_profile_config mine = config_of(&plans[i], net, request);
+    for (size_t first = 0; first < i; first++) {
+        struct np_profile_config config = config_of(&plans[first], net, request);
+        if (config.micro_batches == mine.micro_batches && config.threads == mine.threads &&
+            config.concurrent == mine.concurrent)
+            return first;
+    }
+    return i;
+}
+
 static enum np_status measure_all(struct np_plan *plans, size_t count,
                                   const struct np_supernet *net,
                                   const struct np_partition_request *request, struct np_error *err)
@@ -216,10 +230,19 @@ static enum np_status measure_all(struct np_plan *plans, size_t count,
     enum np_status status;
     bool *known = NULL;
     NP_TRY(np_zalloc(&known, count, sizeof *known, err));
-    for (size_t i = 0; i < 2 * count; i++) {
+    for (size_t i = 0; i < ROUNDS * count; i++) {
+        struct np_plan *plan = &plans[i % count];
+        if (first_alike(plans, i % count, net, request) < i % count)
+            continue;
         if (request->progress)
-            request->progress(request->context, &plans[i % count], i, 2 * count);
-        NP_TRY(measure(&plans[i % count], &known[i % count], i >= count, net, request, err));
+            request->progress(request->context, plan, i, ROUNDS * count);
+        NP_TRY(measure(plan, &known[i % count], (int)(i / count), net, request, err));
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t first = first_alike(plans, i, net, request);
+        if (first < i)
+            memcpy(plans[i].kind_cost, plans[first].kind_cost,
+                   (size_t)net->kind_count * sizeof *plans[i].kind_cost);
     }
     for (size_t i = 0; i < count; i++)
         stretch(&plans[i], net, request);

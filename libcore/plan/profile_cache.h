@@ -13,7 +13,7 @@
 #include "plan/profile.h"
 
 /* Fills the plans' kind_cost for their stages, threads and micro-batches. What is to be measured is
- * measured twice, all plans once before the second round, and the lesser counts: then nothing else
+ * measured in three rounds over all plans, and of each operator the least counts: then nothing else
  * that the machine does for a while is taken for a plan's own. Where the stages have more threads
  * than there are devices, costs are stretched by the ratio. */
 enum np_status np_profile_plans(struct np_plan *plans, size_t count, const struct np_supernet *net,

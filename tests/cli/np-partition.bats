@@ -59,7 +59,7 @@ setup() {
 @test "-v shows the alternatives and the stages on standard error" {
     np-partition r.yaml --devices 6 --profile-from model -v > plan.yaml 2> table
     awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 * $2 * $3 }' table | sort -n | uniq -c > sizes
-    [ "$(tr -s ' \n' ' ' < sizes)" = " 4 1 2 4 22 6 " ]
+    [ "$(tr -s ' \n' ' ' < sizes)" = " 1 1 2 4 19 6 " ]
     [ "$(grep -c '^\*' table)" -eq 1 ]
     read -r _ replicas stages threads micro window unit _ < <(grep '^\*' table)
     [ "$(grep -c first: plan.yaml)" = "$stages" ]

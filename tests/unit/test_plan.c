@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "plan/fit.h"
+#include "plan/profile_cache.h"
 #include "plan/stage_memory.h"
 #include "plan_space.h"
 #include "suite.h"
@@ -34,6 +35,12 @@ END_TEST
 static const struct np_pipeline of_six[] = {{1, 1, 1, 0}, {1, 1, 6, 0}, {1, 2, 3, 0}, {1, 3, 2, 0},
                                             {1, 6, 1, 0}, {2, 1, 3, 0}, {2, 3, 1, 0}, {4, 1, 1, 0}};
 
+/* A single stage is not filled with micro-batches; they spare memory, where that is bound. */
+static int most_cuts(const struct np_pipeline *p, uint64_t memory)
+{
+    return p->stages * p->replicas == 1 && !memory ? 1 : 8;
+}
+
 START_TEST(tries_the_pipelines_that_fill_the_devices)
 {
     struct np_plan plan;
@@ -41,9 +48,11 @@ START_TEST(tries_the_pipelines_that_fill_the_devices)
     struct np_partition_request r = plan_request(0);
     size_t next = 0;
     r.devices = 6;
+    r.memory_bytes = _i ? (uint64_t)1 << 40 : 0;
     ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_OK);
     for (size_t i = 0; i < sizeof of_six / sizeof *of_six; i++)
-        for (int m = of_six[i].replicas; m <= 8; m *= 2, next++) {
+        for (int m = of_six[i].replicas; m <= most_cuts(&of_six[i], r.memory_bytes);
+             m *= 2, next++) {
             ck_assert_uint_lt(next, tried.count);
             ck_assert_int_eq(tried.list[next].pipeline.replicas, of_six[i].replicas);
             ck_assert_int_eq(tried.list[next].pipeline.stages, of_six[i].stages);
@@ -108,8 +117,15 @@ START_TEST(takes_the_fastest_alternative)
     for (size_t i = 0; i < tried.count; i++) {
         const struct np_alternative *a = &tried.list[i];
         ck_assert(a->fits && a->resident);
-        bool more = a->pipeline.micro_batches > plan.micro_batches;
-        ck_assert(a->step_ns >= plan.step_ns * (more ? 0.97 : 1));
+        double worth = 1;
+        if (a->pipeline.micro_batches / a->pipeline.replicas >
+            plan.micro_batches / np_plan_replicas(&plan))
+            worth *= 0.97;
+        if (a->pipeline.stages > plan.stages)
+            worth *= 0.97;
+        if (a->pipeline.replicas > np_plan_replicas(&plan))
+            worth *= 0.97;
+        ck_assert(a->step_ns >= plan.step_ns * worth);
     }
     np_plan_clear(&plan);
     np_alternatives_clear(&tried);
@@ -364,13 +380,34 @@ START_TEST(layers_add_up_to_a_slot)
 }
 END_TEST
 
+/* Two stages and two replicas are both two teams of one thread. */
+START_TEST(what_runs_alike_costs_alike)
+{
+    struct np_layer_cost costs[3][16];
+    struct np_plan plans[] = {
+        {.stages = 2, .threads = 1, .micro_batches = 4, .kind_cost = costs[0]},
+        {.stages = 2, .threads = 1, .micro_batches = 8, .kind_cost = costs[1]},
+        {.stages = 1, .replicas = 2, .threads = 1, .micro_batches = 4, .kind_cost = costs[2]}};
+    struct np_partition_request r = plan_request(0);
+    size_t bytes = (size_t)plan_net.kind_count * sizeof **costs;
+    ck_assert_uint_le(bytes, sizeof *costs);
+    r.model = false;
+    r.processors = 2;
+    ck_assert_int_eq(np_profile_plans(plans, 3, &plan_net, &r, NULL), NP_OK);
+    for (int k = 0; k < plan_net.kind_count; k++)
+        ck_assert(costs[0][k].f >= 0 && costs[0][k].w >= 0);
+    ck_assert_mem_eq(costs[0], costs[2], bytes);
+    ck_assert_mem_ne(costs[0], costs[1], bytes);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan");
     TCase *tests = suite_case(suite, "plan");
     tcase_add_checked_fixture(tests, plan_setup, plan_teardown);
     tcase_add_test(tests, keeps_what_is_asked);
-    tcase_add_test(tests, tries_the_pipelines_that_fill_the_devices);
+    tcase_add_loop_test(tests, tries_the_pipelines_that_fill_the_devices, 0, 2);
     tcase_add_loop_test(tests, splits_what_is_left_open, 0, (int)(sizeof splits / sizeof *splits));
     tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
     tcase_add_loop_test(tests, balances_where_it_pays, 0, 9);
@@ -382,5 +419,6 @@ int main(void)
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
+    tcase_add_test(tests, what_runs_alike_costs_alike);
     return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});
 }
