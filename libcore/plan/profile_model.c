@@ -8,7 +8,9 @@
 #define FLOPS_PER_NS 20.0
 #define FLOATS_PER_NS 2.0 /* memory traffic of activations and of the update */
 #define CALL_NS 500.0     /* and as much for each thread more, which waits for the others */
-#define SERIAL 0.08       /* of a layer's work, that a team does no faster than one thread */
+/* Of a layer's work, what a team does no faster than one thread: by their second thread the
+ * examples gained 1.69 to 1.97 times their speed. */
+#define SERIAL 0.06
 
 static float work_ns(double flops, double floats, int threads)
 {
