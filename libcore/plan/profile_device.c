@@ -8,7 +8,7 @@
 #include "plan/profile_bench.h"
 #include "plan/profile_stage.h"
 
-#define PASSES_MIN 3
+#define PASSES_MIN 3 /* the first of which warms up */
 #define PASSES_MAX 40
 
 struct bench {
