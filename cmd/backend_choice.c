@@ -203,11 +203,13 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
 {
     const struct np_device *gpu = measured(backend);
     if (backend->ranks) {
-        int each = request->processors / np_ranks_beside(backend->ranks);
-        request->processors = backend->count * (each ? each : 1);
         request->replicas = 1;
         if (!request->stages)
             request->stages = backend->count < net->positions ? backend->count : net->positions;
+        if (!gpu && !request->devices) /* stages may share ranks */
+            request->devices =
+                np_ranks_processors(backend->ranks) *
+                (request->stages < backend->count ? request->stages : backend->count);
     }
     request->memories = backend->count;
     if (!gpu)
@@ -220,6 +222,13 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
     request->threads = 1;
     if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
         request->replicas = 1; /* more would not do (backend_link) */
+}
+
+int backend_share(const struct backend *backend, const struct plan_options *plan)
+{
+    if (measured(backend))
+        return 0;
+    return backend->ranks ? np_ranks_processors(backend->ranks) : plan->request.processors;
 }
 
 enum np_status backend_pace(struct backend *backend, struct np_partition_request *request,

@@ -49,6 +49,8 @@ const char *backend_name(const struct backend *backend);
  * are positions, unless it is told more. Their costs are the first one's. */
 void backend_request(struct backend *backend, struct np_partition_request *request,
                      const struct np_supernet *net);
+/* How many processors there are for all threads, or for a rank's; 0: GPUs compute. */
+int backend_share(const struct backend *backend, const struct plan_options *plan);
 /* And what is between ranks, measured. */
 enum np_status backend_pace(struct backend *backend, struct np_partition_request *request,
                             struct np_error *err);

@@ -1,6 +1,7 @@
 /* np-train: trains a supernet by a recipe, at the speed of a plan. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "cli.h"
@@ -60,6 +61,20 @@ out:
     return status;
 }
 
+/* A plan of another machine, or a job that was given little: threads that wait for each other take
+ * turns. Where the machine itself has fewer, whoever asked can see it. */
+static void warn_of_few(const struct np_plan *plan, const struct train_options *o)
+{
+    int share = backend_share(&o->backend, &o->plan);
+    int threads = (o->backend.ranks ? 1 : np_plan_devices(plan)) * plan->threads;
+    long all = sysconf(_SC_NPROCESSORS_ONLN);
+    if (share && threads > share && o->plan.request.processors < all)
+        cli_warn(
+            "%d threads share %d of %ld processors: taskset, a control group, or what launched "
+            "this withholds the others",
+            threads, share, all);
+}
+
 static enum np_status parts_init(struct parts *p, struct train_options *o, int argc, char **argv,
                                  struct np_error *err)
 {
@@ -74,6 +89,8 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)
         NP_TRY(backend_pace(&o->backend, &o->plan.request, err));
     NP_TRY(make_plan(p, o, err));
+    if (!o->quiet)
+        warn_of_few(&p->plan, o);
     NP_TRY(backend_link(&o->backend, &p->plan, err));
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     if (o->eval_every && !recipe->valid_data.given) {

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
 #include "base/text.h"
 #include "cli.h"
 #include "io/file.h"
@@ -142,8 +142,8 @@ static char *cache_directory(void)
 
 void plan_options_complete(struct plan_options *plan)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    plan->request.processors = processors > 0 ? (int)processors : 1;
+    const struct np_processors bound = np_processors_bound();
+    plan->request.processors = np_processors_usable(&bound);
     if (!plan->request.kernels)
         plan->request.kernels = np_kernels_best();
     if (!plan->request.model)

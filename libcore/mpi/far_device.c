@@ -172,14 +172,14 @@ int np_ranks_count(const struct np_ranks *ranks)
     return np_post_wire(ranks->post)->ranks;
 }
 
-int np_ranks_beside(const struct np_ranks *ranks)
-{
-    return np_post_wire(ranks->post)->beside;
-}
-
 int np_ranks_among(const struct np_ranks *ranks)
 {
     return np_post_wire(ranks->post)->among;
+}
+
+int np_ranks_processors(const struct np_ranks *ranks)
+{
+    return np_post_wire(ranks->post)->processors;
 }
 
 enum np_status np_ranks_serve(struct np_ranks *ranks, const struct np_device *near,

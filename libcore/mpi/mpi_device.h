@@ -30,9 +30,10 @@ enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, int dead
                            struct np_error *err);
 int np_ranks_rank(const struct np_ranks *ranks);
 int np_ranks_count(const struct np_ranks *ranks);
-/* Ranks of this host, this one too; and its number among them. */
-int np_ranks_beside(const struct np_ranks *ranks);
+/* Its number among the ranks of this host; and its share of the processors that these may use
+ * (base/processors.h), dealt evenly, 1 at least. */
 int np_ranks_among(const struct np_ranks *ranks);
+int np_ranks_processors(const struct np_ranks *ranks);
 
 /* On all ranks but 0: works for rank 0, on its own device `near`, by these kernels of that, until
  * rank 0 closes. */

@@ -47,7 +47,8 @@ struct np_wire_ops {
 struct np_wire {
     const struct np_wire_ops *ops;
     int rank, ranks;
-    int beside, among; /* the ranks of this host, this one too; its number among them */
+    int among;      /* its number among the ranks of its host */
+    int processors; /* of those that ranks of the host may use, dealt evenly; 1 at least */
 };
 
 /* MPI's world, which it begins and, closed, ends. NP_EINPUT: a build without MPI. */

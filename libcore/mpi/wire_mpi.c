@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
 #include "mpi/bell.h"
 #include "mpi/mpi_device.h"
 #include "mpi/wire.h"
@@ -39,6 +40,7 @@ struct mpi_wire {
     int ended, told;        /* of `indices` */
     MPI_Win window;         /* with the bells; MPI_WIN_NULL */
     struct np_bell **bells; /* [ranks]; NULL: on another host */
+    int beside;             /* ranks of this host, this one too */
     uint32_t heard;
     int looks; /* in vain */
     struct {
@@ -208,7 +210,7 @@ out:
 static void wire_wait(struct np_wire *base, bool under_way, bool moved)
 {
     struct mpi_wire *w = (struct mpi_wire *)base;
-    bool told = !under_way && w->base.beside == w->base.ranks;
+    bool told = !under_way && w->beside == w->base.ranks;
     w->looks = moved ? 0 : w->looks + (w->looks < LOOKS);
     np_bell_wait(w->bells[w->base.rank], &w->heard, told ? LONG_NS : LOOK_NS << w->looks);
 }
@@ -240,7 +242,20 @@ static void wire_close(struct np_wire *base, bool failed)
 static const struct np_wire_ops mpi_ops = {wire_send, wire_next, wire_body, wire_ended,
                                            wire_wait, wire_wake, wire_close};
 
-/* The bells of this host's ranks. */
+/* Ranks may be bound to processors of their own, or to the same. */
+static enum np_status deal_processors(struct mpi_wire *w, MPI_Comm host, struct np_error *err)
+{
+    struct np_processors bound = np_processors_bound();
+    enum np_status status =
+        check(err, "ask what ranks of this host are bound to",
+              MPI_Allreduce(MPI_IN_PLACE, bound.set, sizeof bound.set, MPI_BYTE, MPI_BOR, host));
+    w->base.processors = np_processors_usable(&bound) / w->beside;
+    if (w->base.processors < 1)
+        w->base.processors = 1;
+    return status;
+}
+
+/* The bells of this host's ranks, and its processors. */
 static enum np_status hang_bells(struct mpi_wire *w, struct np_error *err)
 {
     MPI_Comm host;
@@ -251,15 +266,16 @@ static enum np_status hang_bells(struct mpi_wire *w, struct np_error *err)
     NP_TRY(
         check(err, "find the ranks of this host",
               MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host)));
-    MPI_Comm_size(host, &w->base.beside);
+    MPI_Comm_size(host, &w->beside);
     MPI_Comm_rank(host, &w->base.among);
+    NP_TRY(deal_processors(w, host, err));
     NP_TRY(check(err, "share memory with ranks of this host",
                  MPI_Win_allocate_shared(sizeof *own, 1, MPI_INFO_NULL, host, &own, &w->window)));
     memset(own, 0, sizeof *own);
     MPI_Barrier(host);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     MPI_Comm_group(host, &near);
-    for (int i = 0; i < w->base.beside; i++) {
+    for (int i = 0; i < w->beside; i++) {
         int rank, unit;
         MPI_Aint bytes;
         MPI_Group_translate_ranks(near, 1, &i, all, &rank);

@@ -42,7 +42,7 @@ struct np_partition_request {
     struct np_link_pace link;       /* between stages of several processes */
     const char *cache;              /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;
-    int processors; /* of this machine: no more threads are measured than it has */
+    int processors; /* that this process may use: no more threads are measured */
     /* Costs are measured there: a GPU, and its name and driver; NULL: on the processors, which then
      * are counted in GPUs. */
     const struct np_device *device;

@@ -52,6 +52,15 @@ end_host() {
     ip netns pids "$NP_HOSTS-$1" | xargs -r kill -KILL
 }
 
+# One of the processors that this process may use; and whether a container's quota leaves fewer than
+# those, of which nproc does not know.
+first_processor() {
+    taskset -cp $$ | sed 's/.*: //; s/[,-].*//'
+}
+has_quota() {
+    grep -qs '^[1-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us
+}
+
 # some FULL FEW: what is tried; few under the sanitizers (NP_TEST_FULL=0).
 some() {
     if [ "${NP_TEST_FULL:-1}" = 1 ]; then echo "$1"; else echo "$2"; fi

@@ -58,6 +58,24 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     done
 }
 
+@test "a rank has the processors of its host that are its own, and costs are measured on these" {
+    unsanitized
+    [ "$(nproc)" -ge 2 ] || skip 'two ranks have no processors of their own'
+    tiny_recipe
+    for binding in core none; do
+        OMPI_MCA_hwloc_base_binding_policy=$binding mpiexec -n 2 np-partition recipe.yaml \
+            --backend mpi -M 2 -o "$binding.yaml"
+        mv "$XDG_CACHE_HOME/naspipe/profile.tsv" "$binding"
+    done
+    grep -q 'threads=1|teams=1\s' core
+    [ "$(grep -c 'teams=2' core)" -eq 0 ]
+    [ "$(nproc)" -gt 3 ] || grep -q 'threads=1|teams=2\s' none
+    OMPI_MCA_hwloc_base_binding_policy=core mpiexec -n 2 np-train recipe.yaml --backend mpi \
+        --run run > /dev/null 2> said
+    [ ! -s said ]
+    [ "$(jq .plan.threads run/run.json)" = 1 ]
+}
+
 @test "more ranks than there are positions" {
     unsanitized
     tiny_recipe

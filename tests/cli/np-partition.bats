@@ -75,10 +75,19 @@ setup() {
     [ ! -s table ]
 }
 
-@test "no more threads are measured than this machine has" {
+@test "no more threads are measured than may be used" {
     np-partition r.yaml --devices 4096 -M 4 -v > plan.yaml 2> table
     awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $3 }' table | sort -n | tail -n 1 > most
-    [ "$(cat most)" -eq "$(nproc)" ]
+    [ "$(cat most)" -eq "$(nproc)" ] || has_quota
+}
+
+@test "only processors that may be used are planned for" {
+    np-partition r.yaml --profile-from model --devices 1 -o one.yaml
+    taskset -c "$(first_processor)" np-partition r.yaml --profile-from model -o bound.yaml
+    cmp one.yaml bound.yaml
+    np-partition r.yaml --profile-from model --devices "$(nproc)" -o all.yaml
+    np-partition r.yaml --profile-from model -o free.yaml
+    cmp all.yaml free.yaml || has_quota
 }
 
 @test "a value of the recipe can be set" {

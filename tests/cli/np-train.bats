@@ -77,6 +77,18 @@ setup() {
     done
 }
 
+@test "a plan with more threads than may be used is warned of, and trains" {
+    [ "$(getconf _NPROCESSORS_ONLN)" -gt 1 ] || skip 'there is one processor'
+    for options in '--run two -n 2' '--run quiet -n 2 -q' '--run one'; do
+        # shellcheck disable=SC2086 # words
+        taskset -c "$(first_processor)" np-train recipe.yaml $options > /dev/null 2>> said
+    done
+    [[ "$(cat said)" = "np-train: warning: 2 threads share 1 of "* ]]
+    [ "$(wc -l < said)" -eq 1 ]
+    [ "$(jq .plan.threads one/run.json)" = 1 ]
+    np-verify two one
+}
+
 @test "stopped and resumed under other plans" {
     np-train recipe.yaml --run a
     np-train recipe.yaml --run b --stages 2 --stop-after 2 > out

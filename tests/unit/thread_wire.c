@@ -184,7 +184,7 @@ void thread_wires(struct np_wire **wires, int count)
     pthread_mutex_init(&hub->lock, NULL);
     hub->open = count;
     for (int i = 0; i < count; i++) {
-        hub->ranks[i].base = (struct np_wire){&thread_ops, i, count, count, i};
+        hub->ranks[i].base = (struct np_wire){&thread_ops, i, count, i, 1};
         hub->ranks[i].hub = hub;
         wires[i] = &hub->ranks[i].base;
     }
