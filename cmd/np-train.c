@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/limits.h"
+#include "base/text.h"
 #include "cli.h"
+#include "plan/stage_memory.h"
 #include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
@@ -63,16 +66,31 @@ out:
 
 /* A plan of another machine, or a job that was given little: threads that wait for each other take
  * turns. Where the machine itself has fewer, whoever asked can see it. */
-static void warn_of_few(const struct np_plan *plan, const struct train_options *o)
+static void warn_of_processors(const struct np_plan *plan, const struct train_options *o)
 {
     int share = backend_share(&o->backend, &o->plan);
     int threads = (o->backend.ranks ? 1 : np_plan_devices(plan)) * plan->threads;
     long all = sysconf(_SC_NPROCESSORS_ONLN);
     if (share && threads > share && o->plan.request.processors < all)
-        cli_warn(
-            "%d threads share %d of %ld processors: taskset, a control group, or what launched "
-            "this withholds the others",
-            threads, share, all);
+        cli_warn("%d threads share %d of %ld processors: taskset, a control group, or what "
+                 "launched this withholds the others",
+                 threads, share, all);
+}
+
+/* Where all of it is in this machine's memory: the system ends who takes more, without a word. */
+static enum np_status warn_of_memory(const struct parts *p, const struct train_options *o,
+                                     struct np_error *err)
+{
+    uint64_t total, usable = np_memory_usable();
+    enum np_status status;
+    if (backend_devices(&o->backend))
+        return NP_OK;
+    status = np_memory_total(&total, &p->plan, o->stash != NULL, &p->space.net, err);
+    if (status == NP_OK && total > usable)
+        cli_warn("this comes to take %s, and %s may be used: see --device-memory, --stash FILE and "
+                 "np-partition --max-batch",
+                 np_text_size(total).s, np_text_size(usable).s);
+    return status;
 }
 
 static enum np_status parts_init(struct parts *p, struct train_options *o, int argc, char **argv,
@@ -89,8 +107,10 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)
         NP_TRY(backend_pace(&o->backend, &o->plan.request, err));
     NP_TRY(make_plan(p, o, err));
-    if (!o->quiet)
-        warn_of_few(&p->plan, o);
+    if (!o->quiet) {
+        warn_of_processors(&p->plan, o);
+        NP_TRY(warn_of_memory(p, o, err));
+    }
     NP_TRY(backend_link(&o->backend, &p->plan, err));
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     if (o->eval_every && !recipe->valid_data.given) {

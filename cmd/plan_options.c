@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
-#include "base/processors.h"
 #include "base/text.h"
 #include "cli.h"
 #include "io/file.h"

@@ -31,7 +31,7 @@ enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, int dead
 int np_ranks_rank(const struct np_ranks *ranks);
 int np_ranks_count(const struct np_ranks *ranks);
 /* Its number among the ranks of this host; and its share of the processors that these may use
- * (base/processors.h), dealt evenly, 1 at least. */
+ * (base/limits.h), dealt evenly, 1 at least. */
 int np_ranks_among(const struct np_ranks *ranks);
 int np_ranks_processors(const struct np_ranks *ranks);
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
-#include "base/processors.h"
 #include "mpi/bell.h"
 #include "mpi/mpi_device.h"
 #include "mpi/wire.h"

@@ -78,6 +78,25 @@ out:
     return status;
 }
 
+enum np_status np_memory_total(uint64_t *total, const struct np_plan *plan, bool filed,
+                               const struct np_supernet *net, struct np_error *err)
+{
+    struct np_stage_memory *memory = NULL;
+    uint64_t others = (uint64_t)np_plan_replicas(plan) - 1;
+    enum np_status status;
+    NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
+    NP_TRY(np_memory_stages(memory, plan, net, err));
+    *total = 0;
+    for (int k = 0; k < plan->stages; k++) {
+        uint64_t stage = memory[k].flights + memory[k].shared + memory[k].layers;
+        bool capped = filed && np_plan_swaps(plan) && plan->device_bytes < stage;
+        *total += (capped ? plan->device_bytes : stage) + others * memory[k].replica;
+    }
+out:
+    free(memory);
+    return status;
+}
+
 enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
                                const struct np_supernet *net, struct np_error *err)
 {

@@ -30,6 +30,11 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
 enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *net,
                               struct np_error *err);
 
+/* What all stages come to hold in one memory, once every layer has been there; a stash counts
+ * unless it is a file. */
+enum np_status np_memory_total(uint64_t *total, const struct np_plan *plan, bool filed,
+                               const struct np_supernet *net, struct np_error *err);
+
 /* The least memory of a stage with which the plan can be run; replicas share layers that stay. */
 enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
                                const struct np_supernet *net, struct np_error *err);

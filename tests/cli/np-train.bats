@@ -89,6 +89,20 @@ setup() {
     np-verify two one
 }
 
+@test "a run that may come to take more memory than there is is warned of" {
+    wide=recipe-wide.yaml
+    sed 's/width: .*/width: 1024/; /{op:/d; /repeat/d; s/  choices:/- choices:/' recipe.yaml > $wide
+    yes '        - {op: ffn, ratio: 64}' | head -n 4000 | sed -i '/- choices:/r /dev/stdin' $wide
+    : > none
+    np-train $wide --run a --subnets none -n 1 > /dev/null 2> said
+    grep -q '^np-train: warning: this comes to take 5.8 TiB, and .* may be used: ' said
+    for options in '-q' '--device-memory 4GiB --stash scratch'; do
+        # shellcheck disable=SC2086 # words
+        np-train $wide --run "b$options" --subnets none -n 1 $options > /dev/null 2> said
+        [ ! -s said ]
+    done
+}
+
 @test "stopped and resumed under other plans" {
     np-train recipe.yaml --run a
     np-train recipe.yaml --run b --stages 2 --stop-after 2 > out

@@ -281,6 +281,36 @@ START_TEST(memory_cap_holds_or_is_refused)
 }
 END_TEST
 
+/* In one memory: all stages, and what further replicas have of their own; a cap limits what is not
+ * in a file. */
+START_TEST(what_all_stages_take)
+{
+    struct np_plan plan;
+    struct np_partition_request r = plan_request(2);
+    struct np_stage_memory memory[2];
+    uint64_t total, sum, own;
+    r.micro_batches = 2;
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(np_memory_total(&total, &plan, true, &plan_net, NULL), NP_OK);
+    sum = plan.stage_bytes[0] + plan.stage_bytes[1];
+    ck_assert_uint_eq(total, sum);
+    plan.device_bytes = plan.stage_bytes[0] - 4096;
+    ck_assert_int_eq(np_memory_total(&total, &plan, false, &plan_net, NULL), NP_OK);
+    ck_assert_uint_eq(total, sum);
+    ck_assert_int_eq(np_memory_total(&total, &plan, true, &plan_net, NULL), NP_OK);
+    own = plan.stage_bytes[1] < plan.device_bytes ? plan.stage_bytes[1] : plan.device_bytes;
+    ck_assert_uint_eq(total, plan.device_bytes + own);
+    np_plan_clear(&plan);
+    r.replicas = 2;
+    ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
+    ck_assert_int_eq(np_memory_stages(memory, &plan, &plan_net, NULL), NP_OK);
+    ck_assert_int_eq(np_memory_total(&total, &plan, false, &plan_net, NULL), NP_OK);
+    sum = plan.stage_bytes[0] + plan.stage_bytes[1] + memory[0].replica + memory[1].replica;
+    ck_assert_uint_eq(total, sum);
+    np_plan_clear(&plan);
+}
+END_TEST
+
 /* What a flight of a stage waits for lies in later stages: each holds one fewer, one at least, and
  * none more than the window lets begin. */
 START_TEST(later_stages_hold_fewer_flights)
@@ -415,6 +445,7 @@ int main(void)
     tcase_add_test(tests, balanced_cuts_say_their_least);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
+    tcase_add_test(tests, what_all_stages_take);
     tcase_add_test(tests, later_stages_hold_fewer_flights);
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 2);
