@@ -18,7 +18,7 @@ Q        := $(if $(V),,@)
 SAY       = @$(if $(V),:,printf '%-6s %s\n' $(1) $(2))
 
 VERSION  := 0.1.0
-TOOLS    := np-partition np-train np-predict-trace np-verify
+TOOLS    := np-partition np-train np-predict-trace np-evaluate np-verify
 
 NP_PACKAGES := yaml-0.1 libzstd libcrypto jansson liburing
 NP_CPPFLAGS := -Ilibcore -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
@@ -164,7 +164,8 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # they do with options, recipes and damaged files, and one run or more of most of the rest. Of CUDA,
 # trainings, for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself
 # in the plain build.
-THREADED := arena engine evaluate ops ranks residence run staging stash team transport weights
+THREADED := arena engine evaluate ops ranks residence run scoring staging stash team transport \
+            weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN) \
             $(FAR_BIN))
 

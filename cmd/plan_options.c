@@ -44,16 +44,18 @@ static const struct argp_option options[] = {
      "instruction set: auto (the best here), scalar, avx2, avx512, neon", 1},
     {0}};
 
-static void parse_isa(struct np_partition_request *request, char *arg, struct argp_state *state)
+const struct np_kernels *plan_isa(struct argp_state *state, char *arg)
 {
+    const struct np_kernels *kernels;
     const char *names[NP_ISA_COUNT + 1];
     for (int i = 0; i < NP_ISA_COUNT; i++)
         names[i] = np_isa_name((enum np_isa)i);
     names[NP_ISA_COUNT] = "auto";
     int isa = cli_word(state, "isa", arg, names, NP_ISA_COUNT + 1);
-    request->kernels = isa == NP_ISA_COUNT ? np_kernels_best() : np_kernels_get((enum np_isa)isa);
-    if (!request->kernels)
+    kernels = isa == NP_ISA_COUNT ? np_kernels_best() : np_kernels_get((enum np_isa)isa);
+    if (!kernels)
         argp_error(state, "this machine lacks the instruction set '%s'", arg);
+    return kernels;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -110,7 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         request->model = cli_word(state, "profile-from", arg, sources, 2) == 1;
         return 0;
     case OPTION_ISA:
-        parse_isa(request, arg, state);
+        request->kernels = plan_isa(state, arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

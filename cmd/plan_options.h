@@ -17,6 +17,9 @@ struct plan_options {
 /* A child for a tool's argp. */
 extern const struct argp plan_options_argp;
 
+/* For option parsers: the kernels that --isa names. */
+const struct np_kernels *plan_isa(struct argp_state *state, char *arg);
+
 /* Completes the request with this machine: processors, instruction set, cache directory. */
 void plan_options_complete(struct plan_options *options);
 void plan_options_clear(struct plan_options *options);

@@ -11,7 +11,7 @@
 #include "exec/solo.h"
 
 struct eval_stage {
-    struct eval *eval;
+    struct np_evaluator *eval;
     int index;
     struct np_crew *crew;
     struct np_stage *engine; /* its stage there */
@@ -21,7 +21,7 @@ struct eval_stage {
     uint16_t *choices; /* [positions]: of the subnet that it works on */
 };
 
-struct eval {
+struct np_evaluator {
     const struct np_train_config *config;
     const struct np_evaluation *evaluation;
     const struct np_supernet *net;
@@ -34,6 +34,7 @@ struct eval {
     const struct np_flights *flights;
     const int *stage_first; /* [stages + 1] */
     int stages;
+    int alone[2]; /* without an engine, stage_first */
     uint64_t micro_batches;
     size_t samples, targets; /* of a micro-batch */
     struct eval_stage *stage;
@@ -62,7 +63,7 @@ struct place {
 };
 
 /* Room for the statistics of each position's largest candidate. */
-static enum np_status stats_new(struct eval *e, struct np_error *err)
+static enum np_status stats_new(struct np_evaluator *e, struct np_error *err)
 {
     size_t positions = (size_t)e->net->positions;
     enum np_status status;
@@ -82,7 +83,7 @@ out:
     return status;
 }
 
-static enum np_status stages_new(struct eval *e, const struct np_engine *engine,
+static enum np_status stages_new(struct np_evaluator *e, const struct np_engine *engine,
                                  struct np_error *err)
 {
     size_t positions = (size_t)e->net->positions;
@@ -106,7 +107,7 @@ out:
 }
 
 /* The stages of an engine, or one of its own. */
-static enum np_status settle(struct eval *e, const struct np_engine *engine, const int *alone,
+static enum np_status settle(struct np_evaluator *e, const struct np_engine *engine,
                              struct np_error *err)
 {
     enum np_status status = NP_OK;
@@ -124,7 +125,8 @@ static enum np_status settle(struct eval *e, const struct np_engine *engine, con
         NP_TRY(np_solo_init(&e->solo, e->config, true, err));
         e->layout = &e->solo.layout;
         e->flights = &e->solo.flights;
-        e->stage_first = alone;
+        e->alone[1] = e->net->positions;
+        e->stage_first = e->alone;
         e->stages = 1;
         e->micro_batches = 1;
     }
@@ -133,15 +135,15 @@ out:
     return status;
 }
 
-static enum np_status eval_init(struct eval *e, const struct np_engine *engine, const int *alone,
-                                struct np_error *err)
+static enum np_status init(struct np_evaluator *e, const struct np_engine *engine,
+                           struct np_error *err)
 {
     const struct np_recipe *recipe = e->net->recipe;
     size_t batch = (size_t)recipe->batch;
     enum np_status status;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->moved, NULL);
-    NP_TRY(settle(e, engine, alone, err));
+    NP_TRY(settle(e, engine, err));
     e->samples = batch / (size_t)e->micro_batches;
     e->targets = np_batch_targets(recipe);
     NP_TRY(np_alloc(&e->grain_loss, batch / (size_t)recipe->grain, sizeof(float), err));
@@ -151,25 +153,7 @@ out:
     return status;
 }
 
-static void eval_clear(struct eval *e)
-{
-    np_solo_clear(&e->solo);
-    for (int p = 0; e->stats && p < e->net->positions; p++)
-        if (e->stats[p])
-            np_device_release(np_train_device(e->config, e->homes[p]), e->stats[p]);
-    free(e->stats);
-    free(e->stats_floats);
-    free(e->grain_loss);
-    free(e->hits);
-    free(e->cells);
-    free(e->choices);
-    free(e->homes);
-    free(e->stage);
-    pthread_cond_destroy(&e->moved);
-    pthread_mutex_destroy(&e->lock);
-}
-
-static bool has_batch_norm(const struct eval *e, const uint16_t *choices)
+static bool has_batch_norm(const struct np_evaluator *e, const uint16_t *choices)
 {
     for (int p = 0; p < e->net->positions; p++)
         if (np_supernet_kind(e->net, np_step_layer(e->net, choices, p))->norm_floats)
@@ -179,7 +163,7 @@ static bool has_batch_norm(const struct eval *e, const uint16_t *choices)
 
 static void begin_subnet(struct eval_stage *stage, struct place *at)
 {
-    const struct eval *e = stage->eval;
+    const struct np_evaluator *e = stage->eval;
     const struct np_evaluation *v = e->evaluation;
     size_t blocks = (size_t)e->net->positions - 2;
     memcpy(stage->choices + 1, v->choices + at->subnet * blocks, blocks * sizeof *v->choices);
@@ -191,7 +175,7 @@ static void begin_subnet(struct eval_stage *stage, struct place *at)
 
 static struct np_sweep sweep_of(const struct eval_stage *stage, const struct place *at)
 {
-    const struct eval *e = stage->eval;
+    const struct np_evaluator *e = stage->eval;
     const struct np_recipe *recipe = e->net->recipe;
     bool calibrates = at->index < at->calibrations;
     uint64_t index = calibrates ? at->index : at->index - at->calibrations;
@@ -265,7 +249,7 @@ static void calibrate_member(struct np_team *team, void *argument)
 /* Batch norm's statistics of the stage's positions: sums of the subnet's first batches. */
 static void calibrate(const struct eval_stage *stage, const struct place *at, int position)
 {
-    const struct eval *e = stage->eval;
+    const struct np_evaluator *e = stage->eval;
     struct calibration c = {.kernels = e->config->kernels,
                             .stats = e->stats[position],
                             .count = e->stats_floats[position]};
@@ -277,7 +261,7 @@ static void calibrate(const struct eval_stage *stage, const struct place *at, in
 }
 
 /* After the last micro-batch of a batch. */
-static void add_batch(const struct eval *e, const struct place *at)
+static void add_batch(const struct np_evaluator *e, const struct place *at)
 {
     struct np_score *score = &e->scores[at->subnet];
     size_t targets = (size_t)e->net->recipe->batch * e->targets;
@@ -292,7 +276,7 @@ static void add_batch(const struct eval *e, const struct place *at)
 
 static enum np_status fly(struct eval_stage *stage, const struct place *at, struct np_error *err)
 {
-    const struct eval *e = stage->eval;
+    const struct np_evaluator *e = stage->eval;
     const struct np_train_hooks *hooks = &e->config->hooks;
     struct np_sweep sweep = sweep_of(stage, at);
     bool finite = true; /* of no interest: a loss that is not says it itself */
@@ -316,7 +300,7 @@ out:
 /* Its input is there, and no stage needs any more what its slot holds. */
 static bool may_fly(const struct eval_stage *stage, uint64_t flight)
 {
-    const struct eval *e = stage->eval;
+    const struct np_evaluator *e = stage->eval;
     uint64_t slots = e->layout->stage[stage->index].slots, gone = e->stage[e->stages - 1].done;
     return (stage->index == 0 || stage[-1].done > flight) && gone + slots > flight;
 }
@@ -324,7 +308,7 @@ static bool may_fly(const struct eval_stage *stage, uint64_t flight)
 static void *stage_main(void *argument)
 {
     struct eval_stage *stage = argument;
-    struct eval *e = stage->eval;
+    struct np_evaluator *e = stage->eval;
     enum np_status status = NP_OK;
     struct np_error err;
     struct place at = {.flight = 0};
@@ -351,7 +335,7 @@ static void *stage_main(void *argument)
     return NULL;
 }
 
-static enum np_status run(struct eval *e, struct np_error *err)
+static enum np_status run(struct np_evaluator *e, struct np_error *err)
 {
     int started = 1;
     for (; started < e->stages; started++) {
@@ -372,25 +356,63 @@ static enum np_status run(struct eval *e, struct np_error *err)
     return e->status == NP_OK ? NP_OK : np_fail(err, e->status, "%s", e->err.msg);
 }
 
-enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
-                           struct np_state *state, struct np_engine *engine,
+enum np_status np_evaluator_new(struct np_evaluator **out, const struct np_train_config *config,
+                                struct np_state *state, const struct np_engine *engine,
+                                struct np_error *err)
+{
+    struct np_evaluator *e = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&e, 1, sizeof *e, err));
+    e->config = config;
+    e->net = config->net;
+    e->state = state;
+    NP_TRY(init(e, engine, err));
+    *out = e;
+    e = NULL;
+out:
+    np_evaluator_free(e);
+    return status;
+}
+
+void np_evaluator_free(struct np_evaluator *e)
+{
+    if (!e)
+        return;
+    np_solo_clear(&e->solo);
+    for (int p = 0; e->stats && p < e->net->positions; p++)
+        if (e->stats[p])
+            np_device_release(np_train_device(e->config, e->homes[p]), e->stats[p]);
+    free(e->stats);
+    free(e->stats_floats);
+    free(e->grain_loss);
+    free(e->hits);
+    free(e->cells);
+    free(e->choices);
+    free(e->homes);
+    free(e->stage);
+    pthread_cond_destroy(&e->moved);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+enum np_status np_evaluate(struct np_score *scores, struct np_evaluator *e,
                            const struct np_evaluation *evaluation, struct np_error *err)
 {
-    const int alone[] = {0, config->net->positions};
-    struct eval e = {.config = config, .evaluation = evaluation, .net = config->net};
+    struct np_residence *residence = e->state->residence;
     enum np_status status;
-    e.state = state;
-    e.scores = scores;
-    NP_TRY(eval_init(&e, engine, alone, err));
+    e->evaluation = evaluation;
+    e->scores = scores;
+    e->quit = false;
+    e->status = NP_OK;
+    for (int k = 0; k < e->stages; k++)
+        e->stage[k].done = 0;
     memset(scores, 0, evaluation->count * sizeof *scores);
-    if (state->residence)
-        np_residence_begin(state->residence);
-    if (e.mirrors)
-        np_mirrors_begin(e.mirrors);
-    status = run(&e, err);
-    if (state->residence)
-        status = np_residence_end(state->residence, status, err);
-out:
-    eval_clear(&e);
+    if (residence)
+        np_residence_begin(residence);
+    if (e->mirrors)
+        np_mirrors_begin(e->mirrors);
+    status = run(e, err);
+    if (residence)
+        status = np_residence_end(residence, status, err);
     return status;
 }

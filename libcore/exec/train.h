@@ -107,13 +107,18 @@ struct np_evaluation {
     uint64_t batches;
 };
 
+/* What evaluates: the stages of an engine, which does not train meanwhile, in their memory; or,
+ * engine NULL, a crew of config->plan->threads in memory of its own. Borrows what it is given. */
+struct np_evaluator;
+enum np_status np_evaluator_new(struct np_evaluator **out, const struct np_train_config *config,
+                                struct np_state *state, const struct np_engine *engine,
+                                struct np_error *err);
+void np_evaluator_free(struct np_evaluator *evaluator);
+
 /* Their scores, scores[count], without dropout. Batch norm's statistics are each subnet's own: the
- * mean over those of recipe->calibration evaluation batches of config->data. On the stages of the
- * engine, which does not train meanwhile, and in their memory; or, engine NULL, on a crew of
- * config->plan->threads in memory of its own. NP_ESTOP when hooks.stop said so. The state is not
- * changed, but layers that no step has used yet are made. */
-enum np_status np_evaluate(struct np_score *scores, const struct np_train_config *config,
-                           struct np_state *state, struct np_engine *engine,
+ * mean over those of recipe->calibration evaluation batches of config->data. NP_ESTOP when
+ * hooks.stop said so. The state is not changed, but layers that no step has used yet are made. */
+enum np_status np_evaluate(struct np_score *scores, struct np_evaluator *evaluator,
                            const struct np_evaluation *evaluation, struct np_error *err);
 
 #endif

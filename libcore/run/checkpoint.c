@@ -262,7 +262,6 @@ out:
 enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64_t *step,
                                    struct np_digest *digest, struct np_error *err)
 {
-    const struct np_recipe *recipe = c->state->net->recipe;
     struct np_manifest m = {.count = 0};
     uint64_t *steps = NULL;
     char *path = NULL;
@@ -273,22 +272,8 @@ enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64
     *step = 0;
     if (!count)
         goto out;
-    NP_TRY(np_manifest_path(&path, c->run, steps[count - 1], err));
-    NP_TRY(np_manifest_read(&m, path, digest, err));
-    if (!np_digest_equal(&m.recipe, &recipe->digest)) {
-        status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", path);
-        goto out;
-    }
-    if (!np_digest_equal(&m.data, &c->data)) {
-        status = np_fail(err, NP_EINPUT, "%s: the run was made with other training data", path);
-        goto out;
-    }
-    if (m.step != steps[count - 1]) {
-        status = np_fail(err, NP_EDATA, "%s:4: damaged manifest: step %llu", path,
-                         (unsigned long long)m.step);
-        goto out;
-    }
-    NP_TRY(np_manifest_check(&m, path, c->state->net, err));
+    NP_TRY(np_manifest_load(&m, &path, digest, c->run, steps[count - 1], c->state->net, &c->data,
+                            err));
     for (size_t i = 0; i < m.count; i++)
         NP_TRY(get_entry(c, &m.entries[i], path, err));
     *step = m.step;

@@ -92,3 +92,23 @@ out:
     free(entries);
     return status;
 }
+
+enum np_status np_manifest_load(struct np_manifest *m, char **path, struct np_digest *digest,
+                                const char *run, uint64_t step, const struct np_supernet *net,
+                                const struct np_digest *data, struct np_error *err)
+{
+    enum np_status status;
+    *m = (struct np_manifest){.count = 0};
+    NP_TRY(np_manifest_path(path, run, step, err));
+    NP_TRY(np_manifest_read(m, *path, digest, err));
+    if (!np_digest_equal(&m->recipe, &net->recipe->digest))
+        return np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", *path);
+    if (data && !np_digest_equal(&m->data, data))
+        return np_fail(err, NP_EINPUT, "%s: the run was made with other training data", *path);
+    if (m->step != step)
+        return np_fail(err, NP_EDATA, "%s:4: damaged manifest: step %llu", *path,
+                       (unsigned long long)m->step);
+    status = np_manifest_check(m, *path, net, err);
+out:
+    return status;
+}

@@ -161,6 +161,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
     uint16_t *choices = NULL;
     struct np_score *scores = NULL, mean = {0, 0};
+    struct np_evaluator *evaluator = NULL;
     struct np_evaluation evaluation = {
         .data = c->valid_data, .count = count, .batches = c->eval_batches};
     enum np_status status;
@@ -169,7 +170,8 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     for (size_t i = 0; i < count; i++)
         np_stream_eval_subnet(&shape, recipe->seed, i, choices + i * blocks);
     evaluation.choices = choices;
-    NP_TRY(np_evaluate(scores, &s->train, s->state, s->engine, &evaluation, err));
+    NP_TRY(np_evaluator_new(&evaluator, &s->train, s->state, s->engine, err));
+    NP_TRY(np_evaluate(scores, evaluator, &evaluation, err));
     for (size_t i = 0; i < count; i++) {
         mean.loss += scores[i].loss / (double)count;
         mean.accuracy += scores[i].accuracy / (double)count;
@@ -178,6 +180,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     if (c->hooks.evaluated)
         c->hooks.evaluated(c->hooks.context, s->step, mean);
 out:
+    np_evaluator_free(evaluator);
     free(choices);
     free(scores);
     return status;

@@ -29,6 +29,11 @@ readme() {
     examples np-predict-trace.1
 }
 
+@test "np-evaluate(1)" {
+    examples np-evaluate.1
+    [ "$(wc -l < best)" -eq 3 ]
+}
+
 @test "np-verify(1)" {
     examples np-verify.1
 }

@@ -32,7 +32,7 @@ static void evaluate(struct tiny *t, struct np_state *state, struct np_score *sc
     uint16_t choices[SUBNETS * BLOCKS_MAX];
     const struct np_evaluation evaluation = {t->data, choices, SUBNETS, batches};
     draw_subnets(t, choices);
-    tiny_must(np_evaluate(scores, &config, state, NULL, &evaluation, &t->err), &t->err);
+    tiny_must(tiny_evaluate(scores, &config, state, NULL, &evaluation, &t->err), &t->err);
 }
 
 /* Neither threads nor instruction sets change a score. */
@@ -87,7 +87,7 @@ START_TEST(scores_are_the_same_on_stages)
         struct np_train_config config = {
             .net = &t.net, .data = t.data, .kernels = np_kernels_get(shape.isa), .plan = &plan};
         tiny_must(np_engine_new(&engine, &config, state, &t.err), &t.err);
-        tiny_must(np_evaluate(again, &config, state, engine, &evaluation, &t.err), &t.err);
+        tiny_must(tiny_evaluate(again, &config, state, engine, &evaluation, &t.err), &t.err);
         ck_assert_mem_eq(scores, again, sizeof scores);
         np_engine_free(engine);
         np_plan_clear(&plan);

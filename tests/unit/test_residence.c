@@ -334,7 +334,8 @@ static void evaluate(struct run *r, const struct way *way, struct np_engine *eng
 {
     const struct np_evaluation evaluation = {r->t->data, choices, EVALUATED, 2};
     struct np_train_config config = config_of(r, way, NULL);
-    tiny_must(np_evaluate(scores, &config, r->state, engine, &evaluation, &r->t->err), &r->t->err);
+    tiny_must(tiny_evaluate(scores, &config, r->state, engine, &evaluation, &r->t->err),
+              &r->t->err);
 }
 
 /* An evaluation brings the layers it wants and changes nothing. */

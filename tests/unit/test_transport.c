@@ -95,8 +95,9 @@ static void evaluate(struct trial *r, struct np_score *scores)
     for (uint64_t i = 0; i < SUBNETS; i++)
         np_stream_eval_subnet(&shape, r->t.recipe.seed, i,
                               choices + i * (size_t)r->t.recipe.block_count);
-    tiny_must(np_evaluate(scores, &r->config, r->outcome.state, r->engine, &evaluation, &r->t.err),
-              &r->t.err);
+    tiny_must(
+        tiny_evaluate(scores, &r->config, r->outcome.state, r->engine, &evaluation, &r->t.err),
+        &r->t.err);
 }
 
 /* The memory model counts the room for what is received, to the byte. */

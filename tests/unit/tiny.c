@@ -35,6 +35,19 @@ void tiny_must(enum np_status status, const struct np_error *err)
     ck_assert_msg(status == NP_OK, "%s", status == NP_OK ? "" : err->msg);
 }
 
+enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_config *config,
+                             struct np_state *state, const struct np_engine *engine,
+                             const struct np_evaluation *evaluation, struct np_error *err)
+{
+    struct np_evaluator *evaluator;
+    enum np_status status = np_evaluator_new(&evaluator, config, state, engine, err);
+    if (status != NP_OK)
+        return status;
+    status = np_evaluate(scores, evaluator, evaluation, err);
+    np_evaluator_free(evaluator);
+    return status;
+}
+
 void tiny_write(const char *path, const void *bytes, size_t count)
 {
     FILE *out = fopen(path, "w");

@@ -58,6 +58,10 @@ enum np_status tiny_on_step(void *outcome, const struct np_step_record *record,
 void tiny_make_files(void);
 void tiny_remove_files(void);
 void tiny_must(enum np_status status, const struct np_error *err);
+/* By an evaluator that is made for it. */
+enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_config *config,
+                             struct np_state *state, const struct np_engine *engine,
+                             const struct np_evaluation *evaluation, struct np_error *err);
 void tiny_write(const char *path, const void *bytes, size_t count);
 
 /* Opens a recipe with `count` overrides. */

@@ -1,0 +1,255 @@
+/* np-evaluate: what subnets of a trained supernet reach on the validation data. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli.h"
+#include "plan_options.h"
+#include "run/scoring.h"
+#include "space/sampler.h"
+#include "space_options.h"
+
+enum { OPT_RUN = 0x100, OPT_STEP, OPT_SUBNETS, OPT_RANDOM, OPT_BATCHES, OPT_THREADS, OPT_ISA };
+
+static const struct argp_option table[] = {
+    {"run", OPT_RUN, "DIR", 0, "the run directory that np-train made", 0},
+    {"step", OPT_STEP, "N", 0, "its checkpoint after N steps (default: the latest)", 0},
+    {"subnets", OPT_SUBNETS, "FILE", 0, "a subnet a line, to be scored; - is a pipe", 0},
+    {"random", OPT_RANDOM, "N", 0, "the first N of np-train's evaluation subnets instead (16)", 0},
+    {"batches", OPT_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
+    {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor)", 0},
+    {"threads", OPT_THREADS, "N", 0, "threads for each of them (1)", 0},
+    {"isa", OPT_ISA, "NAME", 0, "instruction set of the kernels", 0},
+    {"quiet", 'q', 0, 0, "no progress", 0},
+    {0}};
+
+struct options {
+    struct space_options space;
+    const char *run, *subnets;
+    uint64_t step, random, batches;
+    int jobs, threads;
+    const struct np_kernels *kernels;
+    bool quiet;
+};
+
+static void check(const struct options *o, struct argp_state *state)
+{
+    const char *const inputs[] = {o->space.path, o->subnets};
+    if (!o->space.path)
+        argp_error(state, "a recipe is needed");
+    if (!o->run)
+        argp_error(state, "--run DIR is needed");
+    if (o->subnets && o->random)
+        argp_error(state, "--subnets says which, --random draws them: one of the two");
+    cli_one_standard(state, inputs, 2);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->space;
+        return 0;
+    case OPT_RUN:
+        o->run = arg;
+        return 0;
+    case OPT_STEP:
+        o->step = (uint64_t)cli_int(state, "step", arg, 0, INT64_MAX);
+        return 0;
+    case OPT_SUBNETS:
+        o->subnets = arg;
+        return 0;
+    case OPT_RANDOM:
+        o->random = (uint64_t)cli_int(state, "random", arg, 1, INT64_MAX);
+        return 0;
+    case OPT_BATCHES:
+        o->batches = (uint64_t)cli_int(state, "batches", arg, 1, 1000000);
+        return 0;
+    case 'j':
+        o->jobs = (int)cli_int(state, "jobs", arg, 1, 4096);
+        return 0;
+    case OPT_THREADS:
+        o->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
+        return 0;
+    case OPT_ISA:
+        o->kernels = plan_isa(state, arg);
+        return 0;
+    case 'q':
+        o->quiet = true;
+        return 0;
+    case ARGP_KEY_END:
+        check(o, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Everything that is open. */
+struct parts {
+    const struct options *options;
+    struct space space;
+    struct np_data *train, *valid;
+    struct np_trained *trained;
+    struct np_stream_shape shape;
+    int *candidates;
+    struct np_stream *stream; /* NULL: subnets are drawn */
+    uint64_t drawn, scored;
+    struct cli_progress progress;
+};
+
+static void parts_clear(struct parts *p)
+{
+    np_stream_close(p->stream);
+    np_trained_free(p->trained);
+    np_data_close(p->valid);
+    np_data_close(p->train);
+    space_close(&p->space);
+    free(p->candidates);
+}
+
+static bool on_stop(void *context)
+{
+    (void)context;
+    return cli_stop_requested;
+}
+
+static enum np_status open_subnets(struct parts *p, struct np_error *err)
+{
+    const struct np_recipe *recipe = &p->space.recipe;
+    enum np_status status;
+    NP_TRY(np_alloc(&p->candidates, (size_t)recipe->block_count, sizeof *p->candidates, err));
+    for (int b = 0; b < recipe->block_count; b++)
+        p->candidates[b] = recipe->blocks[b].count;
+    p->shape = (struct np_stream_shape){recipe->block_count, 1, p->candidates};
+    if (!p->options->subnets)
+        return NP_OK;
+    NP_TRY(np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, err));
+    np_stream_give_up(p->stream, on_stop, NULL);
+out:
+    return status;
+}
+
+/* Only batch norm, whose statistics are found anew, wants the training data. */
+static enum np_status parts_init(struct parts *p, struct np_error *err)
+{
+    const struct options *o = p->options;
+    const struct np_recipe *recipe = &p->space.recipe;
+    const struct np_digest *data;
+    enum np_status status;
+    NP_TRY(space_open(&p->space, &o->space, err));
+    if (recipe->numerics->capability) {
+        status = np_fail(err, NP_EINPUT, "%s: numerics %s are computed on GPUs alone",
+                         recipe->numerics_place, recipe->numerics->name);
+        goto out;
+    }
+    if (!recipe->valid_data.given) {
+        status = np_fail(err, NP_EINPUT, "there is no 'data.valid' in '%s' to evaluate on",
+                         np_text_safe(o->space.path).s);
+        goto out;
+    }
+    NP_TRY(open_subnets(p, err));
+    if (p->space.net.whole_batch)
+        NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
+    NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
+    data = p->train ? np_data_digest(p->train) : NULL;
+    status = np_trained_open(&p->trained, o->run, o->step, &p->space.net, data, o->kernels, err);
+out:
+    return status;
+}
+
+static enum np_status on_next(void *context, uint16_t *choices, bool *more, struct np_error *err)
+{
+    struct parts *p = context;
+    if (p->stream)
+        return np_stream_next(p->stream, choices, more, err);
+    *more = p->drawn < p->options->random;
+    if (*more)
+        np_stream_eval_subnet(&p->shape, p->space.recipe.seed, p->drawn++, choices);
+    return NP_OK;
+}
+
+/* "2.0313	0.4102	0 3 1 2": loss, accuracy, candidates. */
+static enum np_status on_scored(void *context, const uint16_t *choices, struct np_score score,
+                                struct np_error *err)
+{
+    struct parts *p = context;
+    uint64_t total = p->stream ? UINT64_MAX : p->options->random;
+    struct cli_eta eta = cli_progress_eta(&p->progress, ++p->scored, total);
+    printf("%s\t%s\t", np_text_double(score.loss).s, np_text_double(score.accuracy).s);
+    for (int b = 0; b < p->shape.blocks; b++)
+        printf(b ? " %d" : "%d", choices[b]);
+    putchar('\n');
+    if (fflush(stdout) != 0)
+        return np_fail_errno(err, "cannot write to standard output");
+    if (cli_progress_due(&p->progress))
+        cli_progress_show(&p->progress, "%llu scored | loss %.3f, accuracy %.1f %%%s",
+                          (unsigned long long)p->scored, score.loss, 100 * score.accuracy, eta.s);
+    return NP_OK;
+}
+
+static enum np_status run(struct parts *p, struct np_error *err)
+{
+    const struct options *o = p->options;
+    struct np_scoring_config config = {.net = &p->space.net,
+                                       .trained = p->trained,
+                                       .train_data = p->train,
+                                       .data = p->valid,
+                                       .batches = o->batches,
+                                       .kernels = o->kernels,
+                                       .jobs = o->jobs,
+                                       .threads = o->threads,
+                                       .hooks = {p, on_next, on_scored, on_stop}};
+    enum np_status status;
+    cli_catch_signals();
+    cli_progress_begin(&p->progress, o->quiet);
+    status = np_scoring_run(&config, err);
+    cli_progress_end(&p->progress);
+    return status;
+}
+
+/* As many as the processors have threads for, and there are subnets. */
+static int jobs_of(const struct options *o)
+{
+    const struct np_processors bound = np_processors_bound();
+    int jobs = np_processors_usable(&bound) / o->threads;
+    if (!o->subnets && o->random < (uint64_t)jobs)
+        jobs = (int)o->random;
+    return jobs < 1 ? 1 : jobs;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&space_options_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = table,
+        .parser = parse,
+        .args_doc = "RECIPE",
+        .doc = "Score subnets of a trained supernet on the validation data: a line for each, with "
+               "its loss, accuracy and candidates.",
+        .children = children};
+    struct options options = {.step = NP_LATEST, .batches = 4, .threads = 1};
+    struct parts parts = {.options = &options};
+    struct np_error err;
+    enum np_status status;
+    cli_parse(&argp, argc, argv, &options);
+    if (!options.subnets && !options.random)
+        options.random = 16;
+    if (!options.kernels)
+        options.kernels = np_kernels_best();
+    if (!options.jobs)
+        options.jobs = jobs_of(&options);
+    status = parts_init(&parts, &err);
+    if (status == NP_OK)
+        status = run(&parts, &err);
+    if (status == NP_ESTOP)
+        cli_note("stopped on request: %llu scored", (unsigned long long)parts.scored);
+    else if (status != NP_OK)
+        cli_error(&err);
+    parts_clear(&parts);
+    return cli_finish(cli_exit_code(status));
+}

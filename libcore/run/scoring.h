@@ -1,0 +1,41 @@
+/* Scoring: what subnets reach with the weights of a trained supernet, several at a time.
+ *
+ * Each of `jobs` workers takes the next subnet when it is done with one, so subnets that cost
+ * unequally keep all of them busy. What is scored is told in the order in which subnets came, as
+ * soon as those before it have been told; a score is that of np_evaluate, whoever else is at work.
+ *
+ * Errors    what a hook or the evaluation returned first; then what was scored before it has been
+ *           told. NP_ESTOP when hooks.stop said so.
+ * Ownership borrows everything in the config.
+ * Threads   `next` and `scored` are each called by one thread at a time, not always the same, and
+ *           `next` may be waiting for a subnet while `scored` is called; `stop` by any.
+ */
+#ifndef NP_RUN_SCORING_H
+#define NP_RUN_SCORING_H
+
+#include "exec/train.h"
+#include "run/trained.h"
+
+struct np_scoring_hooks {
+    void *context;
+    /* The next subnet: choices[blocks]; *more false: there is none. */
+    enum np_status (*next)(void *context, uint16_t *choices, bool *more, struct np_error *err);
+    enum np_status (*scored)(void *context, const uint16_t *choices, struct np_score score,
+                             struct np_error *err);
+    bool (*stop)(void *context);
+};
+
+struct np_scoring_config {
+    const struct np_supernet *net;
+    struct np_trained *trained;
+    const struct np_data *train_data; /* for batch norm's statistics; NULL: no layer has one */
+    const struct np_data *data;       /* to score on */
+    uint64_t batches;
+    const struct np_kernels *kernels;
+    int jobs, threads; /* workers, and threads of each */
+    struct np_scoring_hooks hooks;
+};
+
+enum np_status np_scoring_run(const struct np_scoring_config *config, struct np_error *err);
+
+#endif

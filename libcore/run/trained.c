@@ -1,0 +1,160 @@
+#include "run/trained.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "exec/state_stream.h"
+#include "io/store.h"
+#include "run/manifest_check.h"
+
+struct np_trained {
+    struct np_supernet net; /* borrows all that the given one has */
+    int moments;            /* that objects have beside weights */
+    const struct np_kernels *kernels;
+    struct np_state *state;
+    struct np_manifest manifest;
+    const struct np_manifest_entry **entries; /* [layers]; NULL: it was never trained */
+    struct np_store store;
+    pthread_mutex_t lock;
+};
+
+/* An object on its way: the weights come first. */
+struct passage {
+    struct np_state_stream stream;
+    size_t rest; /* floats of them that are still to come */
+    uint64_t updates;
+};
+
+static enum np_status keep_weights(void *context, const void *piece, size_t n, struct np_error *err)
+{
+    struct passage *p = context;
+    size_t floats = n / sizeof(float);
+    floats = floats < p->rest ? floats : p->rest;
+    p->rest -= floats;
+    return floats ? np_state_write(&p->stream, piece, floats, p->updates, err) : NP_OK;
+}
+
+static enum np_status read_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+{
+    const struct np_manifest_entry *entry = t->entries[layer];
+    size_t floats = np_supernet_kind(&t->net, layer)->floats;
+    struct passage p = {np_state_stream(t->state, layer, NULL, 0), floats, entry->updates};
+    return np_store_get_into(&t->store, &entry->digest, (struct np_store_sink){keep_weights, &p},
+                             (1 + (uint64_t)t->moments) * floats * sizeof(float), err);
+}
+
+static enum np_status make_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+{
+    struct np_team alone = {.size = 1};
+    enum np_status status = np_state_take(t->state, layer, err);
+    if (status == NP_OK)
+        np_state_ready(t->state, t->kernels, &alone, layer);
+    return status;
+}
+
+enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, struct np_error *err)
+{
+    int positions = t->net.positions;
+    enum np_status status = NP_OK;
+    pthread_mutex_lock(&t->lock);
+    for (int p = 0; p < positions && status == NP_OK; p++) {
+        bool shared = p == 0 || p == positions - 1;
+        uint32_t layer = t->net.layer_first[p] + (shared ? 0u : choices[p - 1]);
+        if (t->state->layers[layer].made || !np_supernet_kind(&t->net, layer)->floats)
+            continue;
+        status = t->entries[layer] ? read_layer(t, layer, err) : make_layer(t, layer, err);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
+/* The step of the checkpoint that is asked for. */
+static enum np_status find(uint64_t *step, const char *run, struct np_error *err)
+{
+    uint64_t *steps = NULL, wanted = *step;
+    size_t count, i = 0;
+    enum np_status status;
+    NP_TRY(np_manifest_list(&steps, &count, run, err));
+    if (wanted == NP_LATEST && count > 0)
+        wanted = *step = steps[count - 1];
+    while (i < count && steps[i] != wanted)
+        i++;
+    if (count == 0)
+        status = np_fail(err, NP_EINPUT, "'%s' has no checkpoint yet", np_text_safe(run).s);
+    else if (i == count)
+        status = np_fail(err, NP_EINPUT, "'%s' has no checkpoint after %llu steps",
+                         np_text_safe(run).s, (unsigned long long)wanted);
+out:
+    free(steps);
+    return status;
+}
+
+/* Entries of the versions that training would read with a delay are passed over. */
+static enum np_status index_layers(struct np_trained *t, const char *path,
+                                   const struct np_supernet *net, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_zalloc(&t->entries, net->layers, sizeof(struct np_manifest_entry *), err));
+    for (size_t i = 0; i < t->manifest.count; i++) {
+        uint32_t layer;
+        uint64_t back;
+        NP_TRY(np_manifest_layer(&t->manifest.entries[i], path, net, &layer, &back, err));
+        if (back == 0)
+            t->entries[layer] = &t->manifest.entries[i];
+    }
+out:
+    return status;
+}
+
+enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_t step,
+                               const struct np_supernet *net, const struct np_digest *data,
+                               const struct np_kernels *kernels, struct np_error *err)
+{
+    struct np_trained *t = NULL;
+    char *path = NULL, *objects = NULL;
+    struct np_digest digest;
+    enum np_status status;
+    NP_TRY(np_zalloc(&t, 1, sizeof *t, err));
+    pthread_mutex_init(&t->lock, NULL);
+    t->net = *net;
+    t->net.moments = 0;
+    t->moments = net->moments;
+    t->kernels = kernels;
+    NP_TRY(find(&step, run, err));
+    NP_TRY(np_manifest_load(&t->manifest, &path, &digest, run, step, net, data, err));
+    NP_TRY(index_layers(t, path, net, err));
+    NP_TRY(np_manifest_objects(&objects, run, err));
+    NP_TRY(np_store_init(&t->store, objects, err));
+    NP_TRY(np_state_new(&t->state, &t->net, err));
+    *out = t;
+    t = NULL;
+out:
+    free(path);
+    free(objects);
+    np_trained_free(t);
+    return status;
+}
+
+void np_trained_free(struct np_trained *t)
+{
+    if (!t)
+        return;
+    np_state_free(t->state);
+    np_store_clear(&t->store);
+    np_manifest_clear(&t->manifest);
+    free(t->entries);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+uint64_t np_trained_step(const struct np_trained *t)
+{
+    return t->manifest.step;
+}
+
+struct np_state *np_trained_state(struct np_trained *t)
+{
+    return t->state;
+}

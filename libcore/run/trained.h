@@ -1,0 +1,35 @@
+/* A run's supernet as one of its checkpoints has it: weights alone, without moments, each layer read
+ * when it is first wanted. The run may go on meanwhile.
+ *
+ * Errors    NP_EINPUT: another recipe or training data, no such checkpoint; NP_EDATA: a manifest or
+ *           object is damaged; NP_EIO; NP_EMEM.
+ * Ownership borrows run, net and kernels; np_trained_free releases, the state too.
+ * Threads   np_trained_bring any.
+ */
+#ifndef NP_RUN_TRAINED_H
+#define NP_RUN_TRAINED_H
+
+#include "exec/state.h"
+#include "io/digest.h"
+
+#define NP_LATEST UINT64_MAX
+
+struct np_trained;
+
+/* The checkpoint after `step` completed steps, or the NP_LATEST. data: of what is said to be the
+ * training data; NULL: nobody looks at it. */
+enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_t step,
+                               const struct np_supernet *net, const struct np_digest *data,
+                               const struct np_kernels *kernels, struct np_error *err);
+void np_trained_free(struct np_trained *trained);
+
+uint64_t np_trained_step(const struct np_trained *trained);
+/* Its net is the given one without moments. */
+struct np_state *np_trained_state(struct np_trained *trained);
+
+/* Makes sure that a subnet's layers are there, choices[blocks]; one that was never trained is made
+ * from its address. */
+enum np_status np_trained_bring(struct np_trained *trained, const uint16_t *choices,
+                                struct np_error *err);
+
+#endif

@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# np-evaluate: the scores that training gives, whoever computes them, in the order of the subnets.
+
+load common
+
+setup() {
+    fresh_directory
+    tiny_recipe
+}
+
+# scores RECIPE OPTION...: of the run a.
+scores() {
+    np-evaluate "$1" --run a -q "${@:2}"
+}
+
+# declined TEXT COMMAND...: fails with exit code 2 and a message that has TEXT.
+declined() {
+    run "${@:2}"
+    [ "$status" -eq 2 ]
+    [[ "$output" = *"np-evaluate: "*"$1"* ]]
+}
+
+@test "the scores of an evaluation in training, for text, images with batch norm, and pairs" {
+    for recipe in $(some 'tiny_recipe image_recipe pairs_recipe' image_recipe); do
+        rm -rf ./*
+        $recipe
+        np-train recipe.yaml --run a -q --eval-every 100 --eval-subnets 5 --eval-batches 3 > digest
+        scores recipe.yaml --random 5 --batches 3 > all
+        jq -r 'select(.valid_loss) | [.subnets, .accuracies] | transpose[] | @tsv' a/metrics.jsonl \
+            > expected
+        [ "$(wc -l < expected)" -eq 5 ]
+        awk '{ printf "%.6g\t%.6g\n", $1, $2 }' all | cmp - expected
+        np-verify --expect "$(cut -c 1-64 digest)" a # nothing of the run has changed
+    done
+}
+
+@test "jobs, threads, instruction sets and the way that subnets come change nothing" {
+    np-train recipe.yaml --run a -q > digest
+    scores recipe.yaml --random 40 -j 1 > all
+    [ "$(sort -u all | wc -l)" -gt 30 ]
+    cut -f 3 all > subnets
+    scores recipe.yaml --random 40 -j 3 | cmp - all
+    scores recipe.yaml --subnets subnets -j 2 --threads 2 | cmp - all
+    scores recipe.yaml --subnets subnets --isa scalar | cmp - all
+    scores recipe.yaml --subnets - < subnets | cmp - all
+    head -n 3 subnets > few
+    scores recipe.yaml --subnets few -j 8 | cmp - <(head -n 3 all)
+}
+
+@test "a checkpoint on the way, and layers that no step has trained" {
+    np-train recipe.yaml --run a -q --set train.checkpoint_every=2 > digest
+    np-train recipe.yaml --run b -q --set train.checkpoint_every=2 --stop-after 2 > digest
+    scores recipe.yaml -s train.checkpoint_every=2 --step 2 > early
+    np-evaluate recipe.yaml --run b -s train.checkpoint_every=2 | cmp - early
+    scores recipe.yaml -s train.checkpoint_every=2 > late
+    run cmp -s early late
+    [ "$status" -eq 1 ]
+    [ "$(wc -l < late)" -eq 16 ]
+}
+
+@test "a run that has trained nothing has the weights it would begin with" {
+    : > none
+    np-train recipe.yaml --run a -q --subnets none > digest
+    scores recipe.yaml > all
+    awk '$1 < 5 || $1 > 6.5 { exit 1 }' all
+}
+
+@test "no moments are kept: what the recipe's optimizer has does not matter" {
+    for kind in sgd adamw; do
+        rm -rf a
+        np-train recipe.yaml --run a -q --set "train.optimizer={kind: $kind, lr: 1.0e-3}" > digest
+        scores recipe.yaml -s "train.optimizer={kind: $kind, lr: 1.0e-3}" > $kind
+    done
+    run cmp -s sgd adamw
+    [ "$status" -eq 1 ]
+    rm -rf a
+    np-train recipe.yaml --run a -q -s 'shared={policy: delay, steps: 3}' --eval-every 100 > digest
+    scores recipe.yaml -s 'shared={policy: delay, steps: 3}' | awk '{ printf "%.6g\n", $1 }' > all
+    jq -r 'select(.valid_loss) | .subnets[]' a/metrics.jsonl | cmp - all
+}
+
+@test "a search asks and is answered line by line" {
+    np-train recipe.yaml --run a -q > digest
+    mkfifo ask
+    scores recipe.yaml --subnets ask -j 2 > answers &
+    exec 9> ask
+    for subnet in '0 1 2 3' '3 3 3 3' '1 0 0 2'; do
+        echo "$subnet" >&9
+        for _ in $(seq 600); do
+            [ "$(tail -n 1 answers | cut -f 3)" = "$subnet" ] && break
+            sleep 0.05
+        done
+        [ "$(tail -n 1 answers | cut -f 3)" = "$subnet" ]
+    done
+    exec 9>&-
+    wait $!
+    [ "$(wc -l < answers)" -eq 3 ]
+}
+
+@test "interrupted: what was scored is there, exit 75; also while it waits for a subnet" {
+    np-train recipe.yaml --run a -q > digest
+    np-evaluate recipe.yaml --run a --random 1000000 > all 2> said &
+    until [ "$(wc -l < all)" -gt 5 ]; do sleep 0.05; done
+    kill -TERM $!
+    code=0
+    wait $! || code=$?
+    [ $code -eq 75 ]
+    [ "$(cat said)" = "np-evaluate: stopped on request: $(wc -l < all) scored" ]
+    scores recipe.yaml --random "$(wc -l < all)" | cmp - all
+    mkfifo ask
+    np-evaluate recipe.yaml --run a --subnets ask > answers &
+    exec 9> ask
+    echo '0 0 0 0' >&9
+    until [ -s answers ]; do sleep 0.05; done
+    kill -TERM $!
+    code=0
+    wait $! || code=$?
+    [ $code -eq 75 ]
+    exec 9>&-
+    [ "$(wc -l < answers)" -eq 1 ]
+}
+
+@test "a bad line ends it, after the subnets before it" {
+    np-train recipe.yaml --run a -q > digest
+    { for _ in $(seq 20); do echo '0 1 2 3'; done; echo '0 1 2 4'; } > subnets
+    declined 'subnets:21:7: candidate 4 of block 3 is not in 0..3' scores recipe.yaml --subnets subnets
+    mkfifo pipe
+    cat subnets > pipe &
+    declined 'pipe:21:7: candidate 4 of block 3 is not in 0..3' scores recipe.yaml --subnets pipe
+    [ "${#lines[@]}" -eq 21 ]
+}
+
+@test "what cannot be scored is refused" {
+    np-train recipe.yaml --run a -q > digest
+    declined 'the run was made with another recipe' scores recipe.yaml -s seed=8
+    declined "'a' has no checkpoint after 3 steps" scores recipe.yaml --step 3
+    declined 'b/checkpoints' np-evaluate recipe.yaml --run b
+    declined 'a recipe is needed' np-evaluate --run a
+    declined '--run DIR is needed' np-evaluate recipe.yaml
+    declined 'one of the two' scores recipe.yaml --subnets x --random 3
+    declined "cannot open 'x'" scores recipe.yaml --subnets x
+    sed '/valid:/d' recipe.yaml > blind.yaml
+    declined "there is no 'data.valid' in 'blind.yaml'" scores blind.yaml
+    declined 'numerics fast/sm_90-tf32 are computed on GPUs alone' \
+        scores recipe.yaml -s numerics=fast/sm_90-tf32
+    object=$(find a/objects -type f | head -n 1)
+    truncate -s 20 "$object"
+    declined 'damaged' scores recipe.yaml --random 50
+}
+
+@test "a full disk is an error" {
+    np-train recipe.yaml --run a -q > digest
+    run bash -c 'np-evaluate recipe.yaml --run a > /dev/full'
+    [ "$status" -eq 2 ]
+    [[ "$output" = *'standard output'* ]]
+}

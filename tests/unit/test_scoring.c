@@ -1,0 +1,208 @@
+/* Scores of a run's subnets: those of its state when it ended, in order, whoever is at work. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/scoring.h"
+#include "run/session.h"
+#include "suite.h"
+#include "tiny.h"
+
+enum { SUBNETS = 60, BLOCKS_MAX = 16, BATCHES = 2 };
+
+static char run[256];
+
+/* Trains the run, and makes the supernet that it trained. */
+static void train(struct tiny *t)
+{
+    static const struct tiny_shape shape = {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+    struct np_plan plan;
+    struct np_session_result result;
+    struct np_session_config config = {.run = run,
+                                       .net = &t->net,
+                                       .train_data = t->data,
+                                       .kernels = np_kernels_best(),
+                                       .plan = &plan,
+                                       .stop_after = 4,
+                                       .provenance = "{}\n"};
+    snprintf(run, sizeof run, "%s/run", tiny_directory);
+    tiny_plan(t, &plan, &shape);
+    tiny_must(np_session_run(&result, &config, &t->err), &t->err);
+    np_plan_clear(&plan);
+}
+
+static void remove_run(void)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", run);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Who asks, and what is told. */
+struct asker {
+    struct tiny *t;
+    uint64_t asked, refuse, fail, stop; /* from such a number on */
+    _Atomic uint64_t told;
+    struct np_score scores[SUBNETS];
+};
+
+static void draw(const struct tiny *t, uint64_t subnet, uint16_t *choices)
+{
+    struct np_stream_shape shape = {t->recipe.block_count, 1, t->candidates};
+    np_stream_eval_subnet(&shape, t->recipe.seed, subnet, choices);
+}
+
+static enum np_status next(void *context, uint16_t *choices, bool *more, struct np_error *err)
+{
+    struct asker *a = context;
+    if (a->asked == a->refuse)
+        return np_fail(err, NP_EINPUT, "a bad subnet");
+    *more = a->asked < SUBNETS;
+    if (*more)
+        draw(a->t, a->asked++, choices);
+    return NP_OK;
+}
+
+static enum np_status scored(void *context, const uint16_t *choices, struct np_score score,
+                             struct np_error *err)
+{
+    struct asker *a = context;
+    uint16_t expected[BLOCKS_MAX];
+    draw(a->t, a->told, expected);
+    ck_assert_mem_eq(choices, expected, (size_t)a->t->recipe.block_count * sizeof *expected);
+    if (a->told == a->fail)
+        return np_fail(err, NP_EIO, "nobody listens");
+    a->scores[a->told++] = score;
+    return NP_OK;
+}
+
+static bool stop(void *context)
+{
+    const struct asker *a = context;
+    return a->told >= a->stop;
+}
+
+static struct asker asker_of(struct tiny *t)
+{
+    return (struct asker){.t = t, .refuse = UINT64_MAX, .fail = UINT64_MAX, .stop = UINT64_MAX};
+}
+
+static enum np_status ask(struct asker *a, int jobs, int threads)
+{
+    struct tiny *t = a->t;
+    struct np_trained *trained;
+    struct np_scoring_config config = {.net = &t->net,
+                                       .train_data = t->data,
+                                       .data = t->data,
+                                       .batches = BATCHES,
+                                       .kernels = np_kernels_best(),
+                                       .jobs = jobs,
+                                       .threads = threads,
+                                       .hooks = {a, next, scored, stop}};
+    enum np_status status;
+    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t->net, np_data_digest(t->data),
+                              config.kernels, &t->err),
+              &t->err);
+    ck_assert_uint_eq(np_trained_step(trained), 4);
+    config.trained = trained;
+    status = np_scoring_run(&config, &t->err);
+    np_trained_free(trained);
+    return status;
+}
+
+/* Beside the state that training by another way leaves, moments and old versions included. */
+START_TEST(the_scores_of_the_trained_state)
+{
+    static const char *const sets[] = {"shared={policy: delay, steps: 3}"};
+    struct tiny t;
+    struct np_plan plan = {.threads = 1};
+    struct np_state *state;
+    struct np_score one[1];
+    struct asker a, b;
+    uint64_t reached;
+    tiny_open(&t, (enum tiny_kind)_i, sets, _i == TINY_TEXT ? 1 : 0);
+    struct np_train_config config = {
+        .net = &t.net, .data = t.data, .kernels = np_kernels_get(NP_ISA_SCALAR), .plan = &plan};
+    struct np_stream *stream = tiny_stream(&t, 0);
+    struct tiny_outcome outcome = {NULL};
+    config.hooks = (struct np_train_hooks){&outcome, tiny_on_step, NULL};
+    train(&t);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    tiny_must(np_train_sequential(&config, state, stream, 0, 4, &reached, &t.err), &t.err);
+    a = asker_of(&t);
+    tiny_must(ask(&a, 3, 1), &t.err);
+    ck_assert_uint_eq(a.told, SUBNETS);
+    for (uint64_t i = 0; i < SUBNETS; i += 7) {
+        uint16_t choices[BLOCKS_MAX];
+        struct np_evaluation evaluation = {t.data, choices, 1, BATCHES};
+        draw(&t, i, choices);
+        tiny_must(tiny_evaluate(one, &config, state, NULL, &evaluation, &t.err), &t.err);
+        ck_assert_mem_eq(one, &a.scores[i], sizeof *one);
+    }
+    b = asker_of(&t);
+    tiny_must(ask(&b, 1, 2), &t.err);
+    ck_assert_mem_eq(a.scores, b.scores, sizeof a.scores);
+    np_stream_close(stream);
+    np_state_free(state);
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
+/* Those before it are told, and none after it. */
+START_TEST(an_end_in_the_middle)
+{
+    struct tiny t;
+    struct asker whole, a;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    train(&t);
+    whole = asker_of(&t);
+    tiny_must(ask(&whole, 2, 1), &t.err);
+    for (int jobs = 1; jobs <= 4; jobs += 3) {
+        a = asker_of(&t);
+        a.refuse = 41;
+        ck_assert_int_eq(ask(&a, jobs, 1), NP_EINPUT);
+        ck_assert_str_eq(t.err.msg, "a bad subnet");
+        ck_assert_uint_eq(a.told, 41);
+        ck_assert_mem_eq(a.scores, whole.scores, 41 * sizeof *a.scores);
+        a = asker_of(&t);
+        a.refuse = 0;
+        ck_assert_int_eq(ask(&a, jobs, 1), NP_EINPUT);
+        ck_assert_uint_eq(a.told, 0);
+        a = asker_of(&t);
+        a.fail = 17;
+        ck_assert_int_eq(ask(&a, jobs, 1), NP_EIO);
+        ck_assert_uint_eq(a.told, 17);
+        ck_assert_mem_eq(a.scores, whole.scores, 17 * sizeof *a.scores);
+    }
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
+START_TEST(stopped)
+{
+    struct tiny t;
+    struct asker a;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    train(&t);
+    a = asker_of(&t);
+    a.stop = 9;
+    ck_assert_int_eq(ask(&a, 1, 1), NP_ESTOP);
+    ck_assert_uint_eq(a.told, 9);
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scoring");
+    TCase *tests = suite_case(suite, "scoring");
+    tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
+    tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_CELLS + 1);
+    tcase_add_test(tests, an_end_in_the_middle);
+    tcase_add_test(tests, stopped);
+    return suite_run(suite);
+}
