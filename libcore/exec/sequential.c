@@ -1,6 +1,7 @@
 /* The sequential reference: for every step, member after member, forward through the positions,
  * loss, backward; gradients summed over members in order; then one update of every active layer.
  * No scheduler, no micro-batches, no second step in flight: short enough to be checked by eye. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -72,7 +73,8 @@ static enum np_status forward(struct run *r, struct np_error *err)
         NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "output", err));
     }
-    r->losses[r->sweep.member] = np_step_loss(r->recipe, r->grain_loss);
+    float loss = r->losses[r->sweep.member] = np_step_loss(r->recipe, r->grain_loss);
+    status = check(r, isfinite(loss), r->net->positions - 1, "loss", err);
 out:
     return status;
 }

@@ -1,4 +1,5 @@
 /* The stage loop: ask the scheduler, run the task, report what became ready. */
+#include <math.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -50,6 +51,16 @@ static void record_span(struct np_engine *e, const struct np_started *started)
         np_trace_add(e->config.trace, &span, NULL);
 }
 
+/* No step begins any more after that of the earliest fault. */
+static void note_fault(struct np_engine *e, const struct np_step_fault *fault)
+{
+    if (e->faulted && !np_step_fault_before(fault, &e->fault))
+        return;
+    e->fault = *fault;
+    e->faulted = true;
+    np_engine_limit(e, fault->step - e->base + 1);
+}
+
 /* What a task found. */
 static void take_outcome(struct np_stage *stage, const struct np_started *started)
 {
@@ -64,11 +75,25 @@ static void take_outcome(struct np_stage *stage, const struct np_started *starte
         print->fingerprint = np_sweep_print(stage->crew, started->prints);
         slot->fingerprint += print->fingerprint;
     }
-    if (!started->skipped && np_engine_fault(stage, started, &fault) &&
-        (!e->faulted || np_step_fault_before(&fault, &e->fault))) {
-        e->fault = fault;
-        e->faulted = true;
-        np_engine_limit(e, e->fault.step - e->base + 1);
+    if (!started->skipped && np_engine_fault(stage, started, &fault))
+        note_fault(e, &fault);
+}
+
+/* The losses of a complete step; finite outputs of a head may add up to one that is not. */
+static void sum_losses(struct np_engine *e, uint64_t step)
+{
+    const struct np_recipe *recipe = e->config.net->recipe;
+    const struct np_slot *slot = np_engine_slot(e, step);
+    size_t grains = (size_t)(recipe->batch / recipe->grain);
+    for (int i = 0; i < recipe->members; i++) {
+        const struct np_step_fault fault = {.step = e->base + step,
+                                            .member = i,
+                                            .pass = NP_TASK_F,
+                                            .position = e->config.net->positions - 1,
+                                            .what = "loss"};
+        e->losses[i] = np_step_loss(recipe, slot->grain_loss + (size_t)i * grains);
+        if (!isfinite(e->losses[i]))
+            note_fault(e, &fault);
     }
 }
 
@@ -76,7 +101,6 @@ static void take_outcome(struct np_stage *stage, const struct np_started *starte
 static void report_steps(struct np_engine *e)
 {
     const struct np_recipe *recipe = e->config.net->recipe;
-    size_t grains = (size_t)(recipe->batch / recipe->grain);
     uint64_t complete = np_sched_completed(e->sched);
     for (; e->reported < complete && e->reported < e->limit; e->reported++) {
         struct np_slot *slot = np_engine_slot(e, e->reported);
@@ -91,10 +115,10 @@ static void report_steps(struct np_engine *e)
         enum np_status status;
         if (slot->unsettled)
             break;
+        if (!e->faulted || record.step <= e->fault.step)
+            sum_losses(e, e->reported);
         if (e->faulted && record.step >= e->fault.step)
             continue;
-        for (int i = 0; i < recipe->members; i++)
-            e->losses[i] = np_step_loss(recipe, slot->grain_loss + (size_t)i * grains);
         np_step_sort_prints(slot->prints, slot->print_count);
         status = e->config.hooks.step(e->config.hooks.context, &record, &err);
         if (status != NP_OK) {

@@ -49,7 +49,7 @@ struct np_step_fault {
     int member;
     enum np_task_kind pass; /* within a member: F by position, then B and W from the head down */
     int position;
-    const char *what; /* "output", "gradient", "update" */
+    const char *what; /* "output", "gradient", "update"; of a head "loss": what outputs add up to */
 };
 /* True if a comes before b. */
 bool np_step_fault_before(const struct np_step_fault *a, const struct np_step_fault *b);

@@ -1,5 +1,5 @@
-/* A run's supernet as one of its checkpoints has it: weights alone, without moments, each layer read
- * when it is first wanted. The run may go on meanwhile.
+/* A run's supernet as one of its checkpoints has it: weights alone, without moments, each layer
+ * read when it is first wanted. The run may go on meanwhile.
  *
  * Errors    NP_EINPUT: another recipe or training data, no such checkpoint; NP_EDATA: a manifest or
  *           object is damaged; NP_EIO; NP_EMEM.

@@ -398,7 +398,7 @@ damaged_ledger() {
                 --set train.optimizer="$optimizer" --set train.checkpoint_every=1
             echo "$output"
             [ "$status" -eq 1 ]
-            [[ "$output" =~ ^"np-train: error: step "[0-9]+", member 0, subnet '"[0-3\ ]+"': the "(output|gradient|update)" of layer '"[a-z0-9.]+"' is not finite"$ ]]
+            [[ "$output" =~ ^"np-train: error: step "[0-9]+", member 0, subnet '"[0-3\ ]+"': the "(output|loss|gradient|update)" of layer '"[a-z0-9.]+"' is not finite"$ ]]
             np-verify --fsck r
         done
     done
@@ -418,6 +418,31 @@ damaged_ledger() {
     [[ "$output" == *" $(wc -l < v/ledger.tsv) steps in "* ]]
     cmp said1 said2
     cmp said1 said3
+}
+
+@test "finite losses of rows that add up to one that is not" {
+    cat > recipe.yaml <<'YAML'
+naspipe: recipe/1
+seed: 5
+data: {train: {kind: bytes, files: [corpus.txt]}}
+space:
+  input: {kind: tokens, vocab: 256, length: 6}
+  width: 8
+  blocks:
+    - {repeat: 2, choices: [{op: ffn, ratio: 2}]}
+train: {steps: 3, batch: 4, grain: 2, optimizer: {kind: sgd, lr: 1.0e+10}}
+YAML
+    seq 1 1000 > corpus.txt
+    for run in '--schedule sequential' '--stages 1' '--stages 2 -M 2 -W 3' '--replicas 2 -M 2'; do
+        rm -rf r
+        # shellcheck disable=SC2086
+        run np-train recipe.yaml --run r $run
+        [ "$status" -eq 1 ]
+        [ "$output" = "np-train: error: step 2, member 0, subnet '0 0': the loss of layer 'head' is \
+not finite" ]
+        [ "$(cut -f 1 r/ledger.tsv | tr '\n' ' ')" = '0 1 ' ]
+        np-verify --fsck r
+    done
 }
 
 @test "a fault while the next subnet is awaited" {
