@@ -136,6 +136,8 @@ static enum np_status work(struct backend *backend, const struct np_kernels *ker
     /* Launchers signal all ranks; the first says when it is over. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     if (open_near(backend, &why) != NP_OK)
         return np_ranks_decline(backend->ranks, &why, err);
     return np_ranks_serve(backend->ranks, &backend->near, near_kernels(backend, kernels), err);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,17 +322,34 @@ enum np_status cli_can_write(const char *path, struct np_error *err)
 
 #define AGAIN_S 0.1 /* what comes sooner is the same request: timeout(1) also signals its group */
 
+/* Ends the process, even the first one of a container, which a signal of its own does not end. */
+static void end_by(int number)
+{
+    sigset_t own;
+    sigemptyset(&own);
+    sigaddset(&own, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &own, NULL);
+    _exit(128 + number);
+}
+
 /* The first asks for a clean end; one that comes later ends the process at once. */
 static void on_signal(int number)
 {
-    static double asked_s;
-    if (!cli_stop_requested) {
+    static double asked_s; /* 0: not yet */
+    cli_stop_requested = 1;
+    if (asked_s == 0)
         asked_s = np_now_s();
-        cli_stop_requested = 1;
-    } else if (np_now_s() - asked_s >= AGAIN_S) {
-        signal(number, SIG_DFL);
-        raise(number);
-    }
+    else if (np_now_s() - asked_s >= AGAIN_S)
+        end_by(number);
+}
+
+/* What launchers and batch systems give notice with: it asks, and never ends. */
+static void on_notice(int number)
+{
+    (void)number;
+    cli_stop_requested = 1;
 }
 
 /* Data is read from mapped files: one that another process cuts short is an error like any other,
@@ -347,15 +365,23 @@ static void on_lost_data(int number)
     _exit(CLI_FAILED);
 }
 
-void cli_catch_signals(void)
+void cli_catch_lost_data(void)
 {
     struct sigaction lost = {.sa_handler = on_lost_data};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     sigemptyset(&lost.sa_mask);
     sigaction(SIGBUS, &lost, NULL);
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction notice = {.sa_handler = on_notice, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&notice.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &notice, NULL);
+    sigaction(SIGUSR2, &notice, NULL);
     signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
     signal(SIGXFSZ, SIG_IGN);
 }

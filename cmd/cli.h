@@ -58,8 +58,10 @@ enum np_status cli_write(const char *path, const char *text, size_t bytes, struc
 /* Fails as it would where that can be known before there is a text. */
 enum np_status cli_can_write(const char *path, struct np_error *err);
 
-/* Set by SIGINT and SIGTERM after cli_catch_signals(): finish the step, save, exit 75. A second
- * signal ends the process at once. */
+/* Data cut short from here on is an error that is said. */
+void cli_catch_lost_data(void);
+/* Set by SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 after cli_catch_signals(): finish the step, save,
+ * exit 75. A second one of the former two ends the process at once. */
 extern volatile int cli_stop_requested;
 void cli_catch_signals(void);
 

@@ -153,6 +153,7 @@ static enum np_status parts_init(struct parts *p, struct np_error *err)
         goto out;
     }
     NP_TRY(open_subnets(p, err));
+    cli_catch_lost_data();
     if (p->space.net.whole_batch)
         NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));

@@ -112,6 +112,7 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
         NP_TRY(warn_of_memory(p, o, err));
     }
     NP_TRY(backend_link(&o->backend, &p->plan, err));
+    cli_catch_lost_data();
     NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     if (o->eval_every && !recipe->valid_data.given) {
         status = np_fail(err, NP_EINPUT, "--eval-every needs 'data.valid' in '%s'", o->space.path);

@@ -114,12 +114,24 @@ static bool make_ring(struct np_stash_rings *rings)
     return true;
 }
 
+/* Whether the system lets us send what is in the ring: some allow to make one only. Nothing that
+ * uses memory is sent yet. */
+static bool sends(struct io_uring *ring)
+{
+    struct io_uring_cqe *cqe;
+    io_uring_prep_nop(io_uring_get_sqe(ring));
+    if (io_uring_submit_and_wait(ring, 1) != 1 || io_uring_peek_cqe(ring, &cqe) != 0)
+        return false;
+    io_uring_cqe_seen(ring, cqe);
+    return true;
+}
+
 /* Kernels have had rings before they had these reads; only trying tells. */
 static bool works(struct np_stash_rings *rings)
 {
     _Alignas(NP_STASH_ALIGN) char page[NP_STASH_ALIGN];
     struct np_stash_span first = {.data = page, .bytes = sizeof page};
-    return make_ring(rings) && move(rings->idle[0], rings->fd, first) == 0;
+    return make_ring(rings) && sends(rings->idle[0]) && move(rings->idle[0], rings->fd, first) == 0;
 }
 
 struct np_stash_rings *np_stash_rings_new(int fd)

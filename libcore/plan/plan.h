@@ -18,8 +18,9 @@
 #include "sched/disk.h"
 #include "sched/sched.h"
 
-#define NP_MAX_STAGES 1024     /* of all replicas together */
-#define NP_PLAN_TASK_NS 2000.0 /* what a task costs beside its layers: decision, clock, posting */
+#define NP_MAX_STAGES 1024       /* of all replicas together */
+#define NP_PLAN_COST_MAX_NS 1e15 /* of a layer: eleven days */
+#define NP_PLAN_TASK_NS 2000.0   /* what a task costs beside its layers: decision, clock, posting */
 #define NP_PLAN_TRANSFER_NS 1000.0 /* from the end of a task until another stage sees its output */
 #define NP_PLAN_COPY_NS 10000.0 /* what a copy of a file takes beside its bytes: waking a thread */
 

@@ -16,7 +16,6 @@
 #include "plan/stage_memory.h"
 
 #define POSITION_NAME 24
-#define COST_MAX_NS 1e15
 
 static void position_name(char out[POSITION_NAME], const struct np_supernet *net, int position)
 {
@@ -211,12 +210,12 @@ static enum np_status read_cost(struct np_plan *plan, bool *known, const struct 
                               np_text_safe(kind).s);
         goto out;
     }
-    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "forward_ns"), &f, 0, COST_MAX_NS, NP_YAML_CLOSED,
-                              err));
-    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "backward_ns"), &b, 0, COST_MAX_NS, NP_YAML_CLOSED,
-                              err));
-    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "weight_ns"), &w, 0, COST_MAX_NS, NP_YAML_CLOSED,
-                              err));
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "forward_ns"), &f, 0, NP_PLAN_COST_MAX_NS,
+                              NP_YAML_CLOSED, err));
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "backward_ns"), &b, 0, NP_PLAN_COST_MAX_NS,
+                              NP_YAML_CLOSED, err));
+    NP_TRY(np_yaml_get_double(np_yaml_need(&map, "weight_ns"), &w, 0, NP_PLAN_COST_MAX_NS,
+                              NP_YAML_CLOSED, err));
     NP_TRY(np_yaml_map_finish(&map, err));
     plan->kind_cost[k] = (struct np_layer_cost){(float)f, (float)b, (float)w};
     known[k] = true;

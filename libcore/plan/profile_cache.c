@@ -85,7 +85,7 @@ static bool parse_line(const char *line, const char *key, const char *kind,
     if (strncmp(line, kind, kind_bytes) != 0 || line[kind_bytes] != '\t')
         return false;
     if (sscanf(line + kind_bytes, "%f %f %f", &f, &b, &w) != 3 || !(f >= 0 && b >= 0 && w >= 0) ||
-        !isfinite(f + b + w))
+        !(f + b + w <= NP_PLAN_COST_MAX_NS))
         return false;
     *cost = (struct np_layer_cost){f, b, w};
     return true;

@@ -23,13 +23,15 @@ enum { PARTS = sizeof parts / sizeof *parts };
 enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err)
 {
     int fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool locked;
     if (fd < 0)
         return np_fail_errno(err, "cannot open '%s'", np_text_safe(run).s);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) {
         close(fd);
         return np_fail(err, NP_EINPUT, "'%s' is in use by another process", np_text_safe(run).s);
     }
-    *dir = (struct np_run_dir){.open = true, .fd = fd};
+    *dir = (struct np_run_dir){.open = true, .locked = locked, .fd = fd};
     return NP_OK;
 }
 
@@ -38,6 +40,33 @@ void np_run_dir_close(struct np_run_dir *dir)
     if (dir->open)
         close(dir->fd);
     dir->open = false;
+}
+
+static void sweep(const char *path)
+{
+    struct np_file_names names = {0};
+    np_file_list(&names, path, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        char *name = NULL;
+        if (np_file_is_aside(names.name[i]) &&
+            np_file_join(&name, path, names.name[i], NULL) == NP_OK)
+            unlink(name);
+        free(name);
+    }
+    np_file_names_clear(&names);
+}
+
+void np_run_dir_sweep(const struct np_run_dir *dir, const char *run)
+{
+    if (!dir->locked)
+        return;
+    sweep(run);
+    for (int part = 0; part < 2; part++) { /* objects, checkpoints */
+        char *path = NULL;
+        if (np_file_join(&path, run, parts[part], NULL) == NP_OK)
+            sweep(path);
+        free(path);
+    }
 }
 
 /* One part, unless it is there. */

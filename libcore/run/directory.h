@@ -11,7 +11,7 @@
 #include "space/recipe.h"
 
 struct np_run_dir {
-    bool open;
+    bool open, locked; /* not where the file system knows no locks */
     int fd;
 };
 
@@ -23,6 +23,8 @@ enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
 /* One that exists. */
 enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err);
 void np_run_dir_close(struct np_run_dir *dir);
+/* Removes what processes that were killed had begun to write aside, if no other can be writing. */
+void np_run_dir_sweep(const struct np_run_dir *dir, const char *run);
 
 /* A run that was ended before its first checkpoint may begin again, if it has this recipe. */
 enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *recipe,

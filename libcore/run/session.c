@@ -97,6 +97,7 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
         NP_TRY(np_run_dir_check_recipe(c->run, c->net->recipe, err));
     if (c->products)
         NP_TRY(np_products_resume(c->products, c->run, err));
+    np_run_dir_sweep(&s->dir, c->run);
     s->saved = s->step;
     status = open_stream(s, err);
 out:

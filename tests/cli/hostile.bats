@@ -21,10 +21,12 @@ setup() {
         exec 9<&-
         rm losses
         np-verify --fsck killed # the last lines of its ledger may be cut off
+        touch killed/.np-7-1 killed/objects/.np-7-2 killed/checkpoints/.np-7-3
         np-train recipe.yaml --run killed "${set[@]}" --resume --stages 3 --stop-after $((after + 5))
         np-train recipe.yaml --run killed "${set[@]}" --resume
         np-verify whole killed
         np-verify --fsck killed
+        [ -z "$(find killed -name '.np-*')" ] # what was being written
         cmp whole/layers.tsv killed/layers.tsv
     done
 }
@@ -195,6 +197,19 @@ setup() {
     np-train recipe.yaml --run r --set train.steps=100000 --set train.checkpoint_every=2 --resume \
         --stop-after $(($(wc -l < r/ledger.tsv) + 4)) > /dev/null
     np-verify --fsck r
+}
+
+@test "data cut short while it is first read" {
+    truncate -s 4G corpus.txt
+    timeout -s KILL 60 np-train recipe.yaml --run r > out 2> talk &
+    job=$!
+    until grep -qs corpus.txt "/proc/$(pgrep -P $job)/maps"; do kill -0 $job; done
+    truncate -s 1000 corpus.txt
+    code=0
+    wait $job || code=$?
+    [ "$code" -eq 2 ]
+    [ "$(cat talk)" = "np-train: error: a data file was cut short while it was read" ]
+    [ ! -e r ]
 }
 
 @test "a stream that ends at once, or breaks in its first line" {

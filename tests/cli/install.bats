@@ -38,6 +38,17 @@ in_tree() {
     [ -z "$(find root ! -type d)" ]
 }
 
+@test "a blank in a path is refused before anything is made or removed" {
+    touch un
+    for what in 'install DESTDIR' 'uninstall PREFIX'; do
+        run in_tree ${what% *} "${what#* }=$PWD/un safe"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *'may have no blanks'* ]]
+    done
+    [ -e un ]
+    [ "$(ls)" = un ]
+}
+
 @test "the default is /usr/local" {
     in_tree install DESTDIR="$PWD/root" > log
     [ -x root/usr/local/bin/np-train ]

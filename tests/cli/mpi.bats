@@ -161,6 +161,30 @@ ranks_of() {
     np-verify silent whole
 }
 
+@test "a launcher that is asked for a clean end passes it on" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/steps: 6/steps: 100000/' recipe.yaml
+    for signal in USR1 USR2; do
+        rm -rf asked
+        mpiexec -n 2 np-train recipe.yaml --backend mpi -q --run asked > out 2> said &
+        job=$!
+        until grep -qs '^20' asked/ledger.tsv; do
+            kill -0 $job
+            sleep 0.05
+        done
+        kill -s $signal $job
+        code=0
+        wait $job || code=$?
+        [ $code -eq 75 ]
+        grep -q 'np-train: stopped on request after step .*; continue with --resume' said
+        np-verify --fsck asked
+        np-train recipe.yaml --run whole -q --stop-after "$(wc -l < asked/ledger.tsv)" > /dev/null
+        np-verify asked whole
+        rm -rf whole
+    done
+}
+
 @test "what is not finite stops ranks and one process alike" {
     unsanitized
     image_recipe
