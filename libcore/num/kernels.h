@@ -1,6 +1,6 @@
 /* The kernel table: every primitive that layer operators are built from.
  *
- * Each backend (scalar C, AVX2, AVX-512; later NEON, CUDA) fills the same table and computes the
+ * Each backend (scalar C, AVX2, AVX-512, NEON, CUDA) fills the same table and computes the
  * same bits. The scalar backend is the reference: plain loops that read like this header.
  *
  * Shapes  R rows (samples x positions), C channels, B samples, T positions of a sample; matrices
