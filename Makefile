@@ -243,12 +243,12 @@ lint: $(LIB)
 
 # --- CUDA ----------------------------------------------------------------------------------------
 
-# CUDA's sources compiled for the CPU (tests/shim), the tests of the table linked with them, and an
-# np-train and np-partition that work on them: neither a GPU nor its compiler is needed.
+# CUDA's sources compiled for the CPU (tests/shim), the tests of the table linked with them, and the
+# tools that work on them: neither a GPU nor its compiler is needed.
 CXX        ?= c++
 SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
               $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/shim/[!t]*.cc))
-SHIM_TOOLS := $(BUILD)/shim/np-train $(BUILD)/shim/np-partition
+SHIM_TOOLS := $(patsubst %,$(BUILD)/shim/np-%,train partition evaluate)
 SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops weights
 SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
 SHIM_OWN   := $(patsubst tests/%.cc,$(BUILD)/%,$(wildcard tests/shim/test_*.cc))

@@ -3,16 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "backend_choice.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli.h"
-#include "plan_options.h"
 #include "run/scoring.h"
 #include "space/sampler.h"
 #include "space_options.h"
 
-enum { OPT_RUN = 0x100, OPT_STEP, OPT_SUBNETS, OPT_RANDOM, OPT_BATCHES, OPT_THREADS, OPT_ISA };
+enum {
+    OPT_RUN = 0x100,
+    OPT_STEP,
+    OPT_SUBNETS,
+    OPT_RANDOM,
+    OPT_BATCHES,
+    OPT_BACKEND,
+    OPT_THREADS,
+    OPT_ISA
+};
 
 static const struct argp_option table[] = {
     {"run", OPT_RUN, "DIR", 0, "the run directory that np-train made", 0},
@@ -20,7 +28,9 @@ static const struct argp_option table[] = {
     {"subnets", OPT_SUBNETS, "FILE", 0, "a subnet a line, to be scored; - is a pipe", 0},
     {"random", OPT_RANDOM, "N", 0, "the first N of np-train's evaluation subnets instead (16)", 0},
     {"batches", OPT_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
-    {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor)", 0},
+    {"backend", OPT_BACKEND, "cpu|cuda|auto", 0, "compute on processors (the default), or a GPU",
+     0},
+    {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor; on a GPU 1)", 0},
     {"threads", OPT_THREADS, "N", 0, "threads for each of them (1)", 0},
     {"isa", OPT_ISA, "NAME", 0, "instruction set of the kernels", 0},
     {"quiet", 'q', 0, 0, "no progress", 0},
@@ -30,12 +40,13 @@ struct options {
     struct space_options space;
     const char *run, *subnets;
     uint64_t step, random, batches;
-    int jobs, threads;
-    const struct np_kernels *kernels;
+    struct backend backend;
+    struct plan_options plan; /* threads and instruction set alone are asked for */
+    int jobs;
     bool quiet;
 };
 
-static void check(const struct options *o, struct argp_state *state)
+static void check(struct options *o, struct argp_state *state)
 {
     const char *const inputs[] = {o->space.path, o->subnets};
     if (!o->space.path)
@@ -45,10 +56,13 @@ static void check(const struct options *o, struct argp_state *state)
     if (o->subnets && o->random)
         argp_error(state, "--subnets says which, --random draws them: one of the two");
     cli_one_standard(state, inputs, 2);
+    backend_check(&o->backend, &o->plan, state);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
+    static const char *const backends[] = {"cpu", "cuda", "auto"};
+    static const enum backend_choice choices[] = {BACKEND_CPU, BACKEND_CUDA, BACKEND_AUTO};
     struct options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -72,11 +86,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'j':
         o->jobs = (int)cli_int(state, "jobs", arg, 1, 4096);
         return 0;
+    case OPT_BACKEND:
+        o->backend.choice = choices[cli_word(state, "backend", arg, backends, 3)];
+        return 0;
     case OPT_THREADS:
-        o->threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
+        o->plan.request.threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
         return 0;
     case OPT_ISA:
-        o->kernels = plan_isa(state, arg);
+        o->plan.request.kernels = plan_isa(state, arg);
         return 0;
     case 'q':
         o->quiet = true;
@@ -91,7 +108,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* Everything that is open. */
 struct parts {
-    const struct options *options;
+    struct options *options;
     struct space space;
     struct np_data *train, *valid;
     struct np_trained *trained;
@@ -108,6 +125,7 @@ static void parts_clear(struct parts *p)
     np_trained_free(p->trained);
     np_data_close(p->valid);
     np_data_close(p->train);
+    backend_close(&p->options->backend);
     space_close(&p->space);
     free(p->candidates);
 }
@@ -134,31 +152,42 @@ out:
     return status;
 }
 
+/* What the recipe must be to be evaluated. */
+static enum np_status check_recipe(const struct parts *p, struct np_error *err)
+{
+    const struct np_recipe *recipe = &p->space.recipe;
+    if (recipe->numerics->capability)
+        return np_fail(err, NP_EINPUT, "%s: portable numerics alone are evaluated, not %s",
+                       recipe->numerics_place, recipe->numerics->name);
+    if (!recipe->valid_data.given)
+        return np_fail(err, NP_EINPUT, "there is no 'data.valid' in '%s' to evaluate on",
+                       np_text_safe(p->options->space.path).s);
+    return NP_OK;
+}
+
+static const struct np_device *device_of(const struct options *o)
+{
+    const struct np_device *devices = backend_devices(&o->backend);
+    return devices ? devices : &np_device_host;
+}
+
 /* Only batch norm, whose statistics are found anew, wants the training data. */
 static enum np_status parts_init(struct parts *p, struct np_error *err)
 {
-    const struct options *o = p->options;
+    struct options *o = p->options;
     const struct np_recipe *recipe = &p->space.recipe;
     const struct np_digest *data;
     enum np_status status;
     NP_TRY(space_open(&p->space, &o->space, err));
-    if (recipe->numerics->capability) {
-        status = np_fail(err, NP_EINPUT, "%s: numerics %s are computed on GPUs alone",
-                         recipe->numerics_place, recipe->numerics->name);
-        goto out;
-    }
-    if (!recipe->valid_data.given) {
-        status = np_fail(err, NP_EINPUT, "there is no 'data.valid' in '%s' to evaluate on",
-                         np_text_safe(o->space.path).s);
-        goto out;
-    }
+    NP_TRY(check_recipe(p, err));
+    NP_TRY(backend_open(&o->backend, recipe, err));
     NP_TRY(open_subnets(p, err));
     cli_catch_lost_data();
     if (p->space.net.whole_batch)
         NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
     data = p->train ? np_data_digest(p->train) : NULL;
-    status = np_trained_open(&p->trained, o->run, o->step, &p->space.net, data, o->kernels, err);
+    status = np_trained_open(&p->trained, o->run, o->step, &p->space.net, data, device_of(o), err);
 out:
     return status;
 }
@@ -193,6 +222,17 @@ static enum np_status on_scored(void *context, const uint16_t *choices, struct n
     return NP_OK;
 }
 
+/* As many as the processors have threads for, and there are subnets. */
+static int jobs_of(const struct options *o)
+{
+    int jobs = o->plan.request.processors / o->plan.request.threads;
+    if (o->jobs || o->backend.opened)
+        return o->jobs ? o->jobs : 1;
+    if (!o->subnets && o->random < (uint64_t)jobs)
+        jobs = (int)o->random;
+    return jobs < 1 ? 1 : jobs;
+}
+
 static enum np_status run(struct parts *p, struct np_error *err)
 {
     const struct options *o = p->options;
@@ -201,9 +241,11 @@ static enum np_status run(struct parts *p, struct np_error *err)
                                        .train_data = p->train,
                                        .data = p->valid,
                                        .batches = o->batches,
-                                       .kernels = o->kernels,
-                                       .jobs = o->jobs,
-                                       .threads = o->threads,
+                                       .device = device_of(o),
+                                       .kernels = backend_kernels(&o->backend, &o->plan),
+                                       .jobs = jobs_of(o),
+                                       .threads = o->plan.request.threads,
+                                       .scratch = backend_scratch(&o->backend, &p->space.net),
                                        .hooks = {p, on_next, on_scored, on_stop}};
     enum np_status status;
     cli_catch_signals();
@@ -211,16 +253,6 @@ static enum np_status run(struct parts *p, struct np_error *err)
     status = np_scoring_run(&config, err);
     cli_progress_end(&p->progress);
     return status;
-}
-
-/* As many as the processors have threads for, and there are subnets. */
-static int jobs_of(const struct options *o)
-{
-    const struct np_processors bound = np_processors_bound();
-    int jobs = np_processors_usable(&bound) / o->threads;
-    if (!o->subnets && o->random < (uint64_t)jobs)
-        jobs = (int)o->random;
-    return jobs < 1 ? 1 : jobs;
 }
 
 int main(int argc, char **argv)
@@ -233,17 +265,17 @@ int main(int argc, char **argv)
         .doc = "Score subnets of a trained supernet on the validation data: a line for each, with "
                "its loss, accuracy and candidates.",
         .children = children};
-    struct options options = {.step = NP_LATEST, .batches = 4, .threads = 1};
+    struct options options = {.step = NP_LATEST, .batches = 4};
     struct parts parts = {.options = &options};
     struct np_error err;
     enum np_status status;
+    options.plan.request.model = true; /* no costs are measured */
     cli_parse(&argp, argc, argv, &options);
+    plan_options_complete(&options.plan);
+    if (!options.plan.request.threads)
+        options.plan.request.threads = 1;
     if (!options.subnets && !options.random)
         options.random = 16;
-    if (!options.kernels)
-        options.kernels = np_kernels_best();
-    if (!options.jobs)
-        options.jobs = jobs_of(&options);
     status = parts_init(&parts, &err);
     if (status == NP_OK)
         status = run(&parts, &err);
@@ -252,5 +284,6 @@ int main(int argc, char **argv)
     else if (status != NP_OK)
         cli_error(&err);
     parts_clear(&parts);
+    plan_options_clear(&options.plan);
     return cli_finish(cli_exit_code(status));
 }

@@ -149,13 +149,16 @@ static enum np_status scoring_init(struct scoring *s, const struct np_scoring_co
                                    struct np_error *err)
 {
     enum np_status status;
-    *s = (struct scoring){.config = config,
-                          .plan = {.stages = 1, .threads = config->threads},
-                          .blocks = (size_t)config->net->positions - 2,
-                          .room = WAITING * (size_t)config->jobs};
+    *s = (struct scoring){
+        .config = config,
+        .plan = {.stages = 1, .threads = config->threads, .scratch = config->scratch},
+        .blocks = (size_t)config->net->positions - 2,
+        .room = WAITING * (size_t)config->jobs};
     s->train = (struct np_train_config){.net = config->net,
                                         .data = config->train_data,
                                         .kernels = config->kernels,
+                                        .devices = config->device,
+                                        .device_count = 1,
                                         .plan = &s->plan,
                                         .hooks = {.context = s, .stop = on_stop}};
     pthread_mutex_init(&s->turn, NULL);

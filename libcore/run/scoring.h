@@ -31,8 +31,10 @@ struct np_scoring_config {
     const struct np_data *train_data; /* for batch norm's statistics; NULL: no layer has one */
     const struct np_data *data;       /* to score on */
     uint64_t batches;
+    const struct np_device *device; /* that trained has its layers on */
     const struct np_kernels *kernels;
     int jobs, threads; /* workers, and threads of each */
+    size_t scratch;    /* bytes for each of them; 0: as np_flight_shape has it */
     struct np_scoring_hooks hooks;
 };
 

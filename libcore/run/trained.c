@@ -12,7 +12,6 @@
 struct np_trained {
     struct np_supernet net; /* borrows all that the given one has */
     int moments;            /* that objects have beside weights */
-    const struct np_kernels *kernels;
     struct np_state *state;
     struct np_manifest manifest;
     const struct np_manifest_entry **entries; /* [layers]; NULL: it was never trained */
@@ -45,12 +44,19 @@ static enum np_status read_layer(struct np_trained *t, uint32_t layer, struct np
                              (1 + (uint64_t)t->moments) * floats * sizeof(float), err);
 }
 
+/* Version 0, made on the host. */
 static enum np_status make_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
 {
+    const struct np_kind *kind = np_supernet_kind(&t->net, layer);
+    struct np_state_stream stream = np_state_stream(t->state, layer, NULL, 0);
     struct np_team alone = {.size = 1};
-    enum np_status status = np_state_take(t->state, layer, err);
-    if (status == NP_OK)
-        np_state_ready(t->state, t->kernels, &alone, layer);
+    float *values;
+    enum np_status status;
+    NP_TRY(np_alloc(&values, kind->floats, sizeof *values, err));
+    np_weights_init(np_kernels_best(), &alone, values, kind, t->net.recipe->seed, layer);
+    status = np_state_write(&stream, values, kind->floats, 0, err);
+    free(values);
+out:
     return status;
 }
 
@@ -110,7 +116,7 @@ out:
 
 enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_t step,
                                const struct np_supernet *net, const struct np_digest *data,
-                               const struct np_kernels *kernels, struct np_error *err)
+                               const struct np_device *device, struct np_error *err)
 {
     struct np_trained *t = NULL;
     char *path = NULL, *objects = NULL;
@@ -121,13 +127,15 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
     t->net = *net;
     t->net.moments = 0;
     t->moments = net->moments;
-    t->kernels = kernels;
     NP_TRY(find(&step, run, err));
     NP_TRY(np_manifest_load(&t->manifest, &path, &digest, run, step, net, data, err));
     NP_TRY(index_layers(t, path, net, err));
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&t->store, objects, err));
     NP_TRY(np_state_new(&t->state, &t->net, err));
+    NP_TRY(np_zalloc(&t->state->homes, (size_t)net->positions, sizeof *t->state->homes, err));
+    for (int p = 0; p < net->positions; p++)
+        t->state->homes[p] = device;
     *out = t;
     t = NULL;
 out:

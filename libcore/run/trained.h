@@ -3,7 +3,7 @@
  *
  * Errors    NP_EINPUT: another recipe or training data, no such checkpoint; NP_EDATA: a manifest or
  *           object is damaged; NP_EIO; NP_EMEM.
- * Ownership borrows run, net and kernels; np_trained_free releases, the state too.
+ * Ownership borrows run, net and device; np_trained_free releases, the state too.
  * Threads   np_trained_bring any.
  */
 #ifndef NP_RUN_TRAINED_H
@@ -16,11 +16,11 @@
 
 struct np_trained;
 
-/* The checkpoint after `step` completed steps, or the NP_LATEST. data: of what is said to be the
- * training data; NULL: nobody looks at it. */
+/* The checkpoint after `step` completed steps, or the NP_LATEST, whose layers' memory is the
+ * device's. data: of what is said to be the training data; NULL: nobody looks at it. */
 enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_t step,
                                const struct np_supernet *net, const struct np_digest *data,
-                               const struct np_kernels *kernels, struct np_error *err);
+                               const struct np_device *device, struct np_error *err);
 void np_trained_free(struct np_trained *trained);
 
 uint64_t np_trained_step(const struct np_trained *trained);

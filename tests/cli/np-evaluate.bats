@@ -141,8 +141,9 @@ declined() {
     declined "cannot open 'x'" scores recipe.yaml --subnets x
     sed '/valid:/d' recipe.yaml > blind.yaml
     declined "there is no 'data.valid' in 'blind.yaml'" scores blind.yaml
-    declined 'numerics fast/sm_90-tf32 are computed on GPUs alone' \
+    declined 'portable numerics alone are evaluated, not fast/sm_90-tf32' \
         scores recipe.yaml -s numerics=fast/sm_90-tf32
+    declined '--threads are for --backend cpu' scores recipe.yaml --backend cuda --threads 2
     object=$(find a/objects -type f | head -n 1)
     truncate -s 20 "$object"
     declined 'damaged' scores recipe.yaml --random 50

@@ -482,3 +482,16 @@ YAML
     np-train recipe.yaml --run found -q --backend auto
     [ "$(jq -r .backend found/run.json)" = cuda ]
 }
+
+@test "np-evaluate: scores of a GPU, one subnet at a time and several" {
+    for recipe in $(some "tiny_recipe image_recipe pairs_recipe" image_recipe); do
+        rm -rf ./*
+        $recipe
+        "$cpu" recipe.yaml --run a -q > /dev/null
+        "$NP_BIN/np-evaluate" recipe.yaml --run a -q --random 12 --batches 2 > expected
+        for jobs in 1 3; do
+            SHIM_SEED=$jobs np-evaluate recipe.yaml --run a -q --random 12 --batches 2 \
+                --backend cuda -j $jobs | cmp - expected
+        done
+    done
+}

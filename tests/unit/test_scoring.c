@@ -96,13 +96,14 @@ static enum np_status ask(struct asker *a, int jobs, int threads)
                                        .train_data = t->data,
                                        .data = t->data,
                                        .batches = BATCHES,
+                                       .device = &np_device_host,
                                        .kernels = np_kernels_best(),
                                        .jobs = jobs,
                                        .threads = threads,
                                        .hooks = {a, next, scored, stop}};
     enum np_status status;
     tiny_must(np_trained_open(&trained, run, NP_LATEST, &t->net, np_data_digest(t->data),
-                              config.kernels, &t->err),
+                              config.device, &t->err),
               &t->err);
     ck_assert_uint_eq(np_trained_step(trained), 4);
     config.trained = trained;
