@@ -105,6 +105,15 @@ readme() {
     done < <(cd "$NP_TREE" && ls -d libcore/*)
 }
 
+@test "naspipe-numerics(7) has every constant of the elementary functions" {
+    sed 's/\\-/-/g; s/\\(mi/-/g' "$NP_TREE/man/naspipe-numerics.7" > page
+    grep -oE '0x1\.?[0-9a-f]*p[+-][0-9]+' "$NP_TREE/libcore/num/elementary.h" | sort -u > constants
+    [ "$(wc -l < constants)" -gt 50 ]
+    grep -vx '0x1p-100f*' constants | while read -r constant; do
+        grep -qF "$constant" page || { echo "no $constant"; exit 1; }
+    done
+}
+
 @test "every manual is well formed" {
     command -v mandoc > /dev/null || skip "no mandoc"
     for page in "$NP_TREE"/man/*.[157]; do mandoc -Tlint -Wwarning "$page"; done
