@@ -9,7 +9,7 @@
 #include "suite.h"
 #include "tiny.h"
 
-enum { SUBNETS = 60, BLOCKS_MAX = 16, BATCHES = 2 };
+enum { SUBNETS = 40, BLOCKS_MAX = 16, BATCHES = 2 };
 
 static char run[256];
 
@@ -162,11 +162,11 @@ START_TEST(an_end_in_the_middle)
     tiny_must(ask(&whole, 2, 1), &t.err);
     for (int jobs = 1; jobs <= 4; jobs += 3) {
         a = asker_of(&t);
-        a.refuse = 41;
+        a.refuse = 29;
         ck_assert_int_eq(ask(&a, jobs, 1), NP_EINPUT);
         ck_assert_str_eq(t.err.msg, "a bad subnet");
-        ck_assert_uint_eq(a.told, 41);
-        ck_assert_mem_eq(a.scores, whole.scores, 41 * sizeof *a.scores);
+        ck_assert_uint_eq(a.told, 29);
+        ck_assert_mem_eq(a.scores, whole.scores, 29 * sizeof *a.scores);
         a = asker_of(&t);
         a.refuse = 0;
         ck_assert_int_eq(ask(&a, jobs, 1), NP_EINPUT);
@@ -202,7 +202,7 @@ int main(void)
     Suite *suite = suite_create("scoring");
     TCase *tests = suite_case(suite, "scoring");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
-    tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_CELLS + 1);
+    tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_IMAGES + 1);
     tcase_add_test(tests, an_end_in_the_middle);
     tcase_add_test(tests, stopped);
     return suite_run(suite);
