@@ -40,8 +40,12 @@ static enum np_status read_layer(struct np_trained *t, uint32_t layer, struct np
     const struct np_manifest_entry *entry = t->entries[layer];
     size_t floats = np_supernet_kind(&t->net, layer)->floats;
     struct passage p = {np_state_stream(t->state, layer, NULL, 0), floats, entry->updates};
-    return np_store_get_into(&t->store, &entry->digest, (struct np_store_sink){keep_weights, &p},
-                             (1 + (uint64_t)t->moments) * floats * sizeof(float), err);
+    enum np_status status =
+        np_store_get_into(&t->store, &entry->digest, (struct np_store_sink){keep_weights, &p},
+                          (1 + (uint64_t)t->moments) * floats * sizeof(float), err);
+    if (status != NP_OK) /* what came is not to be used by those who ask next */
+        t->state->layers[layer].made = false;
+    return status;
 }
 
 /* Version 0, made on the host. */
