@@ -16,14 +16,14 @@ static void fail(struct np_residence *r, enum np_status status, const struct np_
         pthread_cond_broadcast(&r->places[k].arrived);
 }
 
-/* A random pause of up to 2 ms: for tests of copies that come late and out of order. */
+/* A random pause of up to 0.5 ms: for tests of copies that come late and out of order. */
 static void injected_delay(const struct np_residence *r, const struct np_copy *copy, uint64_t index)
 {
     if (!r->config.delay_seed)
         return;
     struct np_draw_key key =
         np_draw_key(r->config.delay_seed, NP_DRAW_DELAY, 0xc0, (uint32_t)copy->kind, copy->layer);
-    struct timespec pause = {0, (long)(np_draw(key, index, 0).w[0] % 2000000)};
+    struct timespec pause = {0, (long)(np_draw(key, index, 0).w[0] % 500000)};
     nanosleep(&pause, NULL);
 }
 

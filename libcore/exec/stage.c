@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "exec/engine.h"
 
-/* A random pause of up to 1 ms, addressed by the task: for tests of the schedule's freedom. */
+/* A random pause of up to 0.25 ms, addressed by the task: for tests of the schedule's freedom. */
 static void injected_delay(const struct np_engine *e, const struct np_task *task, uint32_t place)
 {
     if (!e->config.delay_seed)
@@ -14,7 +14,7 @@ static void injected_delay(const struct np_engine *e, const struct np_task *task
     struct np_draw_key key =
         np_draw_key(e->config.delay_seed, NP_DRAW_DELAY, place * 4 + (uint32_t)task->kind,
                     (uint32_t)task->first, (uint32_t)(task->member * 4096 + task->micro));
-    struct timespec pause = {0, (long)(np_draw(key, task->step, 0).w[0] % 1000000)};
+    struct timespec pause = {0, (long)(np_draw(key, task->step, 0).w[0] % 250000)};
     nanosleep(&pause, NULL);
 }
 
