@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20 };
 
 static char *heap_of(int device)
 {
@@ -62,7 +62,7 @@ static struct block *find_room(int device, size_t bytes)
     shim.blocks[shim.block_count] = {heap_of(device) + end, room, 0, device, false, {}};
     races_close(heap_of(device) + end, room);
     close_memory();
-    shim.heap_used[device] = (end + room + 4095) / 4096 * 4096;
+    shim.heap_used[device] = (end + room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (device == PINNED &&
         mprotect(heap_of(PINNED), shim.heap_used[PINNED], PROT_READ | PROT_WRITE) != 0)
         die("cannot pin memory");
