@@ -173,7 +173,7 @@ void cli_one_standard(struct argp_state *state, const char *const *inputs, size_
     for (size_t i = 0; i < count; i++)
         standard += cli_is_standard(inputs[i]);
     if (standard > 1)
-        argp_error(state, "one of recipe, --plan and --subnets can be standard input");
+        argp_error(state, "one input alone can be standard input");
 }
 
 bool cli_is_same_file(const char *a, const char *b)
@@ -258,66 +258,6 @@ int cli_finish(int code)
         return CLI_FAILED;
     }
     return code;
-}
-
-/* A pipe or a device is written to; a file in its place would be the end of /dev/null. */
-static enum np_status write_into(const char *path, const char *text, size_t bytes,
-                                 struct np_error *err)
-{
-    FILE *out = fopen(path, "we");
-    bool failed;
-    if (!out)
-        return np_fail_errno(err, "cannot open '%s'", np_text_safe(path).s);
-    failed = fwrite(text, 1, bytes, out) != bytes;
-    if (fclose(out) != 0 || failed)
-        return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
-    return NP_OK;
-}
-
-/* Whether a path names what is written into; else *target, the caller's, is the file to replace:
- * what a link leads to, or NULL for the path itself. */
-static bool is_written_into(const char *path, char **target)
-{
-    struct stat there;
-    *target = NULL;
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
-        return true;
-    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
-        *target = realpath(path, NULL);
-    return false;
-}
-
-enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
-{
-    enum np_status status;
-    char *target;
-    if (!path || strcmp(path, "-") == 0) {
-        if (fwrite(text, 1, bytes, stdout) != bytes)
-            return np_fail_errno(err, "cannot write standard output");
-        return NP_OK;
-    }
-    if (is_written_into(path, &target))
-        return write_into(path, text, bytes, err);
-    status = np_file_write(target ? target : path, text, bytes, err);
-    free(target);
-    return status;
-}
-
-enum np_status cli_can_write(const char *path, struct np_error *err)
-{
-    struct np_file_out aside = {.path = NULL};
-    struct stat there;
-    enum np_status status;
-    char *target;
-    if (strcmp(path, "-") == 0 || is_written_into(path, &target))
-        return NP_OK;
-    status = np_file_out_init(&aside, target ? target : path, err);
-    np_file_out_abort(&aside);
-    free(target);
-    if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
-        return status;
-    errno = EISDIR;
-    return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
 }
 
 #define AGAIN_S 0.1 /* what comes sooner is the same request: timeout(1) also signals its group */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "io/file.h"
 
 enum { CLI_YES = 0, CLI_NO = 1, CLI_FAILED = 2, CLI_STOPPED = 75 };
 
@@ -33,7 +34,7 @@ int cli_word(struct argp_state *state, const char *option, const char *text,
 
 /* Whether a path, or NULL, stands for standard input. */
 bool cli_is_standard(const char *path);
-/* A usage error if more than one of recipe, --plan and --subnets is; NULL: none. */
+/* A usage error if more than one of the paths is; NULL: none. */
 void cli_one_standard(struct argp_state *state, const char *const *inputs, size_t count);
 /* Whether both paths lead to the same regular file. */
 bool cli_is_same_file(const char *a, const char *b);
@@ -52,8 +53,21 @@ void cli_print_digest(const char *digest, const char *name);
 /* Flushes and closes stdout; an error (full disk, /dev/full) is reported and makes `code` 2. */
 int cli_finish(int code);
 
-/* Writes text to a path complete or not at all, where it is a link to its target; into a pipe or a
- * device, which stay; "-" or NULL: stdout. */
+/* What is written to a path: a file complete or not at all, where the path is a link its target;
+ * into a pipe or a device, which stay; "-" or NULL: stdout. Open, write, close; abort may follow
+ * anything, and takes back what is not closed. path is borrowed. */
+struct cli_output {
+    const char *path;
+    struct np_file_out file;
+    FILE *into; /* NULL: the file */
+};
+enum np_status cli_output_open(struct cli_output *out, const char *path, struct np_error *err);
+enum np_status cli_output_write(struct cli_output *out, const void *bytes, size_t n,
+                                struct np_error *err);
+enum np_status cli_output_close(struct cli_output *out, struct np_error *err);
+void cli_output_abort(struct cli_output *out);
+
+/* All of that with a text. */
 enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err);
 /* Fails as it would where that can be known before there is a text. */
 enum np_status cli_can_write(const char *path, struct np_error *err);

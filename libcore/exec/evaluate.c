@@ -416,3 +416,8 @@ enum np_status np_evaluate(struct np_score *scores, struct np_evaluator *e,
         status = np_residence_end(residence, status, err);
     return status;
 }
+
+const float *np_evaluator_statistics(const struct np_evaluator *e, int position)
+{
+    return e->stats[position];
+}

@@ -121,4 +121,8 @@ void np_evaluator_free(struct np_evaluator *evaluator);
 enum np_status np_evaluate(struct np_score *scores, struct np_evaluator *evaluator,
                            const struct np_evaluation *evaluation, struct np_error *err);
 
+/* Batch norm's statistics at a position, of the last subnet that was evaluated: for each batch norm
+ * of its layer mean and variance [kind->norm_floats], in the memory of the position's device. */
+const float *np_evaluator_statistics(const struct np_evaluator *evaluator, int position);
+
 #endif

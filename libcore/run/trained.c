@@ -14,6 +14,7 @@ struct np_trained {
     int moments;            /* that objects have beside weights */
     struct np_state *state;
     struct np_manifest manifest;
+    struct np_digest digest;                  /* its own */
     const struct np_manifest_entry **entries; /* [layers]; NULL: it was never trained */
     struct np_store store;
     pthread_mutex_t lock;
@@ -64,20 +65,35 @@ out:
     return status;
 }
 
+enum np_status np_trained_bring_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    pthread_mutex_lock(&t->lock);
+    if (!t->state->layers[layer].made && np_supernet_kind(&t->net, layer)->floats)
+        status = t->entries[layer] ? read_layer(t, layer, err) : make_layer(t, layer, err);
+    pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
 enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, struct np_error *err)
 {
     int positions = t->net.positions;
     enum np_status status = NP_OK;
-    pthread_mutex_lock(&t->lock);
     for (int p = 0; p < positions && status == NP_OK; p++) {
         bool shared = p == 0 || p == positions - 1;
         uint32_t layer = t->net.layer_first[p] + (shared ? 0u : choices[p - 1]);
-        if (t->state->layers[layer].made || !np_supernet_kind(&t->net, layer)->floats)
-            continue;
-        status = t->entries[layer] ? read_layer(t, layer, err) : make_layer(t, layer, err);
+        status = np_trained_bring_layer(t, layer, err);
     }
-    pthread_mutex_unlock(&t->lock);
     return status;
+}
+
+void np_trained_forget(struct np_trained *t, uint32_t layer)
+{
+    struct np_layer_state *l = &t->state->layers[layer];
+    const struct np_device *home = np_state_home(t->state, layer);
+    np_device_release(home, l->slab);
+    np_device_release(home, l->old);
+    *l = (struct np_layer_state){.slab = NULL};
 }
 
 /* The step of the checkpoint that is asked for. */
@@ -124,7 +140,6 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
 {
     struct np_trained *t = NULL;
     char *path = NULL, *objects = NULL;
-    struct np_digest digest;
     enum np_status status;
     NP_TRY(np_zalloc(&t, 1, sizeof *t, err));
     pthread_mutex_init(&t->lock, NULL);
@@ -132,7 +147,7 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
     t->net.moments = 0;
     t->moments = net->moments;
     NP_TRY(find(&step, run, err));
-    NP_TRY(np_manifest_load(&t->manifest, &path, &digest, run, step, net, data, err));
+    NP_TRY(np_manifest_load(&t->manifest, &path, &t->digest, run, step, net, data, err));
     NP_TRY(index_layers(t, path, net, err));
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&t->store, objects, err));
@@ -164,6 +179,11 @@ void np_trained_free(struct np_trained *t)
 uint64_t np_trained_step(const struct np_trained *t)
 {
     return t->manifest.step;
+}
+
+const struct np_digest *np_trained_digest(const struct np_trained *t)
+{
+    return &t->digest;
 }
 
 struct np_state *np_trained_state(struct np_trained *t)

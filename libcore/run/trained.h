@@ -24,6 +24,8 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
 void np_trained_free(struct np_trained *trained);
 
 uint64_t np_trained_step(const struct np_trained *trained);
+/* That of the run at this step, as np-verify(1) tells it. */
+const struct np_digest *np_trained_digest(const struct np_trained *trained);
 /* Its net is the given one without moments. */
 struct np_state *np_trained_state(struct np_trained *trained);
 
@@ -31,5 +33,9 @@ struct np_state *np_trained_state(struct np_trained *trained);
  * from its address. */
 enum np_status np_trained_bring(struct np_trained *trained, const uint16_t *choices,
                                 struct np_error *err);
+/* One layer, and its end in memory: nobody uses it any more. */
+enum np_status np_trained_bring_layer(struct np_trained *trained, uint32_t layer,
+                                      struct np_error *err);
+void np_trained_forget(struct np_trained *trained, uint32_t layer);
 
 #endif

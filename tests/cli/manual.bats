@@ -34,6 +34,11 @@ readme() {
     [ "$(wc -l < best)" -eq 3 ]
 }
 
+@test "np-export(1)" {
+    examples np-export.1
+    [ -s best.safetensors ]
+}
+
 @test "np-verify(1)" {
     examples np-verify.1
 }

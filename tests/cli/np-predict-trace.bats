@@ -248,8 +248,8 @@ refuses() {
     done
     refuses "--reach is of balanced cuts: sweep it, and leave out cut" \
         --blocks 4 --candidates 2 --reach 1 --sweep cut=static,balanced
-    refuses "one of recipe, --plan and --subnets can be standard input" r.yaml --plan - --subnets -
-    refuses "one of recipe, --plan and --subnets can be standard input" - --plan -
+    refuses "one input alone can be standard input" r.yaml --plan - --subnets -
+    refuses "one input alone can be standard input" - --plan -
 }
 
 @test "a sweep has a line for each combination, that of a single simulation" {

@@ -1,0 +1,103 @@
+/* Files that options write, complete or not at all, and what is written as it comes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "cli.h"
+
+/* Whether a path names what is written into, a pipe or a device: a file in its place would be the
+ * end of /dev/null. Else *target, the caller's, is the file to replace: what a link leads to, or
+ * NULL for the path itself. */
+static bool is_written_into(const char *path, char **target)
+{
+    struct stat there;
+    *target = NULL;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+        return true;
+    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
+        *target = realpath(path, NULL);
+    return false;
+}
+
+static enum np_status not_written(const struct cli_output *out, struct np_error *err)
+{
+    if (out->into == stdout)
+        return np_fail_errno(err, "cannot write standard output");
+    return np_fail_errno(err, "cannot write '%s'", np_text_safe(out->path).s);
+}
+
+enum np_status cli_output_open(struct cli_output *out, const char *path, struct np_error *err)
+{
+    enum np_status status;
+    char *target;
+    *out = (struct cli_output){.path = path};
+    if (!path || cli_is_standard(path)) {
+        out->into = stdout;
+        return NP_OK;
+    }
+    if (is_written_into(path, &target)) {
+        out->into = fopen(path, "we");
+        return out->into ? NP_OK : np_fail_errno(err, "cannot open '%s'", np_text_safe(path).s);
+    }
+    status = np_file_out_init(&out->file, target ? target : path, err);
+    free(target);
+    return status;
+}
+
+enum np_status cli_output_write(struct cli_output *out, const void *bytes, size_t n,
+                                struct np_error *err)
+{
+    if (!out->into)
+        return np_file_out_write(&out->file, bytes, n, err);
+    return fwrite(bytes, 1, n, out->into) == n ? NP_OK : not_written(out, err);
+}
+
+enum np_status cli_output_close(struct cli_output *out, struct np_error *err)
+{
+    FILE *into = out->into;
+    if (!into)
+        return np_file_out_commit(&out->file, err);
+    if (into == stdout) /* cli_finish closes it */
+        return NP_OK;
+    out->into = NULL;
+    return fclose(into) == 0 ? NP_OK : not_written(out, err);
+}
+
+void cli_output_abort(struct cli_output *out)
+{
+    np_file_out_abort(&out->file);
+    if (out->into && out->into != stdout)
+        fclose(out->into);
+    *out = (struct cli_output){.path = NULL};
+}
+
+enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err)
+{
+    struct cli_output out;
+    enum np_status status;
+    NP_TRY(cli_output_open(&out, path, err));
+    NP_TRY(cli_output_write(&out, text, bytes, err));
+    NP_TRY(cli_output_close(&out, err));
+out:
+    cli_output_abort(&out);
+    return status;
+}
+
+enum np_status cli_can_write(const char *path, struct np_error *err)
+{
+    struct np_file_out aside = {.path = NULL};
+    struct stat there;
+    enum np_status status;
+    char *target;
+    if (strcmp(path, "-") == 0 || is_written_into(path, &target))
+        return NP_OK;
+    status = np_file_out_init(&aside, target ? target : path, err);
+    np_file_out_abort(&aside);
+    free(target);
+    if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
+        return status;
+    errno = EISDIR;
+    return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
+}

@@ -1,0 +1,327 @@
+#include "run/export.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "exec/train.h"
+
+#define MAX_HEADER 100000000 /* bytes: readers refuse more */
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they are");
+
+struct np_export {
+    struct np_export_config config;
+    struct np_evaluator *evaluator; /* has the statistics; NULL: there are none */
+    struct np_plan plan;
+    struct np_train_config train;
+    struct np_buf header; /* with the 8 bytes before it */
+    uint64_t bytes;       /* of tensors */
+};
+
+/* A tensor that is written: of the layer, or statistics of one of its batch norms. */
+struct piece {
+    char name[NP_LAYER_NAME + 64];
+    size_t dims[4];
+    int rank;
+    size_t count;
+    const struct np_tensor *tensor; /* NULL: statistics */
+    enum np_node_op op;             /* the node that has it */
+    size_t first;                   /* of statistics */
+};
+
+/* Called for every piece of a layer in order. */
+typedef enum np_status piece_hook(struct np_export *e, uint32_t layer, const struct piece *piece,
+                                  struct np_error *err);
+
+/* PyTorch's shape of a weight that is [kh][kw][C/groups][N], [kh][kw][C] or [K][N] here. */
+static void shape_weight(struct piece *piece, bool of_sequences)
+{
+    const size_t *s = piece->tensor->shape;
+    bool depthwise = piece->op == NP_NODE_DWCONV;
+    size_t *to = piece->dims;
+    piece->rank = 2;
+    *to++ = s[piece->tensor->rank - 1];
+    *to++ = depthwise ? 1 : s[piece->tensor->rank - 2];
+    if (piece->tensor->rank == 2)
+        return;
+    if (!of_sequences) {
+        *to++ = s[0];
+        piece->rank++;
+    }
+    *to++ = s[1];
+    piece->rank++;
+}
+
+static struct piece piece_of(const struct np_kind *kind, const struct np_node *node, int index,
+                             const char *layer)
+{
+    const struct np_tensor *tensor = &kind->tensors[index];
+    struct piece piece = {.tensor = tensor, .rank = tensor->rank, .count = tensor->count};
+    bool product = node->op == NP_NODE_CONV || node->op == NP_NODE_DWCONV;
+    snprintf(piece.name, sizeof piece.name, "%s.%s", layer, tensor->name);
+    memcpy(piece.dims, tensor->shape, sizeof piece.dims);
+    piece.op = product && index == node->tensor ? node->op : NP_NODE_OP_COUNT;
+    if (piece.op != NP_NODE_OP_COUNT)
+        shape_weight(&piece, kind->image.channels == 0);
+    return piece;
+}
+
+static struct piece statistics_of(const struct np_kind *kind, const struct np_node *node,
+                                  bool variance, const char *layer)
+{
+    const struct np_tensor *gamma = &kind->tensors[node->tensor];
+    int prefix = (int)(strlen(gamma->name) - strlen("gamma"));
+    struct piece piece = {.rank = 1, .dims = {gamma->count}, .count = gamma->count};
+    piece.first = (size_t)node->first + (variance ? gamma->count : 0);
+    snprintf(piece.name, sizeof piece.name, "%s.%.*s%s", layer, prefix, gamma->name,
+             variance ? "running_var" : "running_mean");
+    return piece;
+}
+
+/* The tensors of a node are one after the other in the kind's table, as nodes are. */
+static enum np_status each_piece(struct np_export *e, uint32_t layer, piece_hook *hook,
+                                 struct np_error *err)
+{
+    const struct np_kind *kind = np_supernet_kind(e->config.net, layer);
+    const struct np_program *program = &kind->program;
+    char name[NP_LAYER_NAME];
+    int next = 0;
+    enum np_status status = NP_OK;
+    np_supernet_layer_name(e->config.net, layer, name);
+    for (int n = 0; n < program->node_count; n++) {
+        const struct np_node *node = &program->nodes[n];
+        int end = kind->tensor_count;
+        if (node->tensor < 0)
+            continue;
+        for (int m = n + 1; m < program->node_count && end == kind->tensor_count; m++)
+            if (program->nodes[m].tensor >= 0)
+                end = program->nodes[m].tensor;
+        assert(node->tensor == next);
+        for (; next < end; next++) {
+            struct piece piece = piece_of(kind, node, next, name);
+            NP_TRY(hook(e, layer, &piece, err));
+        }
+        for (int i = 0; i < 2 && node->op == NP_NODE_BATCH_NORM && e->evaluator; i++) {
+            struct piece piece = statistics_of(kind, node, i == 1, name);
+            NP_TRY(hook(e, layer, &piece, err));
+        }
+    }
+    assert(next == kind->tensor_count);
+out:
+    return status;
+}
+
+static enum np_status each_layer(struct np_export *e,
+                                 enum np_status (*hook)(struct np_export *, uint32_t layer,
+                                                        struct np_error *),
+                                 struct np_error *err)
+{
+    const struct np_supernet *net = e->config.net;
+    enum np_status status = NP_OK;
+    for (int p = 0; p < net->positions; p++) {
+        bool shared = p == 0 || p == net->positions - 1;
+        uint32_t first = net->layer_first[p], end = net->layer_first[p + 1];
+        if (!shared && e->config.choices) {
+            first += e->config.choices[p - 1];
+            end = first + 1;
+        }
+        for (uint32_t layer = first; layer < end; layer++)
+            NP_TRY(hook(e, layer, err));
+    }
+out:
+    return status;
+}
+
+/* Names are letters, digits, dots and lines, which JSON has as they are. */
+static enum np_status index_piece(struct np_export *e, uint32_t layer, const struct piece *piece,
+                                  struct np_error *err)
+{
+    uint64_t end = e->bytes + piece->count * sizeof(float);
+    enum np_status status;
+    (void)layer;
+    NP_TRY(np_buf_printf(&e->header, err, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", piece->name));
+    for (int i = 0; i < piece->rank; i++)
+        NP_TRY(np_buf_printf(&e->header, err, i ? ",%zu" : "%zu", piece->dims[i]));
+    NP_TRY(np_buf_printf(&e->header, err, "],\"data_offsets\":[%llu,%llu]}",
+                         (unsigned long long)e->bytes, (unsigned long long)end));
+    if (e->header.used > MAX_HEADER)
+        return np_fail(err, NP_EINPUT, "an export of so many tensors has a header over %d bytes",
+                       MAX_HEADER);
+    e->bytes = end;
+out:
+    return status;
+}
+
+static enum np_status index_layer(struct np_export *e, uint32_t layer, struct np_error *err)
+{
+    return each_piece(e, layer, index_piece, err);
+}
+
+/* Whose weights they are; metadata are strings. */
+static enum np_status index_source(struct np_export *e, struct np_error *err)
+{
+    const struct np_export_config *c = &e->config;
+    enum np_status status;
+    NP_TRY(
+        np_buf_printf(&e->header, err,
+                      "{\"__metadata__\":{\"format\":\"pt\",\"naspipe\":\"%s\",\"recipe\":\"%s\","
+                      "\"run\":\"%s\",\"step\":\"%llu\"",
+                      NP_VERSION, np_digest_hex(&c->net->recipe->digest).s,
+                      np_digest_hex(np_trained_digest(c->trained)).s,
+                      (unsigned long long)np_trained_step(c->trained)));
+    for (int b = 0; c->choices && b < c->net->positions - 2; b++)
+        NP_TRY(np_buf_printf(&e->header, err, b ? " %d" : ",\"subnet\":\"%d", c->choices[b]));
+    NP_TRY(np_buf_printf(&e->header, err, c->choices ? "\"}" : "}"));
+out:
+    return status;
+}
+
+static enum np_status index_all(struct np_export *e, struct np_error *err)
+{
+    const uint64_t room = 0;
+    uint64_t bytes;
+    enum np_status status;
+    NP_TRY(np_buf_append(&e->header, &room, sizeof room, err));
+    NP_TRY(index_source(e, err));
+    NP_TRY(each_layer(e, index_layer, err));
+    NP_TRY(np_buf_printf(&e->header, err, "}"));
+    while (e->header.used % sizeof bytes != 0)
+        NP_TRY(np_buf_printf(&e->header, err, " "));
+    bytes = e->header.used - sizeof bytes;
+    memcpy(e->header.text, &bytes, sizeof bytes);
+out:
+    return status;
+}
+
+/* --- statistics ------------------------------------------------------------------------------- */
+
+static bool has_batch_norm(const struct np_export_config *c)
+{
+    for (int p = 0; c->choices && p < c->net->positions; p++) {
+        bool shared = p == 0 || p == c->net->positions - 1;
+        uint32_t layer = c->net->layer_first[p] + (shared ? 0u : c->choices[p - 1]);
+        if (np_supernet_kind(c->net, layer)->norm_floats)
+            return true;
+    }
+    return false;
+}
+
+static bool on_stop(void *context)
+{
+    const struct np_export *e = context;
+    return e->config.stop && e->config.stop(e->config.context);
+}
+
+/* An evaluation finds them first, whatever it is of. */
+static enum np_status find_statistics(struct np_export *e, struct np_error *err)
+{
+    const struct np_export_config *c = &e->config;
+    struct np_evaluation some = {
+        .data = c->train_data, .choices = c->choices, .count = 1, .batches = 1};
+    struct np_score score;
+    enum np_status status;
+    e->plan = (struct np_plan){.stages = 1, .threads = c->threads};
+    e->train = (struct np_train_config){.net = c->net,
+                                        .data = c->train_data,
+                                        .kernels = c->kernels,
+                                        .devices = &np_device_host,
+                                        .device_count = 1,
+                                        .plan = &e->plan,
+                                        .hooks = {.context = e, .stop = on_stop}};
+    NP_TRY(np_trained_bring(c->trained, c->choices, err));
+    NP_TRY(np_evaluator_new(&e->evaluator, &e->train, np_trained_state(c->trained), NULL, err));
+    NP_TRY(np_evaluate(&score, e->evaluator, &some, err));
+out:
+    return status;
+}
+
+enum np_status np_export_new(struct np_export **out, const struct np_export_config *config,
+                             struct np_error *err)
+{
+    struct np_export *e = NULL;
+    enum np_status status;
+    NP_TRY(np_zalloc(&e, 1, sizeof *e, err));
+    e->config = *config;
+    if (has_batch_norm(config))
+        NP_TRY(find_statistics(e, err));
+    NP_TRY(index_all(e, err));
+    *out = e;
+    e = NULL;
+out:
+    np_export_free(e);
+    return status;
+}
+
+void np_export_free(struct np_export *e)
+{
+    if (!e)
+        return;
+    np_evaluator_free(e->evaluator);
+    np_buf_clear(&e->header);
+    free(e);
+}
+
+uint64_t np_export_bytes(const struct np_export *e)
+{
+    return e->header.used + e->bytes;
+}
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+/* From [window][inner][outer] to [outer][inner][window]; of a depthwise weight inner is 1. */
+static void turn_weight(float *out, const float *w, size_t window, size_t inner, size_t outer)
+{
+    for (size_t n = 0; n < outer; n++)
+        for (size_t c = 0; c < inner; c++)
+            for (size_t t = 0; t < window; t++)
+                *out++ = w[(t * inner + c) * outer + n];
+}
+
+static enum np_status write_piece(struct np_export *e, uint32_t layer, const struct piece *piece,
+                                  struct np_error *err)
+{
+    const struct np_export_config *c = &e->config;
+    int position = np_supernet_position(c->net, layer);
+    float *turned = NULL;
+    const float *values =
+        piece->tensor ? np_trained_state(c->trained)->layers[layer].slab + piece->tensor->offset
+                      : np_evaluator_statistics(e->evaluator, position) + piece->first;
+    enum np_status status;
+    if (on_stop(e))
+        return np_fail(err, NP_ESTOP, "stopped on request in an export");
+    if (piece->tensor && piece->op != NP_NODE_OP_COUNT) {
+        NP_TRY(np_alloc(&turned, piece->count, sizeof *turned, err));
+        turn_weight(turned, values, piece->count / piece->dims[0] / piece->dims[1], piece->dims[1],
+                    piece->dims[0]);
+        values = turned;
+    }
+    status = c->write(c->context, values, piece->count * sizeof(float), err);
+out:
+    free(turned);
+    return status;
+}
+
+static enum np_status write_layer(struct np_export *e, uint32_t layer, struct np_error *err)
+{
+    enum np_status status;
+    if (!np_supernet_kind(e->config.net, layer)->floats)
+        return NP_OK;
+    NP_TRY(np_trained_bring_layer(e->config.trained, layer, err));
+    NP_TRY(each_piece(e, layer, write_piece, err));
+    np_trained_forget(e->config.trained, layer);
+out:
+    return status;
+}
+
+enum np_status np_export_write(struct np_export *e, struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(e->config.write(e->config.context, e->header.text, e->header.used, err));
+    NP_TRY(each_layer(e, write_layer, err));
+out:
+    return status;
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# np-export: files of the safetensors format that have the weights of a checkpoint.
+
+load common
+
+setup() {
+    fresh_directory
+}
+
+# exported FILE OPTION...: of the run a by recipe.yaml.
+exported() {
+    np-export recipe.yaml --run a -q -o "$@"
+}
+
+# declined TEXT COMMAND...: fails with exit code 2 and a message that has TEXT.
+declined() {
+    run "${@:2}"
+    [ "$status" -eq 2 ]
+    [[ "$output" = *"np-export: "*"$1"* ]]
+}
+
+@test "every layer of every recipe has the checkpoint's values, in PyTorch's shapes" {
+    for recipe in $(some 'acts cells images norms pairs stages text translate' 'images text'); do
+        mkdir "$recipe"
+        cd "$recipe"
+        "$NP_TREE/tests/write-inputs" 9 6 5
+        cp "$NP_TREE/tests/recipes/$recipe.yaml" recipe.yaml
+        np-train recipe.yaml --run a -q > digest
+        exported all
+        "$NP_TREE/tests/cli/check-export" a all > tensors
+        [ "$(awk '/^compared/ { print $2 }' tensors)" -gt 40 ]
+        cd ..
+    done
+}
+
+@test "shapes and names" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q > digest
+    exported all
+    "$NP_TREE/tests/cli/check-export" a all > text
+    for tensor in 'stem.token.table 256 16' 'block00.choice00.norm.gamma 16' \
+        'block00.choice00.qkv.weight 48 16' 'block00.choice00.qkv.bias 48' \
+        'block03.choice01.up.weight 32 16' 'block03.choice01.down.weight 16 32' \
+        'head.out.weight 256 16'; do
+        grep -qx "$tensor" text
+    done
+    rm -rf a
+    image_recipe
+    sed -i 's/{op: max_pool}/{op: conv2d, kernel: [1, 5], groups: 2}/' recipe.yaml
+    np-train recipe.yaml --run a -q > digest
+    exported all
+    "$NP_TREE/tests/cli/check-export" a all > images
+    for tensor in 'stem.conv.weight 8 1 3 3' 'block00.choice01.expand.weight 16 8 1 1' \
+        'block00.choice01.depth.weight 16 1 3 3' 'block00.choice02.conv.weight 8 4 1 5' \
+        'block05.choice00.shortcut.weight 16 8 1 1' 'head.out.weight 4 16'; do
+        grep -qx "$tensor" images
+    done
+    lacks running images
+}
+
+@test "a subnet: its layers alone, the same bytes however it comes" {
+    image_recipe
+    np-train recipe.yaml --run a -q > digest
+    np-evaluate recipe.yaml --run a --random 1 -q | cut -f 3 > subnet
+    exported one --subnet subnet
+    exported again --subnet - < subnet
+    cmp one again
+    exported - --subnet subnet | cmp - one
+    exported >(cat > piped) --subnet subnet
+    exported all
+    "$NP_TREE/tests/cli/check-export" a one > few
+    "$NP_TREE/tests/cli/check-export" a all > many
+    [ "$(tail -c +9 one | grep -a -o '"subnet":"[0-9 ]*"' | head -n 1)" = \
+        "\"subnet\":\"$(cat subnet)\"" ]
+    awk '{ for (b = 1; b <= NF; b++) printf "block%02d.choice%02d\n", b - 1, $b }' subnet > layers
+    grep -v 'running\|compared' few | sort > own
+    grep -f <(cat layers; echo stem; echo head) many | sort | cmp - own
+    cmp piped one
+}
+
+@test "batch norm's statistics are those of the calibration, of the stem here" {
+    image_recipe
+    np-train recipe.yaml --run a -q > digest
+    np-evaluate recipe.yaml --run a --random 1 -q | cut -f 3 > subnet
+    exported one --subnet subnet
+    "$NP_TREE/tests/cli/check-export" a one > names
+    [ "$(grep -c running_mean names)" -eq "$(grep -c running_var names)" ]
+    python3 - "$NP_TREE/tests/cli" <<'PYTHON'
+import importlib.machinery
+import importlib.util
+import sys
+loader = importlib.machinery.SourceFileLoader('check_export', sys.argv[1] + '/check-export')
+sys.dont_write_bytecode = True
+check = importlib.util.module_from_spec(importlib.util.spec_from_loader('check_export', loader))
+loader.exec_module(check)
+_, tensors = check.read('one')
+pixels = open('images.idx', 'rb').read()[16:]
+batch, calibration, places, size, channels = 4, 2, 32, 8, 8
+weight = tensors['stem.conv.weight'][1]
+means, variances = [0.0] * channels, [0.0] * channels
+for k in range(calibration):
+    out = [[] for _ in range(channels)]
+    for i in range(batch):
+        at = places * (k * batch + i) // (calibration * batch) * size * size
+        for y in range(size):
+            for x in range(size):
+                window = [pixels[at + (y + v) * size + x + u] / 255
+                          if 0 <= y + v < size and 0 <= x + u < size else 0.0
+                          for v in (-1, 0, 1) for u in (-1, 0, 1)]
+                for c in range(channels):
+                    out[c].append(sum(w * p for w, p in zip(weight[9 * c:9 * c + 9], window)))
+    for c in range(channels):
+        mean = sum(out[c]) / len(out[c])
+        means[c] += mean / calibration
+        variances[c] += sum((v - mean) ** 2 for v in out[c]) / len(out[c]) / calibration
+for name, own in ('stem.norm.running_mean', means), ('stem.norm.running_var', variances):
+    values = tensors[name][1]
+    assert max(abs(v) for v in own) > 1e-3
+    assert all(abs(v - w) < 1e-5 * max(abs(w), 0.1) for v, w in zip(values, own)), (name, own)
+PYTHON
+}
+
+@test "a checkpoint on the way, and weights that no step has trained" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q --set train.checkpoint_every=2 > digest
+    exported early -s train.checkpoint_every=2 --step 2
+    "$NP_TREE/tests/cli/check-export" a early > names
+    exported late -s train.checkpoint_every=2
+    run cmp -s early late
+    [ "$status" -eq 1 ]
+    : > none
+    np-train recipe.yaml --run b -q --subnets none > digest
+    np-train recipe.yaml --run c -q --subnets none > digest
+    np-export recipe.yaml --run b -o b.st
+    np-export recipe.yaml --run c -o c.st
+    cmp b.st c.st
+    [ "$("$NP_TREE/tests/cli/check-export" b b.st | tail -n 1)" = 'compared 0' ]
+}
+
+@test "what cannot be exported is refused, and leaves no file" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q > digest
+    echo 0 1 2 3 > subnet
+    declined '--run DIR is needed' np-export recipe.yaml -o out
+    declined '--output FILE is needed' np-export recipe.yaml --run a
+    declined 'a recipe is needed' np-export --run a -o out
+    cat subnet subnet > two
+    declined "'two' has more than one subnet" exported out --subnet two
+    declined "there is no subnet in '/dev/null'" exported out --subnet /dev/null
+    echo 0 1 2 9 > wrong
+    declined 'wrong:1:7: candidate 9 of block 3' exported out --subnet wrong
+    declined "would overwrite 'subnet'" exported subnet --subnet subnet
+    declined 'would overwrite data' exported corpus.txt
+    declined 'no checkpoint after 5 steps' exported out --step 5
+    declined 'another recipe' exported out -s seed=8
+    declined 'No space left' exported /dev/full
+    declined "cannot create 'absent/out'" exported absent/out
+    object=$(find a/objects -type f | head -n 1)
+    printf x | dd of="$object" bs=1 seek=30 conv=notrunc status=none
+    declined "$object" exported out
+    [ ! -e out ]
+    [ -z "$(find . -name '.np-*')" ]
+    [ "$(cat subnet)" = '0 1 2 3' ]
+}
+
+@test "a signal ends it, and leaves no file" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q > digest
+    mkfifo pipe
+    exported out --subnet pipe 2> said &
+    job=$!
+    exec 9> pipe # returns when it is being read
+    pkill -INT -P "$job" np-export
+    code=0
+    wait "$job" || code=$?
+    exec 9>&-
+    [ "$code" -eq 75 ]
+    grep -q 'stopped on request' said
+    [ ! -e out ]
+}
