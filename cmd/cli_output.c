@@ -30,6 +30,7 @@ static enum np_status not_written(const struct cli_output *out, struct np_error 
 
 enum np_status cli_output_open(struct cli_output *out, const char *path, struct np_error *err)
 {
+    struct stat there;
     enum np_status status;
     char *target;
     *out = (struct cli_output){.path = path};
@@ -43,7 +44,11 @@ enum np_status cli_output_open(struct cli_output *out, const char *path, struct 
     }
     status = np_file_out_init(&out->file, target ? target : path, err);
     free(target);
-    return status;
+    if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
+        return status;
+    np_file_out_abort(&out->file);
+    errno = EISDIR;
+    return not_written(out, err);
 }
 
 enum np_status cli_output_write(struct cli_output *out, const void *bytes, size_t n,
@@ -87,17 +92,12 @@ out:
 
 enum np_status cli_can_write(const char *path, struct np_error *err)
 {
-    struct np_file_out aside = {.path = NULL};
-    struct stat there;
-    enum np_status status;
-    char *target;
-    if (strcmp(path, "-") == 0 || is_written_into(path, &target))
-        return NP_OK;
-    status = np_file_out_init(&aside, target ? target : path, err);
-    np_file_out_abort(&aside);
+    struct cli_output out = {.path = path};
+    enum np_status status = NP_OK;
+    char *target = NULL;
+    if (!cli_is_standard(path) && !is_written_into(path, &target))
+        status = cli_output_open(&out, path, err);
+    cli_output_abort(&out);
     free(target);
-    if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
-        return status;
-    errno = EISDIR;
-    return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
+    return status;
 }

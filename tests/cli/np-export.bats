@@ -154,6 +154,7 @@ PYTHON
     declined 'no checkpoint after 5 steps' exported out --step 5
     declined 'another recipe' exported out -s seed=8
     declined 'No space left' exported /dev/full
+    declined "cannot write 'a': Is a directory" exported a
     declined "cannot create 'absent/out'" exported absent/out
     object=$(find a/objects -type f | head -n 1)
     printf x | dd of="$object" bs=1 seek=30 conv=notrunc status=none
