@@ -109,7 +109,12 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     struct parse_input in = {argp, input};
     argp_err_exit_status = CLI_FAILED;
     /* in order: argv stays as it was given */
-    argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &in);
+    errno = argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &in);
+    if (errno) { /* all else it has said itself */
+        fprintf(stderr, "%s: error: cannot read the command line: %s\n",
+                program_invocation_short_name, strerror(errno));
+        exit(CLI_FAILED);
+    }
 }
 
 int64_t cli_int(struct argp_state *state, const char *option, const char *text, int64_t min,

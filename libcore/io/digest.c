@@ -1,5 +1,6 @@
 #include "io/digest.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 static enum np_status fail(struct np_error *err)
@@ -7,15 +8,22 @@ static enum np_status fail(struct np_error *err)
     return np_fail(err, NP_EMEM, "cannot compute SHA-256");
 }
 
+/* Without it, for want of memory, EVP's functions would crash. */
+static bool starts(void)
+{
+    return OSSL_LIB_CTX_get0_global_default() != NULL;
+}
+
 enum np_status np_digest_compute(struct np_digest *out, const void *bytes, size_t n,
                                  struct np_error *err)
 {
-    return EVP_Digest(bytes, n, out->b, NULL, EVP_sha256(), NULL) == 1 ? NP_OK : fail(err);
+    return starts() && EVP_Digest(bytes, n, out->b, NULL, EVP_sha256(), NULL) == 1 ? NP_OK
+                                                                                   : fail(err);
 }
 
 enum np_status np_sha256_begin(struct np_sha256 *sha, struct np_error *err)
 {
-    if (!sha->context)
+    if (!sha->context && starts())
         sha->context = EVP_MD_CTX_new();
     if (!sha->context || EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL) != 1)
         return fail(err);

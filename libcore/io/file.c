@@ -115,10 +115,14 @@ ssize_t np_file_line(char **line, size_t *capacity, FILE *file)
     size_t used = 0;
     int c = 0;
     while (used < NP_FILE_LINE && c != '\n' && (c = getc_unlocked(file)) != EOF) {
-        if (np_grow(line, capacity, used + 1, 1, NULL) != NP_OK)
-            return -1;
+        if (np_grow(line, capacity, used + 1, 1, NULL) != NP_OK) {
+            errno = ENOMEM;
+            return -2;
+        }
         (*line)[used++] = (char)c;
     }
+    if (c == EOF && ferror(file))
+        return -2;
     if (!used)
         return -1;
     (*line)[used] = '\0';

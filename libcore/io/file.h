@@ -31,7 +31,8 @@ enum np_status np_file_read_fd(char **out, size_t *size, int fd, const char *nam
 enum np_status np_file_open(FILE **out, const char *path, bool write, struct np_error *err);
 
 /* As getline(), but no more than NP_FILE_LINE bytes at a time: a file without newlines is read in
- * pieces, and none of them ends as a line does. */
+ * pieces, and none of them ends as a line does. -1 at the end; -2, and errno, where it cannot be
+ * read. */
 #define NP_FILE_LINE ((size_t)1 << 20)
 ssize_t np_file_line(char **line, size_t *capacity, FILE *file);
 

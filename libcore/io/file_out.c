@@ -86,14 +86,23 @@ void np_file_out_abort(struct np_file_out *out)
     *out = (struct np_file_out){0};
 }
 
+static int sync_retry(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed;
+}
+
 /* Synchronises, closes and renames; the paths stay for the caller. */
 static enum np_status finish(struct np_file_out *out, const char *path, struct np_error *err)
 {
     int fd = out->fd;
-    if (fsync(fd) != 0)
+    if (sync_retry(fd) != 0)
         return fail(err, "write", path);
     out->fd = -1;
-    if (close(fd) != 0 || rename(out->aside, path) != 0)
+    if ((close(fd) != 0 && errno != EINTR) || rename(out->aside, path) != 0)
         return fail(err, "write", path);
     return NP_OK;
 }
@@ -118,12 +127,15 @@ enum np_status np_file_out_rename(struct np_file_out *out, const char *path, str
 enum np_status np_file_sync_dir(const char *path, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return fail(err, "open", path);
     /* Some file systems cannot synchronise a directory and say EINVAL; their names are as durable
      * as they get. */
-    if (fsync(fd) != 0 && errno != EINVAL)
+    if (sync_retry(fd) != 0 && errno != EINVAL)
         status = fail(err, "write", path);
     close(fd);
     return status;

@@ -222,19 +222,20 @@ static enum np_status open_object(struct reading *r, struct np_error *err)
 
 static enum np_status fill(struct reading *r, struct np_error *err)
 {
+    size_t done = 0;
     ssize_t got;
-    do
-        got = read(r->fd, r->store->buffer, BLOCK);
-    while (got < 0 && errno == EINTR);
+    do {
+        got = read(r->fd, r->store->buffer + done, BLOCK - done);
+        done += got > 0 ? (size_t)got : 0;
+    } while ((got > 0 && done < BLOCK) || (got < 0 && errno == EINTR));
     if (got < 0)
         return np_fail_errno(err, "cannot read object '%s'", file_of(r).s);
-    r->in = (ZSTD_inBuffer){.src = r->store->buffer, .size = (size_t)got};
-    r->ended = got == 0;
+    r->in = (ZSTD_inBuffer){.src = r->store->buffer, .size = done};
+    r->ended = done == 0;
     return NP_OK;
 }
 
-/* The first block is there: it must begin a frame (a skippable one is not an object) of known size.
- * A first read of a regular file is short only at its end. */
+/* The first block is there: it must begin a frame (a skippable one is not one) of known size. */
 static enum np_status read_size(struct reading *r, struct np_error *err)
 {
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};

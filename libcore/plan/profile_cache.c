@@ -17,6 +17,7 @@
 struct cache {
     char *path;
     char *text;        /* NULL: nothing cached */
+    bool unread;       /* there may be something that could not be read: it stays */
     char key[KEY_MAX]; /* without the kind */
 };
 
@@ -61,9 +62,16 @@ static enum np_status cache_open(struct cache *cache, const char *directory,
     make_key(cache, net, config);
     if (!directory)
         return NP_OK;
-    enum np_status status = np_file_join(&cache->path, directory, "profile.tsv", err);
-    if (status == NP_OK)
-        np_file_read(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
+    bool there = false;
+    enum np_status status;
+    NP_TRY(np_file_join(&cache->path, directory, "profile.tsv", err));
+    cache->unread = np_file_exists(&there, cache->path, NULL) != NP_OK;
+    if (there) {
+        enum np_status found =
+            np_file_read(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
+        cache->unread = found == NP_EIO || found == NP_EMEM;
+    }
+out:
     return status;
 }
 
@@ -129,7 +137,7 @@ static void cache_store(const struct cache *cache, const struct np_supernet *net
     size_t old = cache->text ? strlen(cache->text) : 0;
     if (status == NP_OK && old > 0 && out.used + old < CACHE_MAX_BYTES)
         status = np_buf_append(&out, cache->text, old, NULL);
-    if (status == NP_OK && cache->path)
+    if (status == NP_OK && cache->path && !cache->unread)
         np_file_write(cache->path, out.text, out.used, NULL);
     np_buf_clear(&out);
 }

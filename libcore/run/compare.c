@@ -112,59 +112,74 @@ static bool line_step(const char *line, uint64_t *step)
 }
 
 /* Bytes of the next line; -1 at the end, which is before a line that was cut off, as a run that
- * was killed may leave it. */
+ * was killed may leave it; -2 if it cannot be read. */
 static ssize_t next_line(char **line, size_t *capacity, FILE *file)
 {
     ssize_t bytes = np_file_line(line, capacity, file);
     return bytes > 0 && (*line)[bytes - 1] != '\n' && feof(file) ? -1 : bytes;
 }
 
-/* Reads two files side by side up to the first line that differs; NULL lines are ends of file. */
-static bool first_difference(FILE *a, FILE *b, char **line_a, char **line_b)
+/* One of two files that are read side by side; line: the last that was read, NULL at the end. */
+struct part {
+    const char *run, *name;
+    FILE *file;
+    char *line;
+    size_t capacity;
+    ssize_t bytes;
+};
+
+static enum np_status part_next(struct part *p, struct np_error *err)
 {
-    size_t capacity_a = 0, capacity_b = 0;
-    for (;;) {
-        ssize_t bytes_a = next_line(line_a, &capacity_a, a),
-                bytes_b = next_line(line_b, &capacity_b, b);
-        bool end_a = bytes_a < 0, end_b = bytes_b < 0;
-        bool differ =
-            bytes_a != bytes_b || (!end_a && memcmp(*line_a, *line_b, (size_t)bytes_a) != 0);
-        if (end_a) {
-            free(*line_a);
-            *line_a = NULL;
-        }
-        if (end_b) {
-            free(*line_b);
-            *line_b = NULL;
-        }
-        if (differ || end_a)
-            return differ;
+    p->bytes = next_line(&p->line, &p->capacity, p->file);
+    if (p->bytes < -1)
+        return np_fail_errno(err, "cannot read '%s/%s'", np_text_safe(p->run).s, p->name);
+    if (p->bytes < 0) {
+        free(p->line);
+        p->line = NULL;
     }
+    return NP_OK;
+}
+
+static void part_close(struct part *p)
+{
+    free(p->line);
+    if (p->file)
+        fclose(p->file);
+}
+
+/* Reads up to the first line that differs. */
+static enum np_status first_difference(bool *differ, struct part *a, struct part *b,
+                                       struct np_error *err)
+{
+    enum np_status status;
+    do {
+        NP_TRY(part_next(a, err));
+        NP_TRY(part_next(b, err));
+        *differ =
+            a->bytes != b->bytes || (a->line && memcmp(a->line, b->line, (size_t)a->bytes) != 0);
+    } while (!*differ && a->line);
+out:
+    return status;
 }
 
 static enum np_status compare_ledgers(struct np_comparison *r, const struct pair *p,
                                       struct np_error *err)
 {
-    FILE *a = NULL, *b = NULL;
-    char *line_a = NULL, *line_b = NULL;
+    struct part a = {.run = p->side[0].run, .name = "ledger.tsv"};
+    struct part b = {.run = p->side[1].run, .name = "ledger.tsv"};
     enum np_status status;
-    NP_TRY(open_part(&a, p->side[0].run, "ledger.tsv", false, err));
-    NP_TRY(open_part(&b, p->side[1].run, "ledger.tsv", false, err));
-    r->step_differs = first_difference(a, b, &line_a, &line_b);
+    NP_TRY(open_part(&a.file, a.run, a.name, false, err));
+    NP_TRY(open_part(&b.file, b.run, b.name, false, err));
+    NP_TRY(first_difference(&r->step_differs, &a, &b, err));
     if (r->step_differs) {
-        r->ended_a = !line_a;
-        r->ended_b = !line_b;
-        if (!line_step(line_a ? line_a : line_b, &r->step))
-            status =
-                np_fail(err, NP_EDATA, "'%s/ledger.tsv' is damaged", p->side[line_a ? 0 : 1].run);
+        r->ended_a = !a.line;
+        r->ended_b = !b.line;
+        if (!line_step(a.line ? a.line : b.line, &r->step))
+            status = np_fail(err, NP_EDATA, "'%s/ledger.tsv' is damaged", a.line ? a.run : b.run);
     }
 out:
-    free(line_a);
-    free(line_b);
-    if (a)
-        fclose(a);
-    if (b)
-        fclose(b);
+    part_close(&a);
+    part_close(&b);
     return status;
 }
 
@@ -172,25 +187,23 @@ out:
 static enum np_status compare_layers(struct np_comparison *r, const struct pair *p,
                                      struct np_error *err)
 {
-    FILE *a = NULL, *b = NULL;
-    char *line_a = NULL, *line_b = NULL;
+    struct part a = {.run = p->side[0].run, .name = "layers.tsv"};
+    struct part b = {.run = p->side[1].run, .name = "layers.tsv"};
+    bool differ = false;
     const char *name;
     uint64_t step;
     enum np_status status;
-    NP_TRY(open_part(&a, p->side[0].run, "layers.tsv", true, err));
-    NP_TRY(open_part(&b, p->side[1].run, "layers.tsv", true, err));
-    if (a && b && first_difference(a, b, &line_a, &line_b) && line_a && line_b &&
-        line_step(line_a, &step) && step == r->step) {
-        name = strchr(line_a, '\t') + 1;
+    NP_TRY(open_part(&a.file, a.run, a.name, true, err));
+    NP_TRY(open_part(&b.file, b.run, b.name, true, err));
+    if (a.file && b.file)
+        NP_TRY(first_difference(&differ, &a, &b, err));
+    if (differ && a.line && b.line && line_step(a.line, &step) && step == r->step) {
+        name = strchr(a.line, '\t') + 1;
         np_text_escape(r->step_layer, sizeof r->step_layer, name, strcspn(name, "\t\n"));
     }
 out:
-    free(line_a);
-    free(line_b);
-    if (a)
-        fclose(a);
-    if (b)
-        fclose(b);
+    part_close(&a);
+    part_close(&b);
     return status;
 }
 

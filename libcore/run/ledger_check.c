@@ -1,5 +1,6 @@
 #include "run/ledger_check.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct lines {
     uint64_t number; /* of the line, from 1 */
     long at, next;   /* where it and the one after it begin */
     bool ended;      /* no line follows, or what is longer than any */
+    int error;       /* an errno: it could not be read on */
 };
 
 /* A line of layers.tsv that waits for its step. */
@@ -47,10 +49,17 @@ static void lines_close(struct lines *lines)
     np_buf_clear(&lines->path);
 }
 
-/* The next line without its end, or NULL: there is none, or it is cut off or no text. */
+static enum np_status lines_check(const struct lines *lines, struct np_error *err)
+{
+    errno = lines->error;
+    return errno ? np_fail_errno(err, "cannot read '%s'", np_text_safe(lines->path.text).s) : NP_OK;
+}
+
+/* The next line without its end, or NULL: there is none, it is cut off or no text, or an error. */
 static char *lines_next(struct lines *lines)
 {
     ssize_t length = lines->in ? np_file_line(&lines->line, &lines->capacity, lines->in) : -1;
+    lines->error = length < -1 ? errno : lines->error;
     lines->at = lines->next;
     lines->number++;
     lines->next += length > 0 ? (long)length : 0;
@@ -128,7 +137,7 @@ static enum np_status layers_add_up(struct layers *layers, uint64_t step, uint64
     do
         sum += layers->fingerprint;
     while (layers_take(layers) && layers->step == step);
-    if (sum == fingerprint)
+    if (sum == fingerprint || layers->lines.error) /* the caller looks at that */
         return NP_OK;
     return np_fail(err, NP_EDATA,
                    "%s:%llu: damaged ledger: the layers of step %llu do not add up to the step",
@@ -152,6 +161,9 @@ static enum np_status check_step(struct lines *steps, uint64_t *fingerprint, uin
 {
     char *rest = lines_next(steps);
     uint64_t found;
+    enum np_status status = lines_check(steps, err);
+    if (status != NP_OK)
+        return status;
     if (!rest || !take_step(&found, &rest) || found != step)
         return np_fail(err, NP_EDATA, "%s:%llu: damaged ledger: step %llu expected",
                        steps->path.text, (unsigned long long)steps->number,
@@ -177,12 +189,12 @@ enum np_status np_ledger_check(struct np_ledger_ends *ends, const char *run,
     for (uint64_t s = 0; s < step; s++) {
         NP_TRY(check_step(&steps, &fingerprint, s, net, err));
         NP_TRY(layers_add_up(&layers, s, fingerprint, err));
+        NP_TRY(lines_check(&layers.lines, err));
     }
     *ends = (struct np_ledger_ends){steps.next, layers.lines.at};
     if (layers.lines.in && net && !layers.sound)
         NP_TRY(layers_end(&layers, step, err));
-    if ((steps.in && ferror(steps.in)) || (layers.lines.in && ferror(layers.lines.in)))
-        status = np_fail_errno(err, "cannot read the ledger of '%s'", np_text_safe(run).s);
+    NP_TRY(lines_check(&layers.lines, err));
 out:
     lines_close(&steps);
     lines_close(&layers.lines);

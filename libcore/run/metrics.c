@@ -141,6 +141,11 @@ enum np_status np_metrics_residence(struct np_metrics *m, uint64_t step,
     return check(m, err);
 }
 
+enum np_status np_metrics_flush(struct np_metrics *m, struct np_error *err)
+{
+    return fflush(m->stream) == 0 ? NP_OK : np_fail_errno(err, "cannot write '%s'", m->path);
+}
+
 void np_metrics_close(struct np_metrics *m)
 {
     if (!m)

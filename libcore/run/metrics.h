@@ -26,6 +26,8 @@ bool np_metrics_has_eval(struct np_metrics *metrics, uint64_t step);
 enum np_status np_metrics_residence(struct np_metrics *metrics, uint64_t step,
                                     const struct np_residence_sums *stages, int count,
                                     struct np_error *err);
+/* What was written so far reaches the file. */
+enum np_status np_metrics_flush(struct np_metrics *metrics, struct np_error *err);
 void np_metrics_close(struct np_metrics *metrics);
 
 #endif

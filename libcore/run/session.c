@@ -310,6 +310,8 @@ enum np_status np_session_run(struct np_session_result *result,
     if (status == NP_OK || status == NP_ESTOP || status == NP_EINPUT) {
         struct np_error why;
         saved = checkpoint(&s, &why);
+        if (saved == NP_OK)
+            saved = np_metrics_flush(s.metrics, &why);
         if (saved == NP_OK && s.hook_status != NP_OK) {
             saved = s.hook_status;
             why = s.hook_err;

@@ -54,7 +54,9 @@ static void fill(struct reader *r)
     r->at = r->end = 0;
     if (!await_writer(r))
         return;
-    bytes = read(r->file, r->bytes, sizeof r->bytes);
+    do
+        bytes = read(r->file, r->bytes, sizeof r->bytes);
+    while (bytes < 0 && errno == EINTR);
     if (bytes < 0)
         r->error = errno;
     else

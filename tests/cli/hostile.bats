@@ -324,3 +324,51 @@ spared() {
     cmp plan.yaml kept-plan.yaml
     [ ! -e r ]
 }
+
+# /proc/self/mem is a regular file of which nothing can be read from its beginning on.
+@test "a ledger that cannot be read is said to be that, not the same, other or damaged" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q --ledger layers > digest
+    cp -r a b
+    for file in ledger.tsv layers.tsv; do
+        mv a/$file sound
+        ln -s /proc/self/mem a/$file
+        run np-verify --fsck a
+        [ "$status" -eq 1 ]
+        said "np-verify: cannot read 'a/$file': Input/output error"
+        run np-train recipe.yaml --run a -q --resume
+        [ "$status" -eq 2 ]
+        said "np-train: error: cannot read 'a/$file': Input/output error"
+        mv sound a/$file
+    done
+    for run in a b; do
+        mv $run/ledger.tsv $run/sound
+        ln -s /proc/self/mem $run/ledger.tsv
+        run np-verify a b
+        [ "$status" -eq 2 ]
+        said "np-verify: error: cannot read '$run/ledger.tsv': Input/output error"
+        mv $run/sound $run/ledger.tsv
+    done
+    np-verify a b
+}
+
+@test "metrics that cannot be written are not lost without a word" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q --stop-after 2 > digest
+    mv a/metrics.jsonl .
+    ln -s /dev/full a/metrics.jsonl
+    run np-train recipe.yaml --run a -q --resume
+    [ "$status" -eq 2 ]
+    [[ "$output" = *"cannot write 'a/metrics.jsonl': No space left on device"* ]]
+    mv metrics.jsonl a/metrics.jsonl
+    np-verify --fsck a
+    np-train recipe.yaml --run a -q --resume
+}
+
+@test "a cost cache that cannot be read is not written over" {
+    tiny_recipe
+    mkdir naspipe
+    ln -s /proc/self/mem naspipe/profile.tsv
+    np-partition recipe.yaml -n 2 -q > plan
+    [ -L naspipe/profile.tsv ]
+}
