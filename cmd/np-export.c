@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     cli_parse(&argp, argc, argv, &options);
     status = run(&parts, &err);
     if (status == NP_ESTOP)
-        cli_note("stopped on request: nothing is written");
+        cli_note("stopped on request: there is no file");
     else if (status != NP_OK)
         cli_error(&err);
     parts_clear(&parts);

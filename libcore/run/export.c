@@ -123,10 +123,9 @@ static enum np_status each_layer(struct np_export *e,
     const struct np_supernet *net = e->config.net;
     enum np_status status = NP_OK;
     for (int p = 0; p < net->positions; p++) {
-        bool shared = p == 0 || p == net->positions - 1;
         uint32_t first = net->layer_first[p], end = net->layer_first[p + 1];
-        if (!shared && e->config.choices) {
-            first += e->config.choices[p - 1];
+        if (e->config.choices) {
+            first = np_supernet_chosen(net, e->config.choices, p);
             end = first + 1;
         }
         for (uint32_t layer = first; layer < end; layer++)
@@ -201,12 +200,9 @@ out:
 
 static bool has_batch_norm(const struct np_export_config *c)
 {
-    for (int p = 0; c->choices && p < c->net->positions; p++) {
-        bool shared = p == 0 || p == c->net->positions - 1;
-        uint32_t layer = c->net->layer_first[p] + (shared ? 0u : c->choices[p - 1]);
-        if (np_supernet_kind(c->net, layer)->norm_floats)
+    for (int p = 0; c->choices && p < c->net->positions; p++)
+        if (np_supernet_kind(c->net, np_supernet_chosen(c->net, c->choices, p))->norm_floats)
             return true;
-    }
     return false;
 }
 

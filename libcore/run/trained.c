@@ -77,13 +77,9 @@ enum np_status np_trained_bring_layer(struct np_trained *t, uint32_t layer, stru
 
 enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, struct np_error *err)
 {
-    int positions = t->net.positions;
     enum np_status status = NP_OK;
-    for (int p = 0; p < positions && status == NP_OK; p++) {
-        bool shared = p == 0 || p == positions - 1;
-        uint32_t layer = t->net.layer_first[p] + (shared ? 0u : choices[p - 1]);
-        status = np_trained_bring_layer(t, layer, err);
-    }
+    for (int p = 0; p < t->net.positions && status == NP_OK; p++)
+        status = np_trained_bring_layer(t, np_supernet_chosen(&t->net, choices, p), err);
     return status;
 }
 

@@ -76,6 +76,14 @@ static inline const struct np_kind *np_supernet_kind(const struct np_supernet *n
     return &net->kinds[net->layer_kind[layer]];
 }
 
+/* The layer of a subnet, choices[blocks], at a position. */
+static inline uint32_t np_supernet_chosen(const struct np_supernet *net, const uint16_t *choices,
+                                          int position)
+{
+    bool shared = position == 0 || position == net->positions - 1;
+    return net->layer_first[position] + (shared ? 0u : choices[position - 1]);
+}
+
 /* The last position that reads the value of `position`, -1 if none does. */
 static inline int np_supernet_last_reader(const struct np_supernet *net, int position)
 {
