@@ -138,12 +138,9 @@ static bool on_stop(void *context)
 
 static enum np_status open_subnets(struct parts *p, struct np_error *err)
 {
-    const struct np_recipe *recipe = &p->space.recipe;
     enum np_status status;
-    NP_TRY(np_alloc(&p->candidates, (size_t)recipe->block_count, sizeof *p->candidates, err));
-    for (int b = 0; b < recipe->block_count; b++)
-        p->candidates[b] = recipe->blocks[b].count;
-    p->shape = (struct np_stream_shape){recipe->block_count, 1, p->candidates};
+    NP_TRY(np_stream_shape_init(&p->shape, &p->candidates, &p->space.recipe, err));
+    p->shape.members = 1;
     if (!p->options->subnets)
         return NP_OK;
     NP_TRY(np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, err));

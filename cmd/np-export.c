@@ -101,20 +101,18 @@ static bool on_stop(void *context)
 /* The only subnet of the file. */
 static enum np_status read_subnet(struct parts *p, struct np_error *err)
 {
-    const struct np_recipe *recipe = &p->space.recipe;
     const char *file = p->options->subnet;
-    size_t blocks = (size_t)recipe->block_count;
+    size_t blocks = (size_t)p->space.recipe.block_count;
+    struct np_stream_shape shape;
     struct np_stream *stream = NULL;
     int *candidates = NULL;
     uint16_t *another = NULL;
     bool more;
     enum np_status status;
-    NP_TRY(np_alloc(&candidates, blocks, sizeof *candidates, err));
+    NP_TRY(np_stream_shape_init(&shape, &candidates, &p->space.recipe, err));
+    shape.members = 1;
     NP_TRY(np_alloc(&p->choices, blocks, sizeof *p->choices, err));
     NP_TRY(np_alloc(&another, blocks, sizeof *another, err));
-    for (size_t b = 0; b < blocks; b++)
-        candidates[b] = recipe->blocks[b].count;
-    struct np_stream_shape shape = {recipe->block_count, 1, candidates};
     NP_TRY(np_stream_open(&stream, &shape, file, 0, err));
     np_stream_give_up(stream, on_stop, NULL);
     NP_TRY(np_stream_next(stream, p->choices, &more, err));

@@ -21,19 +21,6 @@ enum np_status np_steps_init(struct np_steps *steps, struct np_stream *stream,
     return status;
 }
 
-enum np_status np_steps_shape(struct np_stream_shape *shape, int **candidates,
-                              const struct np_recipe *recipe, struct np_error *err)
-{
-    enum np_status status =
-        np_zalloc(candidates, (size_t)recipe->block_count, sizeof **candidates, err);
-    if (status != NP_OK)
-        return status;
-    for (int b = 0; b < recipe->block_count; b++)
-        (*candidates)[b] = recipe->blocks[b].count;
-    *shape = (struct np_stream_shape){recipe->block_count, recipe->members, *candidates};
-    return NP_OK;
-}
-
 enum np_status np_steps_of_recipe(struct np_steps *steps, const struct np_supernet *net,
                                   uint64_t limit, struct np_error *err)
 {
@@ -42,7 +29,7 @@ enum np_status np_steps_of_recipe(struct np_steps *steps, const struct np_supern
     struct np_stream_shape shape;
     struct np_stream *stream = NULL;
     int *candidates = NULL;
-    NP_TRY(np_steps_shape(&shape, &candidates, recipe, err));
+    NP_TRY(np_stream_shape_init(&shape, &candidates, recipe, err));
     NP_TRY(np_stream_draw(&stream, &shape, recipe->sampler, recipe->spread, recipe->seed, 0, err));
     NP_TRY(np_steps_init(steps, stream, &shape, net->positions, limit, err));
 out:

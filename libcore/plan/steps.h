@@ -31,8 +31,4 @@ void np_steps_clear(struct np_steps *steps);
 /* np_sim_config's next_step, with a struct np_steps as context. */
 bool np_steps_next(void *steps, uint16_t *choices);
 
-/* The candidates of every block: *candidates [block_count] is the caller's to free. */
-enum np_status np_steps_shape(struct np_stream_shape *shape, int **candidates,
-                              const struct np_recipe *recipe, struct np_error *err);
-
 #endif

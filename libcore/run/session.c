@@ -33,12 +33,9 @@ struct session {
 static enum np_status open_stream(struct session *s, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
-    struct np_stream_shape shape = {.blocks = recipe->block_count, .members = recipe->members};
+    struct np_stream_shape shape;
     enum np_status status;
-    NP_TRY(np_alloc(&s->candidates, (size_t)recipe->block_count, sizeof *s->candidates, err));
-    for (int b = 0; b < recipe->block_count; b++)
-        s->candidates[b] = recipe->blocks[b].count;
-    shape.candidates = s->candidates;
+    NP_TRY(np_stream_shape_init(&shape, &s->candidates, recipe, err));
     if (s->config->subnets)
         return np_stream_open(&s->stream, &shape, s->config->subnets, s->step, err);
     return np_stream_draw(&s->stream, &shape, recipe->sampler, recipe->spread, recipe->seed,

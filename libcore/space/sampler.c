@@ -64,6 +64,19 @@ void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint6
                 draw_below(seed, NP_DRAW_SUBNET, member, block, step, 0, shape->candidates[block]);
 }
 
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **candidates,
+                                    const struct np_recipe *recipe, struct np_error *err)
+{
+    enum np_status status =
+        np_zalloc(candidates, (size_t)recipe->block_count, sizeof **candidates, err);
+    if (status != NP_OK)
+        return status;
+    for (int b = 0; b < recipe->block_count; b++)
+        (*candidates)[b] = recipe->blocks[b].count;
+    *shape = (struct np_stream_shape){recipe->block_count, recipe->members, *candidates};
+    return NP_OK;
+}
+
 void np_stream_eval_subnet(const struct np_stream_shape *shape, uint64_t seed, uint64_t index,
                            uint16_t *choices)
 {

@@ -32,6 +32,10 @@ struct np_stream_shape {
     const int *candidates; /* [blocks] */
 };
 
+/* That of a recipe; *candidates is the caller's to free. */
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **candidates,
+                                    const struct np_recipe *recipe, struct np_error *err);
+
 /* Draws from a sampler, beginning at step `first`. */
 enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_shape *shape,
                               enum np_sampler_kind kind, int spread, uint64_t seed, uint64_t first,
