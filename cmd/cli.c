@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "io/file.h"
 #include "version.h"
 
 volatile int cli_stop_requested;

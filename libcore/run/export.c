@@ -1,6 +1,5 @@
 #include "run/export.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "exec/train.h"
 
 #define MAX_HEADER 100000000 /* bytes: readers refuse more */
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they are");
 
 struct np_export {
     struct np_export_config config;
@@ -29,8 +26,8 @@ struct piece {
     int rank;
     size_t count;
     const struct np_tensor *tensor; /* NULL: statistics */
-    enum np_node_op op;             /* the node that has it */
-    size_t first;                   /* of statistics */
+    size_t first;                   /* of statistics, in the position's */
+    bool turned;                    /* a weight, which lies the other way here */
 };
 
 /* Called for every piece of a layer in order. */
@@ -38,35 +35,31 @@ typedef enum np_status piece_hook(struct np_export *e, uint32_t layer, const str
                                   struct np_error *err);
 
 /* PyTorch's shape of a weight that is [kh][kw][C/groups][N], [kh][kw][C] or [K][N] here. */
-static void shape_weight(struct piece *piece, bool of_sequences)
+static void turn_shape(struct piece *piece, bool depthwise, bool of_sequences)
 {
-    const size_t *s = piece->tensor->shape;
-    bool depthwise = piece->op == NP_NODE_DWCONV;
-    size_t *to = piece->dims;
-    piece->rank = 2;
-    *to++ = s[piece->tensor->rank - 1];
-    *to++ = depthwise ? 1 : s[piece->tensor->rank - 2];
-    if (piece->tensor->rank == 2)
-        return;
-    if (!of_sequences) {
-        *to++ = s[0];
-        piece->rank++;
-    }
-    *to++ = s[1];
-    piece->rank++;
+    const struct np_tensor *t = piece->tensor;
+    int rank = 0;
+    piece->dims[rank++] = t->shape[t->rank - 1];
+    piece->dims[rank++] = depthwise ? 1 : t->shape[t->rank - 2];
+    if (t->rank > 2 && !of_sequences)
+        piece->dims[rank++] = t->shape[0];
+    if (t->rank > 2)
+        piece->dims[rank++] = t->shape[1];
+    piece->rank = rank;
 }
 
-static struct piece piece_of(const struct np_kind *kind, const struct np_node *node, int index,
+/* A product's first tensor is its weight. */
+static struct piece piece_of(const struct np_kind *kind, const struct np_node *node, int tensor,
                              const char *layer)
 {
-    const struct np_tensor *tensor = &kind->tensors[index];
-    struct piece piece = {.tensor = tensor, .rank = tensor->rank, .count = tensor->count};
-    bool product = node->op == NP_NODE_CONV || node->op == NP_NODE_DWCONV;
-    snprintf(piece.name, sizeof piece.name, "%s.%s", layer, tensor->name);
-    memcpy(piece.dims, tensor->shape, sizeof piece.dims);
-    piece.op = product && index == node->tensor ? node->op : NP_NODE_OP_COUNT;
-    if (piece.op != NP_NODE_OP_COUNT)
-        shape_weight(&piece, kind->image.channels == 0);
+    const struct np_tensor *t = &kind->tensors[tensor];
+    bool depthwise = node->op == NP_NODE_DWCONV;
+    struct piece piece = {.tensor = t, .rank = t->rank, .count = t->count};
+    snprintf(piece.name, sizeof piece.name, "%s.%s", layer, t->name);
+    memcpy(piece.dims, t->shape, sizeof piece.dims);
+    piece.turned = (depthwise || node->op == NP_NODE_CONV) && tensor == node->tensor;
+    if (piece.turned)
+        turn_shape(&piece, depthwise, kind->image.channels == 0);
     return piece;
 }
 
@@ -82,35 +75,36 @@ static struct piece statistics_of(const struct np_kind *kind, const struct np_no
     return piece;
 }
 
-/* The tensors of a node are one after the other in the kind's table, as nodes are. */
+/* The node whose first tensor it is, else NULL. */
+static const struct np_node *node_from(const struct np_program *program, int tensor)
+{
+    for (int n = 0; n < program->node_count; n++)
+        if (program->nodes[n].tensor == tensor)
+            return &program->nodes[n];
+    return NULL;
+}
+
+/* The tensors of a node are one after the other; batch norm's are gamma and beta. */
 static enum np_status each_piece(struct np_export *e, uint32_t layer, piece_hook *hook,
                                  struct np_error *err)
 {
     const struct np_kind *kind = np_supernet_kind(e->config.net, layer);
-    const struct np_program *program = &kind->program;
+    const struct np_node *node = NULL;
     char name[NP_LAYER_NAME];
-    int next = 0;
     enum np_status status = NP_OK;
     np_supernet_layer_name(e->config.net, layer, name);
-    for (int n = 0; n < program->node_count; n++) {
-        const struct np_node *node = &program->nodes[n];
-        int end = kind->tensor_count;
-        if (node->tensor < 0)
+    for (int t = 0; t < kind->tensor_count; t++) {
+        const struct np_node *next = node_from(&kind->program, t);
+        node = next ? next : node;
+        struct piece piece = piece_of(kind, node, t, name);
+        NP_TRY(hook(e, layer, &piece, err));
+        if (node->op != NP_NODE_BATCH_NORM || t == node->tensor || !e->evaluator)
             continue;
-        for (int m = n + 1; m < program->node_count && end == kind->tensor_count; m++)
-            if (program->nodes[m].tensor >= 0)
-                end = program->nodes[m].tensor;
-        assert(node->tensor == next);
-        for (; next < end; next++) {
-            struct piece piece = piece_of(kind, node, next, name);
-            NP_TRY(hook(e, layer, &piece, err));
-        }
-        for (int i = 0; i < 2 && node->op == NP_NODE_BATCH_NORM && e->evaluator; i++) {
-            struct piece piece = statistics_of(kind, node, i == 1, name);
+        for (int variance = 0; variance < 2; variance++) {
+            piece = statistics_of(kind, node, variance, name);
             NP_TRY(hook(e, layer, &piece, err));
         }
     }
-    assert(next == kind->tensor_count);
 out:
     return status;
 }
@@ -289,7 +283,7 @@ static enum np_status write_piece(struct np_export *e, uint32_t layer, const str
     enum np_status status;
     if (on_stop(e))
         return np_fail(err, NP_ESTOP, "stopped on request in an export");
-    if (piece->tensor && piece->op != NP_NODE_OP_COUNT) {
+    if (piece->turned) {
         NP_TRY(np_alloc(&turned, piece->count, sizeof *turned, err));
         turn_weight(turned, values, piece->count / piece->dims[0] / piece->dims[1], piece->dims[1],
                     piece->dims[0]);

@@ -1,8 +1,8 @@
 /* Export: the weights of a subnet, or of a whole supernet, as a file of the safetensors format.
  *
  * Format    8 bytes, little-endian: the bytes of the header; the header, JSON and blanks up to a
- *           multiple of 8, of every tensor its type, shape and where it is; then all tensors, each
- *           row by row in IEEE 754 single precision, little-endian, one after the other.
+ *           multiple of 8, of every tensor its type, shape and where it is; then all tensors, one
+ *           after the other, row by row in IEEE 754 single precision, little-endian as checkpoints.
  * Names     layer '.' tensor, as manifests and naspipe-numerics(7) have them:
  *           "block03.choice07.up.weight".
  * Shapes    PyTorch's: a linear layer's weight is [N][K], a convolution's [N][C/groups][kh][kw], a

@@ -66,7 +66,12 @@ declined() {
     exported again --subnet - < subnet
     cmp one again
     exported - --subnet subnet | cmp - one
-    exported >(cat > piped) --subnet subnet
+    mkfifo pipe
+    cat pipe > piped &
+    exported pipe --subnet subnet
+    wait $!
+    [ -p pipe ]
+    cmp piped one
     exported all
     "$NP_TREE/tests/cli/check-export" a one > few
     "$NP_TREE/tests/cli/check-export" a all > many
@@ -75,49 +80,18 @@ declined() {
     awk '{ for (b = 1; b <= NF; b++) printf "block%02d.choice%02d\n", b - 1, $b }' subnet > layers
     grep -v 'running\|compared' few | sort > own
     grep -f <(cat layers; echo stem; echo head) many | sort | cmp - own
-    cmp piped one
 }
 
-@test "batch norm's statistics are those of the calibration, of the stem here" {
+# The first block is an inverted residual of three batch norms here; two of them, and the stem's.
+@test "batch norm's statistics are those of the calibration" {
     image_recipe
     np-train recipe.yaml --run a -q > digest
-    np-evaluate recipe.yaml --run a --random 1 -q | cut -f 3 > subnet
+    echo 1 0 0 1 0 1 0 > subnet
     exported one --subnet subnet
     "$NP_TREE/tests/cli/check-export" a one > names
+    [ "$(grep -c running_mean names)" -gt 5 ]
     [ "$(grep -c running_mean names)" -eq "$(grep -c running_var names)" ]
-    python3 - "$NP_TREE/tests/cli" <<'PYTHON'
-import importlib.machinery
-import importlib.util
-import sys
-loader = importlib.machinery.SourceFileLoader('check_export', sys.argv[1] + '/check-export')
-sys.dont_write_bytecode = True
-check = importlib.util.module_from_spec(importlib.util.spec_from_loader('check_export', loader))
-loader.exec_module(check)
-_, tensors = check.read('one')
-pixels = open('images.idx', 'rb').read()[16:]
-batch, calibration, places, size, channels = 4, 2, 32, 8, 8
-weight = tensors['stem.conv.weight'][1]
-means, variances = [0.0] * channels, [0.0] * channels
-for k in range(calibration):
-    out = [[] for _ in range(channels)]
-    for i in range(batch):
-        at = places * (k * batch + i) // (calibration * batch) * size * size
-        for y in range(size):
-            for x in range(size):
-                window = [pixels[at + (y + v) * size + x + u] / 255
-                          if 0 <= y + v < size and 0 <= x + u < size else 0.0
-                          for v in (-1, 0, 1) for u in (-1, 0, 1)]
-                for c in range(channels):
-                    out[c].append(sum(w * p for w, p in zip(weight[9 * c:9 * c + 9], window)))
-    for c in range(channels):
-        mean = sum(out[c]) / len(out[c])
-        means[c] += mean / calibration
-        variances[c] += sum((v - mean) ** 2 for v in out[c]) / len(out[c]) / calibration
-for name, own in ('stem.norm.running_mean', means), ('stem.norm.running_var', variances):
-    values = tensors[name][1]
-    assert max(abs(v) for v in own) > 1e-3
-    assert all(abs(v - w) < 1e-5 * max(abs(w), 0.1) for v, w in zip(values, own)), (name, own)
-PYTHON
+    "$NP_TREE/tests/cli/check-statistics" images.idx one
 }
 
 @test "a checkpoint on the way, and weights that no step has trained" {
