@@ -261,7 +261,7 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
                    struct np_partition_request *request)
 {
     int devices = np_plan_devices(plan), most = 0;
-    uint64_t least = UINT64_MAX;
+    uint64_t least = UINT64_MAX, besides = np_cuda_besides(), each;
     bool fit = true;
     for (int i = 0; i < backend->count; i++) {
         uint64_t vacant, taken = 0;
@@ -270,7 +270,7 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
         np_cuda_describe(&backend->devices[i], name, sizeof name, &vacant);
         for (int d = 0; d < devices; d++)
             if (d * backend->count / devices == i) {
-                taken += plan->stage_bytes[d % plan->stages];
+                taken += plan->stage_bytes[d % plan->stages] + besides;
                 stages++;
             }
         vacant -= vacant / LEFT_FREE;
@@ -282,7 +282,8 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
         return false;
     request->replicas = 1;
     request->stages = plan->stages;
-    request->memory_bytes = least / (uint64_t)most;
+    each = least / (uint64_t)most;
+    request->memory_bytes = each - (besides < each / 2 ? besides : each / 2);
     return true;
 }
 

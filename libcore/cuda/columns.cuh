@@ -210,7 +210,7 @@ static void sum_columns(struct np_team *team, const column_sums<kind, Terms> &s)
     }
     dim3 grid((unsigned)(s.segments * (apart ? chunks : 1)), (unsigned)cuda_parts(s.cols, NP_WARP));
     auto kernel = sum_segments<kind, Terms>;
-    NP_LAUNCH(kernel, grid, NP_BLOCK, 0, t->stream, blocks, chunks, apart, t->verdict);
+    NP_LAUNCH(t, kernel, grid, NP_BLOCK, 0, blocks, chunks, apart, t->verdict);
     if (fits && !kept)
         cuda_cells(team, s.segments, s.cols, totals);
 }

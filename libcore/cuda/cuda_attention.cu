@@ -368,7 +368,7 @@ static void launch_forward(const struct np_cuda_team *t, float *out, float *stat
     size_t strip = strip_bytes(at);
     auto kernel = attend<SLICE>;
     cuda_allow_shared<attend<SLICE>>(STRIP_MOST);
-    NP_LAUNCH(kernel, grid_of(at, at->queries, SLICE), THREADS, strip, t->stream, out, stats, *at,
+    NP_LAUNCH(t, kernel, grid_of(at, at->queries, SLICE), THREADS, strip, out, stats, *at,
               strip > 0);
 }
 
@@ -381,10 +381,9 @@ static void launch_backward(const struct np_cuda_team *t, float *dq, float *dk, 
     auto for_queries = attend_queries<SLICE>;
     auto for_keys = attend_keys<SLICE>;
     cuda_allow_shared<attend_queries<SLICE>>(STRIP_MOST);
-    NP_LAUNCH(for_queries, grid_of(at, at->queries, SLICE), THREADS, strip, t->stream, dq, a, dout,
-              stats, *at, strip > 0);
-    NP_LAUNCH(for_keys, grid_of(at, at->keys, SLICE), THREADS, 0, t->stream, dk, dv, a, dout, stats,
-              *at);
+    NP_LAUNCH(t, for_queries, grid_of(at, at->queries, SLICE), THREADS, strip, dq, a, dout, stats,
+              *at, strip > 0);
+    NP_LAUNCH(t, for_keys, grid_of(at, at->keys, SLICE), THREADS, 0, dk, dv, a, dout, stats, *at);
 }
 
 void np_cuda_attention(struct np_team *team, float *out, float *stats,

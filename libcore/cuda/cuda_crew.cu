@@ -1,5 +1,6 @@
-/* Crews of GPUs: a stream each. The host waits for a task in await alone, for everything that the
- * task has to say at once; what else is ordered, events order. */
+/* Crews of GPUs: a stream each. What np_crew_run has kernels do is launched when it ends. The host
+ * waits for a task in await alone, for everything that the task has to say at once; what else is
+ * ordered, events order. */
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ extern "C" {
 #include "cuda/cuda_team.h"
 }
 
+#include "cuda/cuda_graphs.cuh"
 #include "cuda/failure.cuh"
 
 enum {
@@ -88,6 +90,7 @@ void np_cuda_crew_free(struct np_crew *base)
         if (crew->found)
             cudaFreeAsync(crew->found, crew->team.stream);
         cudaStreamSynchronize(crew->team.stream);
+        np_cuda_graphs_free(crew->team.graphs);
         cudaStreamDestroy(crew->team.stream);
     }
     np_cuda_lt_free(crew->team.lt);
@@ -143,6 +146,7 @@ enum np_status np_cuda_crew_new(struct np_crew **out, const struct np_device *de
         cudaGetLastError(); /* it will be told */
         NP_TRY(cuda_fail(err, device->number, "cannot make a stream and its buffers", error));
     }
+    NP_TRY(np_cuda_graphs_new(&crew->team.graphs, crew->team.stream, err));
     if (device->products)
         NP_TRY(np_cuda_lt_new(&crew->team.lt, device->products, err));
     crew->team.team.size = 1;
@@ -160,7 +164,9 @@ out:
 void np_cuda_crew_run(struct np_crew *base, void (*function)(struct np_team *team, void *argument),
                       void *argument)
 {
-    function(&crew_of(base)->team.team, argument);
+    struct crew *crew = crew_of(base);
+    function(&crew->team.team, argument);
+    np_cuda_graphs_play(crew->team.graphs);
 }
 
 void *np_cuda_crew_fill(struct np_crew *base, void *, size_t bytes)

@@ -34,6 +34,8 @@ enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *device
                             int deadline_s, struct np_error *err);
 /* What a GPU is: its name, and the driver; and how much of its memory is free. */
 void np_cuda_describe(const struct np_device *device, char *out, size_t bytes, uint64_t *vacant);
+/* About what a stage takes of that at most besides what is planned (cuda/cuda_graphs.cuh). */
+uint64_t np_cuda_besides(void);
 /* The GPUs compute products by cuBLASLt from here on, as products->numerics has it; what they are
  * and the library's version are noted there. NP_EINPUT: a build without cuBLASLt, GPUs that are not
  * what the numerics say, or that differ. */

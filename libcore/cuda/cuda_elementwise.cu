@@ -108,8 +108,10 @@ void np_cuda_fill(struct np_team *team, float *y, size_t count, float value)
 
 void np_cuda_copy(struct np_team *team, float *y, const float *x, size_t count)
 {
-    if (y != x)
-        cudaMemcpyAsync(y, x, count * sizeof *y, cudaMemcpyDeviceToDevice, cuda_team(team)->stream);
+    cuda_each(team, y == x ? 0 : count, [=] __device__(size_t i) {
+        y[i] = x[i];
+        return 0u;
+    });
 }
 
 bool np_cuda_divide(struct np_team *team, float *y, const float *x, const float *gamma,
@@ -167,8 +169,7 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
 void np_cuda_transpose(struct np_team *team, float *y, const float *x, size_t rows, size_t cols)
 {
     dim3 grid((unsigned)cuda_parts(rows, TURN), (unsigned)cuda_parts(cols, TURN));
-    NP_LAUNCH(turn, grid, dim3(TURN, NP_BLOCK / TURN), 0, cuda_team(team)->stream, y, x, rows,
-              cols);
+    NP_LAUNCH(cuda_team(team), turn, grid, dim3(TURN, NP_BLOCK / TURN), 0, y, x, rows, cols);
 }
 
 void np_cuda_merge(struct np_team *team, float *y, const float *a, const float *b, size_t rows,

@@ -58,8 +58,8 @@ void np_cuda_embed_grad(struct np_team *team, float *dtable, float *dpositions,
     const struct np_cuda_team *t = cuda_team(team);
     int32_t *order = static_cast<int32_t *>(t->team.scratch);
     size_t rows = samples * length;
-    NP_LAUNCH(rank_rows, (unsigned)cuda_parts(rows, NP_BLOCK), NP_BLOCK, 0, t->stream, order,
-              tokens, (unsigned)rows);
+    NP_LAUNCH(t, rank_rows, (unsigned)cuda_parts(rows, NP_BLOCK), NP_BLOCK, 0, order, tokens,
+              (unsigned)rows);
     cuda_cells(team, rows, cols, [=] __device__(size_t place, uint32_t j) {
         int32_t token = tokens[order[place]];
         if (place > 0 && tokens[order[place - 1]] == token)

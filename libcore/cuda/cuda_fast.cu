@@ -109,7 +109,6 @@ static void finish(const fast_call &call, const float *d, const packed &p, size_
 static size_t some_rows(const fast_call &call, size_t first, size_t inner, size_t depth)
 {
     const struct np_matmul *mm = call.mm;
-    const struct np_cuda_team *t = cuda_team(call.team);
     size_t left = mm->m - first, unit = mm->row_grain ? mm->row_grain : mm->m;
     unit = unit < left ? unit : left;
     packed a =
@@ -126,8 +125,9 @@ static size_t some_rows(const fast_call &call, size_t first, size_t inner, size_
     else
         pack(call, call.room, a, from, mm->lda, units * unit, depth);
     struct np_product product = {unit, mm->n, depth, mm->a_trans, mm->b_trans};
+    const struct np_cuda_team t = cuda_at_once(call.team);
     for (size_t u = 0; u < units; u++)
-        np_cuda_lt_multiply(t->lt, t->stream, result + u * d.stride,
+        np_cuda_lt_multiply(t.lt, t.stream, result + u * d.stride,
                             call.room + u * a.stride * call.element, call.b, &product,
                             call.workspace);
     finish(call, result, d, first, units * unit, inner, inner + depth == mm->k);

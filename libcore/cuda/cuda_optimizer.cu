@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(NP_BLOCK, 1)
 template <enum rule rule>
 static bool launch(struct np_team *team, const struct np_layer_update *all, uint64_t *sum)
 {
-    const struct np_cuda_team *t = cuda_team(team);
+    const struct np_cuda_team t = cuda_at_once(team); /* rates change */
     static_assert(sizeof *sum == sizeof(unsigned long long), "what atomicAdd adds");
     size_t most = 0;
     for (int i = 0; i < all->count; i++)
@@ -62,8 +62,8 @@ static bool launch(struct np_team *team, const struct np_layer_update *all, uint
         return true;
     auto kernel = update<rule>;
     dim3 grid(cuda_blocks(cuda_parts(most, NP_BLOCK), NP_BLOCKS_MOST), (unsigned)all->count);
-    NP_LAUNCH(kernel, grid, NP_BLOCK, 0, t->stream, *all,
-              reinterpret_cast<unsigned long long *>(sum), t->verdict);
+    NP_LAUNCH(&t, kernel, grid, NP_BLOCK, 0, *all, reinterpret_cast<unsigned long long *>(sum),
+              t.verdict);
     return true;
 }
 
@@ -79,16 +79,16 @@ bool np_cuda_sgd(struct np_team *team, const struct np_layer_update *all, uint64
 
 uint64_t np_cuda_fingerprint(struct np_team *team, const float *x, size_t count, uint64_t address)
 {
-    const struct np_cuda_team *t = cuda_team(team);
-    uint64_t *sum = static_cast<uint64_t *>(t->team.scratch), result = 0;
+    const struct np_cuda_team t = cuda_at_once(team);
+    uint64_t *sum = static_cast<uint64_t *>(t.team.scratch), result = 0;
     struct np_layer_update all = {};
     all.layer.w = const_cast<float *>(x); /* only read */
     all.layer.address = address;
     all.of[0].count = count;
     all.count = 1;
-    cudaMemsetAsync(sum, 0, sizeof *sum, t->stream);
+    cudaMemsetAsync(sum, 0, sizeof *sum, t.stream);
     launch<READ>(team, &all, sum);
-    cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, t->stream);
-    cudaStreamSynchronize(t->stream);
+    cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, t.stream);
+    cudaStreamSynchronize(t.stream);
     return result;
 }

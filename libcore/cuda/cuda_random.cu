@@ -10,8 +10,9 @@ struct held_key {
 static void drop_each(struct np_team *team, float *y, const float *x, size_t count, held_key held,
                       uint64_t step, uint64_t first, uint32_t threshold, float keep_scale)
 {
+    struct np_cuda_team t = cuda_at_once(team);
     size_t skip = first % 4, blocks = cuda_parts(skip + count, 4);
-    cuda_each(team, count == 0 ? 0 : blocks, [=] __device__(size_t b) {
+    cuda_each(&t.team, count == 0 ? 0 : blocks, [=] __device__(size_t b) {
         struct np_philox drawn = np_draw(held.key, step, first / 4 + b);
         for (size_t j = 0; j < 4; j++) {
             size_t i = 4 * b + j - skip; /* wraps around before the first */
@@ -33,7 +34,8 @@ static void drop_samples(struct np_team *team, float *y, const float *x, size_t 
                          size_t each, held_key held, uint64_t step, uint64_t first,
                          uint32_t threshold, float keep_scale)
 {
-    cuda_cells(team, samples, each, [=] __device__(size_t s, uint32_t j) {
+    struct np_cuda_team t = cuda_at_once(team);
+    cuda_cells(&t.team, samples, each, [=] __device__(size_t s, uint32_t j) {
         uint64_t sample = first + s;
         uint32_t word = np_draw(held.key, step, sample / 4).w[sample % 4];
         y[s * each + j] = word >= threshold ? x[s * each + j] * keep_scale : 0.0f;

@@ -26,12 +26,14 @@
 
 struct CUstream_st; /* what a cudaStream_t points to */
 struct np_cuda_lt;
+struct np_cuda_graphs;
 
 struct np_cuda_team {
     struct np_team team; /* scratch: NP_ALIGN-aligned */
     struct CUstream_st *stream;
     uint32_t *verdict;
-    struct np_cuda_lt *lt; /* the fast table's alone (cuda/cuda_lt.h) */
+    struct np_cuda_lt *lt;         /* the fast table's alone (cuda/cuda_lt.h) */
+    struct np_cuda_graphs *graphs; /* note launches (cuda/cuda_graphs.cuh); NULL: made at once */
 };
 
 extern const struct np_kernels np_kernels_cuda;

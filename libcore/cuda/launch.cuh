@@ -1,7 +1,8 @@
 /* What every .cu file begins with: the contracts, the launch, and loops over elements and cells.
  *
  * Kernels are launched with NP_LAUNCH and declare shared arrays with NP_SHARED, so that other
- * compilers can build them for a CPU, where tests run them: their cuda_runtime.h brings its own.
+ * compilers can build them for a CPU, where tests run them: their cuda_runtime.h brings its own
+ * NP_KERNEL and NP_SHARED.
  * Warps are whole and take part in shuffles and barriers as wholes.
  */
 #ifndef NP_CUDA_LAUNCH_CUH
@@ -19,14 +20,18 @@ extern "C" {
 #include "num/kernels.h"
 }
 
+#include "cuda/cuda_graphs.cuh"
 #include "cuda/entries.cuh"
 
-#ifndef NP_LAUNCH
-#define NP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
-    kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+#ifndef NP_KERNEL
+#define NP_KERNEL(kernel) reinterpret_cast<const void *>(kernel)
 #define NP_SHARED(type, name, size) __shared__ __align__(16) type name size
 #define NP_SHARED_DYNAMIC(type, name) extern __shared__ __align__(16) type name[]
 #endif
+
+/* By a team: at once, or noted if it has graphs. */
+#define NP_LAUNCH(team, kernel, grid, block, shared, ...)                                          \
+    cuda_launch(team, NP_KERNEL(kernel), kernel, grid, block, shared, __VA_ARGS__)
 
 #define NP_WARP 32
 #define NP_ALL_LANES 0xffffffffu
@@ -45,6 +50,17 @@ static inline __device__ float absent(void)
 static inline const struct np_cuda_team *cuda_team(struct np_team *team)
 {
     return reinterpret_cast<const struct np_cuda_team *>(team);
+}
+
+/* The team, for launches that are hardly ever made again as they are (they draw, or have a rate
+ * that changes) or that are not kernels': they are made at once, after those that were noted. */
+static inline struct np_cuda_team cuda_at_once(struct np_team *team)
+{
+    struct np_cuda_team mine = *cuda_team(team);
+    if (mine.graphs)
+        np_cuda_graphs_play(mine.graphs);
+    mine.graphs = nullptr;
+    return mine;
 }
 
 /* Lets the kernel have so much shared memory at a launch, on the thread's GPU: which the runtime is
@@ -100,7 +116,7 @@ static inline bool cuda_each(struct np_team *team, size_t count, const Function 
     if (count == 0)
         return true;
     unsigned blocks = cuda_blocks(cuda_parts(count, NP_BLOCK), NP_BLOCKS_MOST);
-    NP_LAUNCH(each_element<Function>, blocks, NP_BLOCK, 0, t->stream, count, t->verdict, f);
+    NP_LAUNCH(t, each_element<Function>, blocks, NP_BLOCK, 0, count, t->verdict, f);
     return true;
 }
 
@@ -130,7 +146,7 @@ static inline bool cuda_cells(struct np_team *team, size_t rows, size_t cols, co
     dim3 block(wide, NP_BLOCK / wide);
     dim3 grid(cuda_blocks(cuda_parts(rows, block.y), NP_BLOCKS_MOST),
               cuda_blocks(cuda_parts(cols, wide), NP_GRID_MOST));
-    NP_LAUNCH(each_cell<Function>, grid, block, 0, t->stream, rows, (uint32_t)cols, t->verdict, f);
+    NP_LAUNCH(t, each_cell<Function>, grid, block, 0, rows, (uint32_t)cols, t->verdict, f);
     return true;
 }
 
@@ -172,7 +188,7 @@ static inline bool cuda_rows(struct np_team *team, size_t rows, const Function &
     if (rows == 0)
         return true;
     unsigned blocks = cuda_blocks(cuda_parts(rows, NP_BLOCK / NP_WARP), 1u << 20);
-    NP_LAUNCH(each_row<Function>, blocks, NP_BLOCK, 0, t->stream, rows, t->verdict, f);
+    NP_LAUNCH(t, each_row<Function>, blocks, NP_BLOCK, 0, rows, t->verdict, f);
     return true;
 }
 

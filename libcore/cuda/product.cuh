@@ -50,7 +50,7 @@ static void launch_multiply(const struct np_cuda_team *team, const Source &sourc
     size_t bytes = waits || !(out.plain || out.chunks) ? Tile::sums_bytes : 0;
     auto kernel = multiply<Source, Tile>;
     cuda_allow_shared<multiply<Source, Tile>>((int)Tile::sums_bytes);
-    NP_LAUNCH(kernel, grid, Tile::threads, bytes, team->stream, source, out);
+    NP_LAUNCH(team, kernel, grid, Tile::threads, bytes, source, out);
 }
 
 template <class Source, class Tile>
@@ -129,7 +129,7 @@ static bool launch_product(struct np_team *team, const Source &source, product_o
         auto kernel = add_chunks<Source>;
         dim3 grid(cuda_blocks(cuda_parts(size.m * size.n, NP_BLOCK), NP_BLOCKS_MOST), 1,
                   (unsigned)size.problems);
-        NP_LAUNCH(kernel, grid, NP_BLOCK, 0, t->stream, source, out);
+        NP_LAUNCH(t, kernel, grid, NP_BLOCK, 0, source, out);
     }
     return true;
 }

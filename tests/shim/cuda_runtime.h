@@ -15,6 +15,7 @@
  *         Two accesses to memory that nothing orders, in whatever order they are done, and one that
  *         is out of bounds: of streams (races.h), and of threads in their block's shared memory
  *         (shared.h).
+ * Graph   kernels, each after the one before it.
  * Stream  a queue. Whoever waits for one has work done, of all queues, in an order drawn from
  *         SHIM_SEED that nothing but queues, events and synchronisation constrains; some is done as
  *         soon as it is queued. Work for the null stream is done at once, whatever else is queued,
@@ -35,7 +36,7 @@
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_GRID     blocks that a grid may have along y and z (65535)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
- *                       unless it was for memory; 'launch' is a kernel's
+ *                       unless it was for memory; 'launch' is a kernel's, outside of graphs
  *         SHIM_SKIP     CALL: of cudaStreamSynchronize, cudaEventSynchronize or
  *                       cudaStreamWaitEvent: does nothing; of cudaEventQuery: says that all is
  *                       done
@@ -48,6 +49,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tuple>
 
 #define __global__
 #define __device__
@@ -71,10 +73,8 @@ struct shim_place {
     dim3 thread, block, block_size, grid_size;
 };
 extern struct shim_place shim_place;
-#define threadIdx shim_place.thread
-#define blockIdx shim_place.block
-#define blockDim shim_place.block_size
-#define gridDim shim_place.grid_size
+inline constexpr dim3 &threadIdx = shim_place.thread, &blockIdx = shim_place.block,
+                      &blockDim = shim_place.block_size, &gridDim = shim_place.grid_size;
 
 /* A launch; the kernel tells it from others. */
 struct shim_shape {
@@ -117,41 +117,47 @@ struct shim_work {
 };
 
 void shim_post(cudaStream_t stream, struct shim_work *work);
-/* What cudaFuncSetAttribute has allowed the kernel on the thread's device; 0: nothing. */
-size_t shim_allowed(const void *kernel);
-/* Whether the launch is refused. */
-bool shim_launch_fails(cudaStream_t stream);
+/* What a launch wants to know of a kernel: how to take its arguments from where each stands, and to
+ * call it with them. */
+struct shim_kernel {
+    const char *name;
+    const void *kernel;
+    size_t bytes; /* of the arguments, and the kernel */
+    void (*take)(void *to, const void *kernel, void **arguments);
+    void (*call)(const void *taken);
+};
+/* Makes it known, if it was not; what the runtime knows it by. */
+const void *shim_know(const struct shim_kernel *kernel);
 
-/* The arguments are taken now; the kernel is run when its turn comes. */
-template <class... Parameters, class... Arguments>
-static inline void shim_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                               cudaStream_t stream, void (*kernel)(Parameters...),
-                               Arguments... arguments)
+template <class... Parameters> struct shim_taken {
+    void (*kernel)(Parameters...);
+    std::tuple<Parameters...> arguments;
+};
+
+template <class... Parameters>
+static inline const void *shim_kernel_of(const char *name, void (*kernel)(Parameters...))
 {
-    auto body = [=] { kernel(arguments...); };
-    typedef decltype(body) Body;
-    struct launch {
-        struct shim_work work;
-        struct shim_shape shape;
-        Body body;
-    };
-    const void *key = reinterpret_cast<const void *>(kernel);
-    const struct shim_shape shape = {name, key, grid, block, shared, shim_allowed(key)};
-    if (shim_launch_fails(stream))
-        return;
-    auto run = [](struct shim_work *work) {
-        launch *l = reinterpret_cast<launch *>(work);
-        void (*call)(const void *) = [](const void *b) { (*static_cast<const Body *>(b))(); };
-        shim_run(&l->shape, call, &l->body);
-    };
-    void *memory = malloc(sizeof(launch));
-    launch *l = new (memory) launch{{nullptr, run, nullptr, 0, false}, shape, body};
-    l->work.name = name;
-    shim_post(stream, &l->work);
+    typedef shim_taken<Parameters...> Taken;
+    const struct shim_kernel known = {
+        name, reinterpret_cast<const void *>(kernel), sizeof(Taken),
+        [](void *to, const void *key, void **arguments) {
+            size_t i = 0;
+            (void)arguments;
+            (void)i;
+            new (to) Taken{reinterpret_cast<void (*)(Parameters...)>(const_cast<void *>(key)),
+                           {*static_cast<Parameters *>(arguments[i++])...}};
+        },
+        [](const void *taken) {
+            const Taken *t = static_cast<const Taken *>(taken);
+            std::apply(t->kernel, t->arguments);
+        }};
+    return shim_know(&known);
 }
 
-#define NP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
-    shim_launch(__PRETTY_FUNCTION__, grid, block, shared, stream, kernel __VA_OPT__(, ) __VA_ARGS__)
+#define NP_KERNEL(kernel) shim_kernel_of(__PRETTY_FUNCTION__, kernel)
+/* As kernel<<<grid, block, shared, stream>>>(...). */
+#define SHIM_LAUNCH(kernel, grid, block, shared, stream, ...)                                      \
+    shim_launch(NP_KERNEL(kernel), kernel, grid, block, shared, stream __VA_OPT__(, ) __VA_ARGS__)
 #define NP_SHARED(type, name, size)                                                                \
     typedef type name##_array size;                                                                \
     name##_array &name = *static_cast<name##_array *>(shim_shared(sizeof(name##_array)))
@@ -284,5 +290,39 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                             size_t shared, cudaStream_t stream);
+template <class... Parameters, class... Arguments>
+static inline void shim_launch(const void *known, void (*)(Parameters...), dim3 grid, dim3 block,
+                               size_t shared, cudaStream_t stream, Arguments... arguments)
+{
+    std::tuple<Parameters...> taken(arguments...);
+    std::apply(
+        [&](Parameters &...argument) {
+            void *at[] = {nullptr, const_cast<void *>(static_cast<const void *>(&argument))...};
+            cudaLaunchKernel(known, grid, block, at + 1, shared, stream);
+        },
+        taken);
+}
+
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+struct cudaKernelNodeParams {
+    void *func;
+    dim3 gridDim, blockDim;
+    unsigned sharedMemBytes;
+    void **kernelParams, **extra;
+};
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *after, size_t count,
+                                   const struct cudaKernelNodeParams *params);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 
 #endif

@@ -69,7 +69,10 @@ void need_device(void)
 bool refused(const char *name)
 {
     bool fails = strcmp(name, shim.failing) == 0 && ++shim.calls == shim.fails_at;
-    if (fails && strncmp(name, "cudaMalloc", 10) != 0) {
+    bool memory = strncmp(name, "cudaMalloc", 10) == 0 || strcmp(name, "cudaGraphCreate") == 0 ||
+                  strcmp(name, "cudaGraphAddKernelNode") == 0 ||
+                  strcmp(name, "cudaGraphInstantiate") == 0;
+    if (fails && !memory) {
         shim.dead = true;
         races_stop();
     }

@@ -9,6 +9,9 @@
 void *shim_take(size_t bytes);
 bool shim_give(void *block);
 
+/* Graphs: launched so far, and that can be launched. */
+extern unsigned shim_graphs_launched, shim_graphs_there;
+
 /* Between these, nothing else happens in the shim. */
 void shim_lock(void);
 void shim_unlock(void);

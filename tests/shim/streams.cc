@@ -121,31 +121,6 @@ void shim_post(cudaStream_t stream, struct shim_work *work)
     unlock(cudaSuccess);
 }
 
-size_t shim_allowed(const void *kernel)
-{
-    lock();
-    size_t bytes = shared_allowed(kernel, current < 0 ? 0 : current);
-    unlock(cudaSuccess);
-    return bytes;
-}
-
-cudaError_t shim_allow(const void *kernel, int bytes)
-{
-    lock();
-    if (refused("cudaFuncSetAttribute") || bytes > SHARED_MOST)
-        return unlock(cudaErrorInvalidValue);
-    shared_allow(kernel, current < 0 ? 0 : current, (size_t)bytes);
-    return unlock(cudaSuccess);
-}
-
-bool shim_launch_fails(cudaStream_t stream)
-{
-    lock();
-    if (stream && stream->device != current)
-        return unlock(cudaErrorInvalidResourceHandle) != cudaSuccess;
-    return unlock(refused("launch") ? cudaErrorUnknown : cudaSuccess) != cudaSuccess;
-}
-
 static cudaStream_t stream_new(void)
 {
     cudaStream_t stream = (cudaStream_t)calloc(1, sizeof *stream);

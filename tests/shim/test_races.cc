@@ -81,13 +81,13 @@ static void touch(const struct scene *s, int i, enum access access)
         cudaMemsetAsync(s->x, 0, BYTES, s->stream[i]);
         break;
     case LOADS:
-        NP_LAUNCH(load, 1, WORDS, 0, s->stream[i], mine, s->x);
+        SHIM_LAUNCH(load, 1, WORDS, 0, s->stream[i], mine, s->x);
         break;
     case STORES:
-        NP_LAUNCH(store, 1, WORDS, 0, s->stream[i], s->x, 7u);
+        SHIM_LAUNCH(store, 1, WORDS, 0, s->stream[i], s->x, 7u);
         break;
     default:
-        NP_LAUNCH(add_one, 1, WORDS, 0, s->stream[i], s->x);
+        SHIM_LAUNCH(add_one, 1, WORDS, 0, s->stream[i], s->x);
     }
 }
 
@@ -175,13 +175,13 @@ START_TEST(what_nobody_has_taken_is_out_of_bounds)
 {
     struct scene s = begin(_i);
     if (_i % 4 == 0)
-        NP_LAUNCH(store, 1, WORDS, 0, s.stream[0], s.x + 1, 7u);
+        SHIM_LAUNCH(store, 1, WORDS, 0, s.stream[0], s.x + 1, 7u);
     else if (_i % 4 == 1)
-        NP_LAUNCH(load, 1, WORDS, 0, s.stream[0], s.y, s.pinned + 1);
+        SHIM_LAUNCH(load, 1, WORDS, 0, s.stream[0], s.y, s.pinned + 1);
     else if (_i % 4 == 2)
         cudaMemcpyAsync(s.y, s.x, BYTES + 1, cudaMemcpyDeviceToDevice, s.stream[0]);
     else if (cudaFree(s.x) == cudaSuccess)
-        NP_LAUNCH(load, 1, WORDS, 0, s.stream[0], s.y, s.x);
+        SHIM_LAUNCH(load, 1, WORDS, 0, s.stream[0], s.y, s.x);
     cudaStreamSynchronize(s.stream[0]);
 }
 END_TEST
@@ -266,7 +266,7 @@ START_TEST(readers_and_neighbours_do_not_race)
     for (int i = 0; i < STREAMS; i++)
         touch(&s, i, LOADS);
     for (int i = 0; i < STREAMS; i++)
-        NP_LAUNCH(store, 1, WORDS, 0, s.stream[i], s.y + i * WORDS, 1u);
+        SHIM_LAUNCH(store, 1, WORDS, 0, s.stream[i], s.y + i * WORDS, 1u);
     after(&s, 0, 1);
     after(&s, 0, 2);
     touch(&s, 0, STORES);

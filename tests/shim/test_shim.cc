@@ -31,7 +31,7 @@ static bool rotated(void (*kernel)(float *, const float *))
     bool right = true;
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)i;
-    NP_LAUNCH(kernel, BLOCKS, THREADS, 0, nullptr, y, x);
+    SHIM_LAUNCH(kernel, BLOCKS, THREADS, 0, nullptr, y, x);
     for (int i = 0; i < COUNT; i++)
         right = right && y[i] == x[i - i % THREADS + (i + 1) % THREADS];
     return right;
@@ -78,7 +78,7 @@ START_TEST(memory_that_nobody_wrote_is_no_number)
     float y[COUNT];
     for (int turn = 0; turn < 2; turn++) {
         ck_assert(rotated(rotate<true>)); /* leaves numbers behind */
-        NP_LAUNCH(untouched, BLOCKS, THREADS, 0, nullptr, y, nullptr);
+        SHIM_LAUNCH(untouched, BLOCKS, THREADS, 0, nullptr, y, nullptr);
         for (int i = 0; i < COUNT; i++)
             ck_assert(isnan(y[i]));
     }
@@ -102,7 +102,7 @@ static void warp_functions(uint32_t *y)
 START_TEST(warps_and_blocks_exchange)
 {
     uint32_t right = 0;
-    NP_LAUNCH(warp_functions, BLOCKS, THREADS, 0, nullptr, &right);
+    SHIM_LAUNCH(warp_functions, BLOCKS, THREADS, 0, nullptr, &right);
     ck_assert_uint_eq(right, COUNT);
 }
 END_TEST
@@ -178,8 +178,8 @@ static void nothing(void)
 START_TEST(what_no_barrier_orders_races)
 {
     if (_i % 2)
-        NP_LAUNCH(nothing, 1, 1, 0, nullptr);
-    NP_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, pair_of(_i / 2));
+        SHIM_LAUNCH(nothing, 1, 1, 0, nullptr);
+    SHIM_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, pair_of(_i / 2));
 }
 END_TEST
 
@@ -187,7 +187,7 @@ START_TEST(what_a_barrier_orders_is_no_race)
 {
     struct pair p = pair_of(_i);
     for (int turn = 0; turn < 2 && !is_race(p); turn++)
-        NP_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, p);
+        SHIM_LAUNCH(access_twice, BLOCKS, THREADS, 0, nullptr, p);
 }
 END_TEST
 
@@ -199,7 +199,7 @@ static void part_of_block(void)
 
 START_TEST(a_barrier_that_not_all_reach_is_reported)
 {
-    NP_LAUNCH(part_of_block, BLOCKS, THREADS, 0, nullptr);
+    SHIM_LAUNCH(part_of_block, BLOCKS, THREADS, 0, nullptr);
 }
 END_TEST
 
@@ -213,7 +213,7 @@ static void two_barriers(void)
 
 START_TEST(different_barriers_are_reported)
 {
-    NP_LAUNCH(two_barriers, BLOCKS, THREADS, 0, nullptr);
+    SHIM_LAUNCH(two_barriers, BLOCKS, THREADS, 0, nullptr);
 }
 END_TEST
 
@@ -225,7 +225,7 @@ static void part_of_warp(void)
 
 START_TEST(lanes_that_part_are_reported)
 {
-    NP_LAUNCH(part_of_warp, BLOCKS, THREADS, 0, nullptr);
+    SHIM_LAUNCH(part_of_warp, BLOCKS, THREADS, 0, nullptr);
 }
 END_TEST
 
@@ -236,7 +236,7 @@ static void half_a_warp(void)
 
 START_TEST(a_warp_that_is_not_whole_is_reported)
 {
-    NP_LAUNCH(half_a_warp, BLOCKS, THREADS + 16, 0, nullptr);
+    SHIM_LAUNCH(half_a_warp, BLOCKS, THREADS + 16, 0, nullptr);
 }
 END_TEST
 
@@ -248,7 +248,7 @@ static void large(void)
 
 START_TEST(too_much_shared_memory_is_reported)
 {
-    NP_LAUNCH(large, BLOCKS, THREADS, 0, nullptr);
+    SHIM_LAUNCH(large, BLOCKS, THREADS, 0, nullptr);
 }
 END_TEST
 
@@ -261,11 +261,11 @@ static void asks(void)
 
 START_TEST(what_a_kernel_is_allowed_it_has)
 {
-    NP_LAUNCH(asks, 1, THREADS, 44 << 10, nullptr);
+    SHIM_LAUNCH(asks, 1, THREADS, 44 << 10, nullptr);
     ck_assert_int_eq(
         cudaFuncSetAttribute(asks, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10),
         cudaSuccess);
-    NP_LAUNCH(asks, 1, THREADS, 64 << 10, nullptr);
+    SHIM_LAUNCH(asks, 1, THREADS, 64 << 10, nullptr);
     ck_assert_int_eq(
         cudaFuncSetAttribute(asks, cudaFuncAttributeMaxDynamicSharedMemorySize, 164 << 10),
         cudaErrorInvalidValue);
@@ -274,15 +274,15 @@ END_TEST
 
 START_TEST(shared_memory_that_was_not_allowed_is_reported)
 {
-    NP_LAUNCH(asks, 1, THREADS, _i ? 64 << 10 : 46 << 10, nullptr);
+    SHIM_LAUNCH(asks, 1, THREADS, _i ? 64 << 10 : 46 << 10, nullptr);
 }
 END_TEST
 
 START_TEST(a_grid_that_is_too_large_is_reported)
 {
     setenv("SHIM_GRID", "2", 1);
-    NP_LAUNCH(nothing, dim3(9, 2, 2), 1, 0, nullptr);
-    NP_LAUNCH(nothing, _i ? dim3(1, 3) : dim3(1, 1, 3), 1, 0, nullptr);
+    SHIM_LAUNCH(nothing, dim3(9, 2, 2), 1, 0, nullptr);
+    SHIM_LAUNCH(nothing, _i ? dim3(1, 3) : dim3(1, 1, 3), 1, 0, nullptr);
 }
 END_TEST
 
@@ -299,7 +299,7 @@ START_TEST(an_access_beyond_an_array_is_reported)
 {
     static const int more[] = {1, 8, 16, -1};
     float y[THREADS];
-    NP_LAUNCH(beyond, 1, THREADS, 0, nullptr, y, more[_i]);
+    SHIM_LAUNCH(beyond, 1, THREADS, 0, nullptr, y, more[_i]);
 }
 END_TEST
 
@@ -371,7 +371,7 @@ START_TEST(a_call_fails_when_told_to)
     stream = stream_new();
     words = device_words();
     for (int i = 1; i <= 3; i++) {
-        NP_LAUNCH(add_one, 1, WORDS, 0, stream, words);
+        SHIM_LAUNCH(add_one, 1, WORDS, 0, stream, words);
         ck_assert_int_eq(cudaGetLastError(), i < 2 ? cudaSuccess : cudaErrorUnknown);
     }
     cudaStreamDestroy(stream);
@@ -385,7 +385,7 @@ START_TEST(a_stream_of_another_device_launches_nothing)
     cudaStream_t stream = stream_new();
     uint32_t *words = device_words();
     ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
-    NP_LAUNCH(add_one, 1, WORDS, 0, stream, words);
+    SHIM_LAUNCH(add_one, 1, WORDS, 0, stream, words);
     ck_assert_int_eq(cudaGetLastError(), cudaErrorInvalidResourceHandle);
     cudaStreamDestroy(stream);
     cudaFree(words);

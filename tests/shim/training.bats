@@ -419,12 +419,21 @@ YAML
         cudaMemcpyAsync:30 cudaMemsetAsync:20 cudaStreamCreateWithFlags:2 cudaStreamSynchronize:1 \
         cudaEventCreateWithFlags:3 cudaEventRecord:1 cudaEventRecord:70 cudaEventSynchronize:1 \
         cudaEventSynchronize:25 cudaStreamWaitEvent:5 cudaSetDevice:1 cudaSetDevice:300 \
-        cudaDeviceGetDefaultMemPool:1 cudaMemPoolSetAttribute:1 launch:1 launch:300; do
+        cudaDeviceGetDefaultMemPool:1 cudaMemPoolSetAttribute:1 launch:1 launch:300 cudaGraphLaunch:1 cudaGraphLaunch:9; do
         rm -rf gpu
         SHIM_FAIL=$call run np-train recipe.yaml --backend cuda --run gpu -q -n 2
         [ "$status" -eq 2 ]
         [[ $output == 'np-train: error: '*'CUDA device 0'* || $output == *'cannot allocate'* ]] ||
             { echo "$call: $output"; return 1; }
+    done
+}
+
+@test "without room for more graphs the bits are the same" {
+    tiny_recipe
+    "$cpu" recipe.yaml --run cpu -q
+    for call in cudaGraphInstantiate:1 cudaGraphAddKernelNode:20; do
+        SHIM_FAIL=$call gpu recipe.yaml --run "${call%:*}" -n 2
+        same cpu "${call%:*}"
     done
 }
 
@@ -438,7 +447,8 @@ YAML
     SHIM_DEVICES=2 gpu recipe.yaml --run two --plan plan.yaml --devices 0,1
     same cpu two
     taken=$(($(grep -o 'memory_bytes: [0-9]*' plan.yaml | cut -d' ' -f2 | paste -sd+)))
-    SHIM_MEMORY=$taken np-partition recipe.yaml --backend cuda -n 2 -M 2 -o small.yaml \
+    # and what is kept for graphs of 1024 launches each
+    SHIM_MEMORY=$((taken + 2 * 1024 * 12 * 1024)) np-partition recipe.yaml --backend cuda -n 2 -M 2 -o small.yaml \
         2> said
     grep 'the GPUs have no room for all layers: --device-memory' said
     grep 'device_memory: ' small.yaml
