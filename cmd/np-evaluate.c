@@ -18,6 +18,7 @@ enum {
     OPT_RANDOM,
     OPT_BATCHES,
     OPT_BACKEND,
+    OPT_DEVICES,
     OPT_THREADS,
     OPT_ISA
 };
@@ -30,7 +31,8 @@ static const struct argp_option table[] = {
     {"batches", OPT_BATCHES, "N", 0, "validation batches for each of them (4)", 0},
     {"backend", OPT_BACKEND, "cpu|cuda|auto", 0, "compute on processors (the default), or a GPU",
      0},
-    {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor; on a GPU 1)", 0},
+    {"devices", OPT_DEVICES, "LIST", 0, "GPUs by number, as 0,1 (default: the first)", 0},
+    {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor, or GPU)", 0},
     {"threads", OPT_THREADS, "N", 0, "threads for each of them (1)", 0},
     {"isa", OPT_ISA, "NAME", 0, "instruction set of the kernels", 0},
     {"quiet", 'q', 0, 0, "no progress", 0},
@@ -41,7 +43,7 @@ struct options {
     const char *run, *subnets;
     uint64_t step, random, batches;
     struct backend backend;
-    struct plan_options plan; /* threads and instruction set alone are asked for */
+    struct plan_options plan; /* threads, instruction set and GPUs alone are asked for */
     int jobs;
     bool quiet;
 };
@@ -55,6 +57,8 @@ static void check(struct options *o, struct argp_state *state)
         argp_error(state, "--run DIR is needed");
     if (o->subnets && o->random)
         argp_error(state, "--subnets says which, --random draws them: one of the two");
+    if (o->plan.devices && o->backend.choice != BACKEND_CUDA)
+        argp_error(state, "--devices names GPUs: they are for --backend cuda");
     cli_one_standard(state, inputs, 2);
     backend_check(&o->backend, &o->plan, state);
 }
@@ -89,6 +93,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_BACKEND:
         o->backend.choice = choices[cli_word(state, "backend", arg, backends, 3)];
         return 0;
+    case OPT_DEVICES:
+        o->plan.devices = arg;
+        return 0;
     case OPT_THREADS:
         o->plan.request.threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
         return 0;
@@ -111,7 +118,9 @@ struct parts {
     struct options *options;
     struct space space;
     struct np_data *train, *valid;
-    struct np_trained *trained;
+    const struct np_device *devices; /* [count], and on each what was trained */
+    struct np_trained *trained[NP_CUDA_MOST];
+    int count;
     struct np_stream_shape shape;
     int *candidates;
     struct np_stream *stream; /* NULL: subnets are drawn */
@@ -122,7 +131,8 @@ struct parts {
 static void parts_clear(struct parts *p)
 {
     np_stream_close(p->stream);
-    np_trained_free(p->trained);
+    for (int i = 0; i < p->count; i++)
+        np_trained_free(p->trained[i]);
     np_data_close(p->valid);
     np_data_close(p->train);
     backend_close(&p->options->backend);
@@ -162,10 +172,21 @@ static enum np_status check_recipe(const struct parts *p, struct np_error *err)
     return NP_OK;
 }
 
-static const struct np_device *device_of(const struct options *o)
+/* On every device the same checkpoint. */
+static enum np_status open_trained(struct parts *p, struct np_error *err)
 {
-    const struct np_device *devices = backend_devices(&o->backend);
-    return devices ? devices : &np_device_host;
+    const struct options *o = p->options;
+    const struct np_digest *data = p->train ? np_data_digest(p->train) : NULL;
+    enum np_status status = NP_OK;
+    p->devices = backend_devices(&o->backend);
+    p->count = p->devices ? o->backend.count : 1;
+    if (!p->devices)
+        p->devices = &np_device_host;
+    for (int i = 0; i < p->count && status == NP_OK; i++)
+        status =
+            np_trained_open(&p->trained[i], o->run, i ? np_trained_step(p->trained[0]) : o->step,
+                            &p->space.net, data, &p->devices[i], err);
+    return status;
 }
 
 /* Only batch norm, whose statistics are found anew, wants the training data. */
@@ -173,7 +194,6 @@ static enum np_status parts_init(struct parts *p, struct np_error *err)
 {
     struct options *o = p->options;
     const struct np_recipe *recipe = &p->space.recipe;
-    const struct np_digest *data;
     enum np_status status;
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(check_recipe(p, err));
@@ -183,8 +203,7 @@ static enum np_status parts_init(struct parts *p, struct np_error *err)
     if (p->space.net.whole_batch)
         NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
     NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
-    data = p->train ? np_data_digest(p->train) : NULL;
-    status = np_trained_open(&p->trained, o->run, o->step, &p->space.net, data, device_of(o), err);
+    status = open_trained(p, err);
 out:
     return status;
 }
@@ -219,12 +238,15 @@ static enum np_status on_scored(void *context, const uint16_t *choices, struct n
     return NP_OK;
 }
 
-/* As many as the processors have threads for, and there are subnets. */
-static int jobs_of(const struct options *o)
+/* As many as there are GPUs, or the processors have threads for, and there are subnets. */
+static int jobs_of(const struct parts *p)
 {
+    const struct options *o = p->options;
     int jobs = o->plan.request.processors / o->plan.request.threads;
-    if (o->jobs || o->backend.opened)
-        return o->jobs ? o->jobs : 1;
+    if (o->jobs)
+        return o->jobs;
+    if (o->backend.opened)
+        jobs = p->count;
     if (!o->subnets && o->random < (uint64_t)jobs)
         jobs = (int)o->random;
     return jobs < 1 ? 1 : jobs;
@@ -234,13 +256,14 @@ static enum np_status run(struct parts *p, struct np_error *err)
 {
     const struct options *o = p->options;
     struct np_scoring_config config = {.net = &p->space.net,
-                                       .trained = p->trained,
                                        .train_data = p->train,
                                        .data = p->valid,
                                        .batches = o->batches,
-                                       .device = device_of(o),
+                                       .devices = p->devices,
+                                       .trained = p->trained,
+                                       .count = p->count,
                                        .kernels = backend_kernels(&o->backend, &o->plan),
-                                       .jobs = jobs_of(o),
+                                       .jobs = jobs_of(p),
                                        .threads = o->plan.request.threads,
                                        .scratch = backend_scratch(&o->backend, &p->space.net),
                                        .hooks = {p, on_next, on_scored, on_stop}};

@@ -17,6 +17,7 @@ struct scored {
 
 struct worker {
     struct scoring *scoring;
+    struct np_trained *trained;
     struct np_evaluator *evaluator;
     pthread_t thread;
 };
@@ -24,7 +25,6 @@ struct worker {
 struct scoring {
     const struct np_scoring_config *config;
     struct np_plan plan;
-    struct np_train_config train;
     struct worker *workers; /* [jobs] */
     size_t blocks, room;    /* subnets that may be under way, or wait to be told */
     uint16_t *choices;      /* [room][blocks] */
@@ -95,7 +95,7 @@ static enum np_status score(struct worker *w, uint64_t subnet, struct np_score *
                                        .count = 1,
                                        .batches = s->config->batches};
     enum np_status status;
-    NP_TRY(np_trained_bring(s->config->trained, evaluation.choices, err));
+    NP_TRY(np_trained_bring(w->trained, evaluation.choices, err));
     NP_TRY(np_evaluate(out, w->evaluator, &evaluation, err));
 out:
     return status;
@@ -145,6 +145,22 @@ static bool on_stop(void *context)
     return hooks->stop && hooks->stop(hooks->context);
 }
 
+static enum np_status worker_init(struct worker *w, struct scoring *s, int device,
+                                  struct np_error *err)
+{
+    const struct np_scoring_config *config = s->config;
+    const struct np_train_config train = {.net = config->net,
+                                          .data = config->train_data,
+                                          .kernels = config->kernels,
+                                          .devices = &config->devices[device],
+                                          .device_count = 1,
+                                          .plan = &s->plan,
+                                          .hooks = {.context = s, .stop = on_stop}};
+    w->scoring = s;
+    w->trained = config->trained[device];
+    return np_evaluator_new(&w->evaluator, &train, np_trained_state(w->trained), NULL, err);
+}
+
 static enum np_status scoring_init(struct scoring *s, const struct np_scoring_config *config,
                                    struct np_error *err)
 {
@@ -154,24 +170,14 @@ static enum np_status scoring_init(struct scoring *s, const struct np_scoring_co
         .plan = {.stages = 1, .threads = config->threads, .scratch = config->scratch},
         .blocks = (size_t)config->net->positions - 2,
         .room = WAITING * (size_t)config->jobs};
-    s->train = (struct np_train_config){.net = config->net,
-                                        .data = config->train_data,
-                                        .kernels = config->kernels,
-                                        .devices = config->device,
-                                        .device_count = 1,
-                                        .plan = &s->plan,
-                                        .hooks = {.context = s, .stop = on_stop}};
     pthread_mutex_init(&s->turn, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->told, NULL);
     NP_TRY(np_zalloc(&s->choices, s->room, s->blocks * sizeof *s->choices, err));
     NP_TRY(np_zalloc(&s->scored, s->room, sizeof *s->scored, err));
     NP_TRY(np_zalloc(&s->workers, (size_t)config->jobs, sizeof *s->workers, err));
-    for (int i = 0; i < config->jobs; i++) {
-        s->workers[i].scoring = s;
-        NP_TRY(np_evaluator_new(&s->workers[i].evaluator, &s->train,
-                                np_trained_state(config->trained), NULL, err));
-    }
+    for (int i = 0; i < config->jobs; i++)
+        NP_TRY(worker_init(&s->workers[i], s, i % config->count, err));
 out:
     return status;
 }

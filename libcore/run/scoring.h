@@ -1,7 +1,8 @@
 /* Scoring: what subnets reach with the weights of a trained supernet, several at a time.
  *
  * Each of `jobs` workers takes the next subnet when it is done with one, so subnets that cost
- * unequally keep all of them busy. What is scored is told in the order in which subnets came, as
+ * unequally keep all of them busy. Where there are several devices, each with the weights in its own
+ * memory, workers are dealt to them in turn. What is scored is told in the order in which subnets came, as
  * soon as those before it have been told; a score is that of np_evaluate, whoever else is at work.
  *
  * Errors    what a hook or the evaluation returned first; then what was scored before it has been
@@ -27,11 +28,12 @@ struct np_scoring_hooks {
 
 struct np_scoring_config {
     const struct np_supernet *net;
-    struct np_trained *trained;
     const struct np_data *train_data; /* for batch norm's statistics; NULL: no layer has one */
     const struct np_data *data;       /* to score on */
     uint64_t batches;
-    const struct np_device *device; /* that trained has its layers on */
+    const struct np_device *devices; /* [count]: of one kind */
+    struct np_trained **trained;     /* [count]: the same, its layers on that device */
+    int count;
     const struct np_kernels *kernels;
     int jobs, threads; /* workers, and threads of each */
     size_t scratch;    /* bytes for each of them; 0: as np_flight_shape has it */

@@ -493,7 +493,7 @@ YAML
     [ "$(jq -r .backend found/run.json)" = cuda ]
 }
 
-@test "np-evaluate: scores of a GPU, one subnet at a time and several" {
+@test "np-evaluate: scores of GPUs, one subnet at a time and several" {
     for recipe in $(some "tiny_recipe image_recipe pairs_recipe" image_recipe); do
         rm -rf ./*
         $recipe
@@ -503,5 +503,14 @@ YAML
             SHIM_SEED=$jobs np-evaluate recipe.yaml --run a -q --random 12 --batches 2 \
                 --backend cuda -j $jobs | cmp - expected
         done
+        for more in '' '-j 1' '-j 5'; do # GPUs that cannot use each other's memory
+            SHIM_DEVICES=3 SHIM_PEERS=0 np-evaluate recipe.yaml --run a -q --random 12 --batches 2 \
+                --backend cuda --devices 2,0 $more | cmp - expected
+        done
+    done
+    for wrong in '--devices 0' '--backend auto --devices 0' '--backend cuda --devices 0,0' \
+        '--backend cuda --devices 0,1'; do
+        run np-evaluate recipe.yaml --run a -q $wrong
+        [ "$status" -eq 2 ]
     done
 }

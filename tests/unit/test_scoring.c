@@ -88,27 +88,33 @@ static struct asker asker_of(struct tiny *t)
     return (struct asker){.t = t, .refuse = UINT64_MAX, .fail = UINT64_MAX, .stop = UINT64_MAX};
 }
 
+/* By workers on this machine, as two devices. */
 static enum np_status ask(struct asker *a, int jobs, int threads)
 {
     struct tiny *t = a->t;
-    struct np_trained *trained;
+    const struct np_device devices[] = {np_device_host, np_device_host};
+    struct np_trained *trained[2];
     struct np_scoring_config config = {.net = &t->net,
                                        .train_data = t->data,
                                        .data = t->data,
                                        .batches = BATCHES,
-                                       .device = &np_device_host,
+                                       .devices = devices,
+                                       .trained = trained,
+                                       .count = 2,
                                        .kernels = np_kernels_best(),
                                        .jobs = jobs,
                                        .threads = threads,
                                        .hooks = {a, next, scored, stop}};
     enum np_status status;
-    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t->net, np_data_digest(t->data),
-                              config.device, &t->err),
-              &t->err);
-    ck_assert_uint_eq(np_trained_step(trained), 4);
-    config.trained = trained;
+    for (int i = 0; i < 2; i++) {
+        tiny_must(np_trained_open(&trained[i], run, NP_LATEST, &t->net, np_data_digest(t->data),
+                                  &devices[i], &t->err),
+                  &t->err);
+        ck_assert_uint_eq(np_trained_step(trained[i]), 4);
+    }
     status = np_scoring_run(&config, &t->err);
-    np_trained_free(trained);
+    for (int i = 0; i < 2; i++)
+        np_trained_free(trained[i]);
     return status;
 }
 
