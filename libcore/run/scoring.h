@@ -1,9 +1,10 @@
 /* Scoring: what subnets reach with the weights of a trained supernet, several at a time.
  *
  * Each of `jobs` workers takes the next subnet when it is done with one, so subnets that cost
- * unequally keep all of them busy. Where there are several devices, each with the weights in its own
- * memory, workers are dealt to them in turn. What is scored is told in the order in which subnets came, as
- * soon as those before it have been told; a score is that of np_evaluate, whoever else is at work.
+ * unequally keep all of them busy. Where there are several devices, each with the weights in its
+ * own memory, workers are dealt to them in turn. What is scored is told in the order in which
+ * subnets came, as soon as those before it have been told; a score is that of np_evaluate, whoever
+ * else is at work.
  *
  * Errors    what a hook or the evaluation returned first; then what was scored before it has been
  *           told. NP_ESTOP when hooks.stop said so.
