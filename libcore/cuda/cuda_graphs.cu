@@ -9,7 +9,7 @@ extern "C" {
 
 enum {
     ROOM = 64 << 10, /* bytes of launches */
-    LEAST = 3,       /* launches of a graph: it costs about as much to launch as two kernels do */
+    LEAST = 3,       /* launches of a graph; fewer are made one by one */
     SETS = 512,
     WAYS = 8,
     LONG = 16 * SETS * WAYS, /* plays after which a graph that was not among them may go */
