@@ -18,6 +18,7 @@ struct scored {
 struct worker {
     struct scoring *scoring;
     struct np_trained *trained;
+    struct np_train_config train; /* the evaluator's */
     struct np_evaluator *evaluator;
     pthread_t thread;
 };
@@ -149,16 +150,16 @@ static enum np_status worker_init(struct worker *w, struct scoring *s, int devic
                                   struct np_error *err)
 {
     const struct np_scoring_config *config = s->config;
-    const struct np_train_config train = {.net = config->net,
-                                          .data = config->train_data,
-                                          .kernels = config->kernels,
-                                          .devices = &config->devices[device],
-                                          .device_count = 1,
-                                          .plan = &s->plan,
-                                          .hooks = {.context = s, .stop = on_stop}};
     w->scoring = s;
     w->trained = config->trained[device];
-    return np_evaluator_new(&w->evaluator, &train, np_trained_state(w->trained), NULL, err);
+    w->train = (struct np_train_config){.net = config->net,
+                                        .data = config->train_data,
+                                        .kernels = config->kernels,
+                                        .devices = &config->devices[device],
+                                        .device_count = 1,
+                                        .plan = &s->plan,
+                                        .hooks = {.context = s, .stop = on_stop}};
+    return np_evaluator_new(&w->evaluator, &w->train, np_trained_state(w->trained), NULL, err);
 }
 
 static enum np_status scoring_init(struct scoring *s, const struct np_scoring_config *config,

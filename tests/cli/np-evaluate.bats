@@ -97,7 +97,7 @@ declined() {
 @test "interrupted: what was scored is there, exit 75; also while it waits for a subnet" {
     np-train recipe.yaml --run a -q > digest
     np-evaluate recipe.yaml --run a --random 1000000 > all 2> said &
-    until [ "$(wc -l < all)" -gt 5 ]; do sleep 0.05; done
+    until [ "$(wc -l < all)" -gt 5 ]; do kill -0 $!; sleep 0.05; done
     kill -TERM $!
     code=0
     wait $! || code=$?
@@ -108,7 +108,7 @@ declined() {
     np-evaluate recipe.yaml --run a --subnets ask > answers &
     exec 9> ask
     echo '0 0 0 0' >&9
-    until [ -s answers ]; do sleep 0.05; done
+    until [ -s answers ]; do kill -0 $!; sleep 0.05; done
     kill -TERM $!
     code=0
     wait $! || code=$?
