@@ -183,8 +183,8 @@ static struct played *find(struct np_cuda_graphs *graphs, uint64_t hash)
     return oldest;
 }
 
-/* Whether there is room for what is noted; graphs that may go do, some at a time. */
-static bool has_room(struct np_cuda_graphs *graphs)
+/* Of some graphs at a time, those that may go do. Whether there is room for what is noted. */
+static bool make_room(struct np_cuda_graphs *graphs)
 {
     for (int i = 0; i < LOOK; i++) {
         unsigned at = graphs->looked++ % (SETS * WAYS);
@@ -199,7 +199,7 @@ static bool has_room(struct np_cuda_graphs *graphs)
  * host want room. Whatever went wrong before is not lost. */
 static void keep(struct np_cuda_graphs *graphs, struct played *played)
 {
-    if (graphs->failed || cudaPeekAtLastError() != cudaSuccess || !has_room(graphs))
+    if (graphs->failed || cudaPeekAtLastError() != cudaSuccess || !make_room(graphs))
         return;
     played->launches = static_cast<unsigned char *>(malloc(graphs->bytes));
     if (!played->launches)

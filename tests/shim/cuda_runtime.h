@@ -36,7 +36,8 @@
  *         SHIM_MEMORY   bytes of each device (1 GiB)
  *         SHIM_GRID     blocks that a grid may have along y and z (65535)
  *         SHIM_FAIL     CALL:N: the Nth call of a function fails, and with it all that come after,
- *                       unless it was for memory; 'launch' is a kernel's, outside of graphs
+ *                       unless it was for memory or to make a graph; 'launch' is a kernel's,
+ *                       outside of graphs
  *         SHIM_SKIP     CALL: of cudaStreamSynchronize, cudaEventSynchronize or
  *                       cudaStreamWaitEvent: does nothing; of cudaEventQuery: says that all is
  *                       done

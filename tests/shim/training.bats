@@ -419,7 +419,8 @@ YAML
         cudaMemcpyAsync:30 cudaMemsetAsync:20 cudaStreamCreateWithFlags:2 cudaStreamSynchronize:1 \
         cudaEventCreateWithFlags:3 cudaEventRecord:1 cudaEventRecord:70 cudaEventSynchronize:1 \
         cudaEventSynchronize:25 cudaStreamWaitEvent:5 cudaSetDevice:1 cudaSetDevice:300 \
-        cudaDeviceGetDefaultMemPool:1 cudaMemPoolSetAttribute:1 launch:1 launch:300 cudaGraphLaunch:1 cudaGraphLaunch:9; do
+        cudaDeviceGetDefaultMemPool:1 cudaMemPoolSetAttribute:1 launch:1 launch:300 \
+        cudaGraphLaunch:1 cudaGraphLaunch:9; do
         rm -rf gpu
         SHIM_FAIL=$call run np-train recipe.yaml --backend cuda --run gpu -q -n 2
         [ "$status" -eq 2 ]
@@ -447,9 +448,9 @@ YAML
     SHIM_DEVICES=2 gpu recipe.yaml --run two --plan plan.yaml --devices 0,1
     same cpu two
     taken=$(($(grep -o 'memory_bytes: [0-9]*' plan.yaml | cut -d' ' -f2 | paste -sd+)))
-    # and what is kept for graphs of 1024 launches each
-    SHIM_MEMORY=$((taken + 2 * 1024 * 12 * 1024)) np-partition recipe.yaml --backend cuda -n 2 -M 2 -o small.yaml \
-        2> said
+    graphs=$((2 * 1024 * 12 * 1024)) # of 1024 launches in each of two stages
+    SHIM_MEMORY=$((taken + graphs)) np-partition recipe.yaml --backend cuda -n 2 -M 2 \
+        -o small.yaml 2> said
     grep 'the GPUs have no room for all layers: --device-memory' said
     grep 'device_memory: ' small.yaml
     gpu recipe.yaml --run small --plan small.yaml
