@@ -66,6 +66,12 @@ CUDA_BIN := $(CUDA_OBJ)
 NP_LIBS  += $(NP_CUDA_LIBS)
 endif
 
+# Sanitized programs have checks of whole vectors that are quick (tests/asan).
+ifneq ($(findstring address,$(SAN)),)
+WIDE     := $(BUILD)/tests/asan/wide.o
+NP_LIBS  += $(WIDE) -Wl,--wrap=__asan_loadN,--wrap=__asan_storeN
+endif
+
 # MPI, where pkg-config knows one (Open MPI or MPICH), is linked into the tools, unless MPI=0.
 MPI      ?= $(shell $(PKG_CONFIG) --exists mpi-c && echo 1 || echo 0)
 ifeq ($(MPI),1)
@@ -84,7 +90,7 @@ CMD_SRC  := $(sort $(wildcard cmd/*.c))
 CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(filter-out $(TOOLS:%=$(BUILD)/cmd/%.o),$(CMD_OBJ))
 BIN      := $(patsubst cmd/%.c,$(BUILD)/%,$(wildcard $(TOOLS:%=cmd/%.c)))
-UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c)) $(if $(WIDE),tests/asan/test_wide.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 UNIT_AUX := $(patsubst %.c,$(BUILD)/%.o,\
             $(filter-out $(UNIT_SRC) %/backends_far.c,$(wildcard tests/unit/*.c)))
@@ -115,7 +121,9 @@ $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vec
                               $(NP_UNROLLED)
 $(BUILD)/%_neon.o: NP_ISA = $(NP_UNROLLED)
 
-$(LIB): $(LIB_OBJ)
+$(BUILD)/tests/asan/%.o: NP_ISA = -Itests/unit -O2 -fno-sanitize=all
+
+$(LIB): $(LIB_OBJ) | $(WIDE)
 	@rm -f $@
 	$(call SAY,AR,$@)
 	$(Q)$(AR) rcs $@ $^
@@ -151,10 +159,14 @@ $(BUILD)/flags: FORCE
 
 # The scalar code calls a function for every fused multiply-add, as not all processors of its kind
 # have them. Where this one has, tests that wait for it have it compiled for them; the others, of
-# them test_ops with all operators, and the tools have it as it is.
+# them test_ops with all operators, and the tools have it as it is. Sanitized, none has.
 COMPARING := attention conv dwconv engine evaluate kernels kernels_far kernels_vision matmul
-REFERENCE := $(if $(filter x86_64%,$(TARGET)),$(if $(shell grep -wm1 fma /proc/cpuinfo), \
-             $(patsubst %.c,$(BUILD)/reference/%.o,$(wildcard libcore/num/*_scalar.c))))
+FMA       := $(if $(filter x86_64%,$(TARGET)),$(shell grep -wom1 fma /proc/cpuinfo))
+ifneq ($(SAN),)
+$(BUILD)/libcore/num/%_scalar.o: NP_ISA = $(FMA:%=-m%)
+else
+REFERENCE := $(if $(FMA),$(patsubst %.c,$(BUILD)/reference/%.o,$(wildcard libcore/num/*_scalar.c)))
+endif
 $(COMPARING:%=$(BUILD)/tests/unit/test_%) $(FAR_BIN): $(REFERENCE)
 
 $(BUILD)/reference/%.o: %.c $(BUILD)/flags
@@ -255,7 +267,7 @@ SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
 SHIM_OWN   := $(patsubst tests/%.cc,$(BUILD)/%,$(wildcard tests/shim/test_*.cc))
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
               -Wno-unknown-pragmas -Wno-missing-field-initializers $(WERROR) $(CFLAGS) \
-              $(NP_SANITIZE) $(NP_NUMERIC) $(if $(shell grep -wm1 fma /proc/cpuinfo),-mavx2 -mfma)
+              $(NP_SANITIZE) $(NP_NUMERIC) $(if $(FMA),-mavx2 -mfma)
 NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 -DNP_CUDA_SCRATCH_MORE=4194304 \
               -DNP_CUDA_GRAPH_LAUNCHES=1024 -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
@@ -459,7 +471,7 @@ FORCE:
         $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
-         $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
+         $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) $(WIDE:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) $(TIMED_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)
