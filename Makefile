@@ -27,8 +27,8 @@ NP_WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -
                -Wformat=2 -Wundef $(WERROR)
 # Clang also warns of branches that constants rule out, of loops that it unrolls in its own way, and
 # of fields that are zero.
-NP_WARNINGS += $(if $(findstring clang,$(shell $(CC) --version)),-Wno-array-bounds \
-               -Wno-pass-failed -Wno-missing-field-initializers)
+CLANG    := $(findstring clang,$(shell $(CC) --version))
+NP_WARNINGS += $(if $(CLANG),-Wno-array-bounds -Wno-pass-failed -Wno-missing-field-initializers)
 NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
                $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=all))
 # The numeric flags come last: no user flag may switch contraction or fast-math on.
@@ -116,6 +116,9 @@ endif
 NP_UNROLLED := $(if $(findstring -g,$(CFLAGS)),-g1) $(NP_SAN_ISA)
 # Or how fast their loops are depends on the length of functions before them in the file.
 NP_UNROLLED += -falign-functions=64
+# A quarter of GCC's time there went into looking back for what loads may alias.
+$(BUILD)/libcore/num/kernels_%.o: NP_UNROLLED += \
+    $(if $(CLANG),,--param sccvn-max-alias-queries-per-access=50)
 $(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma $(NP_UNROLLED)
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 \
                               $(NP_UNROLLED)

@@ -6,6 +6,8 @@
 #ifndef NP_NUM_COLNORM_SIMD_H
 #define NP_NUM_COLNORM_SIMD_H
 
+#include <assert.h>
+
 #include "num/activation_lanes.h"
 #include "num/columns_simd.h"
 
@@ -222,6 +224,28 @@ NP_INLINE void colnorm_slopes(enum np_act act, float *du, const float *x, const 
 #undef STEP
 }
 
+/* Of those activations of whose slopes colnorm_grad_sums makes no kind of sum. */
+static void colnorm_other_slopes(enum np_act act, float *du, const float *x, const float *dy,
+                                 const struct colnorm_cols *q, size_t n)
+{
+    switch (act) {
+    case NP_ACT_GELU:
+        colnorm_slopes(NP_ACT_GELU, du, x, dy, q, n);
+        break;
+    case NP_ACT_SWISH:
+        colnorm_slopes(NP_ACT_SWISH, du, x, dy, q, n);
+        break;
+    case NP_ACT_SIGMOID:
+        colnorm_slopes(NP_ACT_SIGMOID, du, x, dy, q, n);
+        break;
+    case NP_ACT_HSIGMOID:
+        colnorm_slopes(NP_ACT_HSIGMOID, du, x, dy, q, n);
+        break;
+    default:
+        assert(!"one of colnorm_grad_sums' own");
+    }
+}
+
 /* sum and dot of n (to NORM_TILE) columns from c on, of rows of segment s; du takes many
  * operations, so some rows' is made first. */
 static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, const float *dy,
@@ -245,9 +269,7 @@ static void colnorm_columns(float *sum, float *dot, const struct np_colnorm *p, 
             /* whole blocks, as far as there are elements: parts of them take longer */
             size_t whole =
                 n == p->cols ? np_min((count * n + 31) / 32 * 32, (rows.end - r) * n) : n;
-#define SLOPES(act) colnorm_slopes(act, du, t.b, up, &q, whole)
-            NP_ACT_EACH(p->act, SLOPES);
-#undef SLOPES
+            colnorm_other_slopes(p->act, du, t.b, up, &q, whole);
             col_block(COL_PLAIN, false, part, part_dot, &t, count, 0, n);
         }
         np_add_chunk(sum, part, n, begin - rows.begin, onto);
