@@ -179,15 +179,15 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 
 # Everything, in full. Under the sanitizers, which are ten times slower, the same code in a covering
 # subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
-# engines, whose bits are the plain build's affair (team_run.h, tiny.h); and under the thread
-# sanitizer only tests that start threads; test_ops runs every kernel in teams. Of the tools, what
-# they do with options, recipes and damaged files, and one run or more of most of the rest. Of CUDA,
-# trainings, for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself
-# in the plain build.
+# engines, whose bits are the plain build's affair (team_run.h, tiny.h), as are test_training's
+# numbers; and under the thread sanitizer only tests that start threads; test_ops runs every kernel
+# in teams. Of the tools, what they do with options, recipes and damaged files, and one run or more
+# of most of the rest. Of CUDA, trainings, for the host's code: what kernels touch, and that it is
+# theirs, tests/shim sees itself in the plain build.
 THREADED := arena engine evaluate ops ranks residence run scoring staging stash team transport \
             weights
-TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%),$(UNIT_BIN) \
-            $(FAR_BIN))
+TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
+            $(filter-out $(if $(SAN),%/test_training),$(UNIT_BIN)) $(FAR_BIN))
 
 UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory fuzz install \
                manual)
