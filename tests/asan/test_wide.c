@@ -32,9 +32,8 @@ static uintptr_t new_block(void)
 START_TEST(within_a_block)
 {
     const uintptr_t block = new_block();
-    for (size_t at = 0; at + checks[_i].size <= BLOCK; at++) {
+    for (size_t at = 0; at + checks[_i].size <= BLOCK; at++)
         checks[_i].check(block + at, checks[_i].size);
-    }
     free((void *)block);
 }
 END_TEST
