@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "num/chunk_sums.h"
+#include "num/lanes.h"
 #include "num/simd_loops.h"
 
 #define COL_TILE 1024  /* columns whose sums are kept at a time */
@@ -126,11 +127,12 @@ NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *
             size_t n = g + 1 < vectors ? NP_VW : last;
             if (fetch && g * NP_VW % 16 == 0)
                 col_fetch(kind, a + g * NP_VW, b + g * NP_VW, ahead);
-            vf x = g + 1 < vectors ? v_load(a + g * NP_VW) : v_load_n(a + g * NP_VW, n), y = x;
+            /* whole vectors without a mask: of masked loads not all processors foresee the next */
+            vf x = lane_load(a + g * NP_VW, n), y = x;
             if (kind == COL_SQUARE)
                 x = y = v_sub(x, mean[g]);
             else if (kind != COL_SUM)
-                y = g + 1 < vectors ? v_load(b + g * NP_VW) : v_load_n(b + g * NP_VW, n);
+                y = lane_load(b + g * NP_VW, n);
             if (kind == COL_ROWS)
                 y = v_mul(v_sub(y, v_set1(t->mean[r])), v_set1(t->rstd[r]));
             if (normed)
