@@ -12,8 +12,8 @@ double bench_seconds(int threads);
 /* For programs that time peers with threads of their own, which spin for a while when they have
  * nothing to do: on a machine with no processor to spare they would halve what runs next.
  * bench_calm_peers shortens that while to what lies between two calls, by starting the program
- * again with what the libraries read when they are loaded. An OpenBLAS that does not know the
- * processor, by its openblas_get_corename(), is told whose code to run. */
+ * again with what the libraries read when they are loaded. An OpenBLAS that runs an older core's
+ * code, by its openblas_get_corename(), is told to run the best that the processor can. */
 void bench_calm_peers(char **argv, const char *openblas_core);
 
 /* Seconds of one call of `function`, in the mean of `repeat`. With more than one thread, after a
