@@ -18,25 +18,54 @@ static const char *const parts[] = {"objects", "checkpoints", "recipe.yaml", NP_
                                     "run.json"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-/* A lock of the directory itself leaves no file behind, and none that is stale. File systems that
- * know no locks are used without. */
+static enum np_status in_use(const char *run, struct np_error *err)
+{
+    return np_fail(err, NP_EINPUT, "'%s' is in use by another process", np_text_safe(run).s);
+}
+
+/* False, and errno, where another process has the lock or there are none. */
+static bool lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* A network's file systems that know locks of directories on one machine only know a file's on all
+ * of them. A run that cannot be locked so, as it has none yet or may not be written, is not. */
+static enum np_status lock_file(struct np_run_dir *dir, const char *run, struct np_error *err)
+{
+    int fd = openat(dir->fd, parts[PARTS - 1], O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NP_OK;
+    if (!lock(fd) && errno == EWOULDBLOCK) {
+        close(fd);
+        return in_use(run, err);
+    }
+    dir->file = fd;
+    return NP_OK;
+}
+
+/* A lock of the directory itself is there from its making on, and leaves no file behind. File
+ * systems that know no locks are used without. */
 enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err)
 {
     int fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool locked;
+    enum np_status status;
     if (fd < 0)
         return np_fail_errno(err, "cannot open '%s'", np_text_safe(run).s);
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno == EWOULDBLOCK) {
-        close(fd);
-        return np_fail(err, NP_EINPUT, "'%s' is in use by another process", np_text_safe(run).s);
-    }
-    *dir = (struct np_run_dir){.open = true, .locked = locked, .fd = fd};
-    return NP_OK;
+    *dir = (struct np_run_dir){.open = true, .locked = lock(fd), .fd = fd, .file = -1};
+    if (!dir->locked && errno == EWOULDBLOCK)
+        status = in_use(run, err);
+    else
+        status = lock_file(dir, run, err);
+    if (status != NP_OK)
+        np_run_dir_close(dir);
+    return status;
 }
 
 void np_run_dir_close(struct np_run_dir *dir)
 {
+    if (dir->open && dir->file >= 0)
+        close(dir->file);
     if (dir->open)
         close(dir->fd);
     dir->open = false;
@@ -127,10 +156,16 @@ enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
                        np_text_safe(run).s);
     NP_TRY(np_file_make_dir(run, err));
     status = np_run_dir_open(dir, run, err);
-    if (status == NP_OK)
-        status = make_parts(run, recipe, provenance, products, err);
+    if (status != NP_OK) {
+        if (status != NP_EINPUT) /* or another has taken it up */
+            rmdir(run);
+        goto out;
+    }
+    status = make_parts(run, recipe, provenance, products, err);
     if (status != NP_OK)
         unmake(run);
+    else
+        status = lock_file(dir, run, err);
 out:
     return status;
 }
@@ -204,9 +239,9 @@ static enum np_status is_unfinished(bool *is, const char *run, struct np_error *
     return status;
 }
 
-enum np_status np_run_dir_finish(const char *run, const struct np_recipe *recipe,
-                                 const char *provenance, const struct np_products *products,
-                                 struct np_error *err)
+enum np_status np_run_dir_finish(struct np_run_dir *dir, const char *run,
+                                 const struct np_recipe *recipe, const char *provenance,
+                                 const struct np_products *products, struct np_error *err)
 {
     char *path = NULL;
     enum recipe_there recipe_is;
@@ -216,8 +251,10 @@ enum np_status np_run_dir_finish(const char *run, const struct np_recipe *recipe
     if (!unfinished)
         return NP_OK;
     NP_TRY(look_at_recipe(&recipe_is, &path, run, recipe, err));
-    if (recipe_is != RECIPE_OTHER)
-        status = make_parts(run, recipe, provenance, products, err);
+    if (recipe_is == RECIPE_OTHER)
+        goto out;
+    NP_TRY(make_parts(run, recipe, provenance, products, err));
+    status = lock_file(dir, run, err);
 out:
     free(path);
     return status;

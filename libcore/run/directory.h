@@ -12,7 +12,7 @@
 
 struct np_run_dir {
     bool open, locked; /* not where the file system knows no locks */
-    int fd;
+    int fd, file;      /* its run.json; -1: there is none, or it may not be written */
 };
 
 /* A new run directory that holds recipe, provenance and, unless NULL, the list of products as it
@@ -35,8 +35,8 @@ enum np_status np_run_dir_mend_recipe(const char *run, const struct np_recipe *r
 
 /* Makes what is missing of one whose making was cut short: of one without a run.json, which comes
  * last, without anything that a run adds to it, and without another recipe. */
-enum np_status np_run_dir_finish(const char *run, const struct np_recipe *recipe,
-                                 const char *provenance, const struct np_products *products,
-                                 struct np_error *err);
+enum np_status np_run_dir_finish(struct np_run_dir *dir, const char *run,
+                                 const struct np_recipe *recipe, const char *provenance,
+                                 const struct np_products *products, struct np_error *err);
 
 #endif

@@ -86,7 +86,7 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
     const struct np_session_config *c = s->config;
     enum np_status status;
     NP_TRY(np_run_dir_open(&s->dir, c->run, err));
-    NP_TRY(np_run_dir_finish(c->run, c->net->recipe, c->provenance, c->products, err));
+    NP_TRY(np_run_dir_finish(&s->dir, c->run, c->net->recipe, c->provenance, c->products, err));
     NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
     if (s->has_saved)
         NP_TRY(np_run_dir_mend_recipe(c->run, c->net->recipe, err));

@@ -1,8 +1,13 @@
 /* Run directories: sessions, checkpoints, resuming, comparing and checking. */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "durable_calls.h"
 #include "run/compare.h"
@@ -205,6 +210,45 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* flock of this program: a run that is set here is taken up by another the moment before. */
+static const char *taken_up;
+static int taken_fd, taken_lock;
+
+int flock(int fd, int operation)
+{
+    if (taken_up) {
+        taken_fd = open(taken_up, taken_lock);
+        taken_up = NULL;
+        ck_assert_int_eq((int)syscall(SYS_flock, taken_fd, operation), 0);
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+START_TEST(taken_up_by_another)
+{
+    struct tiny t;
+    struct np_session_result result;
+    struct stat info;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    taken_up = path_in("run", NULL);
+    taken_lock = O_RDONLY | O_DIRECTORY;
+    ck_assert_int_eq(session(&t, "run", &two_stages, 1, false, &result), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(t.err.msg, "in use"));
+    ck_assert_int_eq(stat(path_in("run", NULL), &info), 0); /* it is the other's */
+    ck_assert_int_eq(close(taken_fd), 0);
+
+    tiny_must(session(&t, "run", &two_stages, 1, true, &result), &t.err);
+    taken_up = path_in("run", "run.json");
+    taken_lock = O_RDWR;
+    ck_assert_int_eq(session(&t, "run", &two_stages, 0, true, &result), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(t.err.msg, "in use"));
+    ck_assert_int_eq(close(taken_fd), 0);
+    tiny_must(session(&t, "run", &two_stages, 0, true, &result), &t.err);
+    remove_run("run");
+    tiny_close(&t);
+}
+END_TEST
+
 static void poke(const char *path, long offset)
 {
     FILE *f = fopen(path, "r+");
@@ -330,6 +374,7 @@ int main(void)
     tcase_add_test(tests, the_manifest_comes_last);
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);
+    tcase_add_test(tests, taken_up_by_another);
     tcase_add_test(tests, damage);
     tcase_add_test(tests, localise);
     tcase_add_test(tests, different_recipes);
