@@ -25,14 +25,40 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
     return NP_OK;
 }
 
-/* What a file of losses held goes when there are others: not before a run has begun. */
-static enum np_status empty_losses(struct train_report *r, struct np_error *err)
+/* Bytes of the lines of steps before `first`, in order, with which a file of losses begins. */
+static off_t losses_before(const char *path, uint64_t first)
 {
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    size_t capacity = 0;
+    off_t end = 0;
+    uint64_t step = 0, next = 0;
+    for (ssize_t n; file && first > 0 && (n = np_file_line(&line, &capacity, file)) > 0; end += n) {
+        char *tab = strchr(line, '\t');
+        if (line[n - 1] != '\n' || !tab)
+            break;
+        *tab = '\0';
+        if (!np_text_parse_uint64(&step, line, next, first - 1))
+            break;
+        next = step + 1;
+    }
+    if (file)
+        fclose(file);
+    free(line);
+    return end;
+}
+
+/* What a file of losses held goes when there are others, but for those of the steps before that a
+ * run goes on after: not before it has begun. */
+static enum np_status cut_losses(struct train_report *r, uint64_t first, struct np_error *err)
+{
+    const char *path = r->options->losses;
     struct stat info;
     if (!r->losses || r->losses == stdout || fstat(fileno(r->losses), &info) != 0 ||
-        !S_ISREG(info.st_mode) || ftruncate(fileno(r->losses), 0) == 0)
+        !S_ISREG(info.st_mode) ||
+        ftruncate(fileno(r->losses), r->options->resume ? losses_before(path, first) : 0) == 0)
         return NP_OK;
-    return np_fail_errno(err, "cannot write losses to '%s'", r->options->losses);
+    return np_fail_errno(err, "cannot write losses to '%s'", path);
 }
 
 /* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 (31.4 %) | bubble 3.1 % | ETA 5:08" */
@@ -64,7 +90,7 @@ static enum np_status on_step(void *context, const struct np_step_record *record
     if (!r->has_first) {
         r->first = record->step;
         r->has_first = true;
-        if (empty_losses(r, err) != NP_OK)
+        if (cut_losses(r, r->first, err) != NP_OK)
             return err->code;
     }
     if (r->losses) {
@@ -132,7 +158,7 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
                  result->residence.copy_s, result->residence.stall_s,
                  np_text_size(result->residence.stash_bytes).s, result->residence.stash);
     }
-    if (nothing && empty_losses(report, err) != NP_OK)
+    if (nothing && cut_losses(report, result->next, err) != NP_OK)
         return err->code;
     if (report->losses && report->losses != stdout && fclose(report->losses) != 0)
         return np_fail_errno(err, "cannot write '%s'", report->options->losses);

@@ -387,10 +387,30 @@ setup() {
     run np-train recipe.yaml --run a --losses losses
     [ "$status" -eq 2 ]
     cmp losses before
+}
+
+@test "a run that goes on keeps the losses of the steps before" {
+    np-train recipe.yaml --run whole --losses whole.losses
+    np-train recipe.yaml --run a --losses losses --stop-after 2
+    cp losses begun
+    np-train recipe.yaml --run a --losses losses --stop-after 4 --resume
+    printf '4\t1.5\n5\t' >> losses # of a session that was killed
     np-train recipe.yaml --run a --losses losses --resume
+    cmp losses whole.losses
+    np-train recipe.yaml --run a --losses losses --resume # nothing is left to train
+    cmp losses whole.losses
+    cp begun gap
+    sed -n 4p whole.losses >> gap
+    echo "step 4" >> gap
+    np-train recipe.yaml --run b --stop-after 4
+    np-train recipe.yaml --run b --losses gap --resume
+    [ "$(cut -f 1 gap | tr '\n' ' ')" = "0 1 3 4 5 " ]
+    np-train recipe.yaml --run c --losses losses # a new one has its own alone
+    cmp losses whole.losses
+    np-train recipe.yaml --run d --stop-after 4
+    tac whole.losses > losses # no run's
+    np-train recipe.yaml --run d --losses losses --resume
     [ "$(cut -f 1 losses | tr '\n' ' ')" = "4 5 " ]
-    np-train recipe.yaml --run a --losses losses --resume
-    [ ! -s losses ]
 }
 
 @test "a run whose recipe.yaml was lost or damaged has it again" {
