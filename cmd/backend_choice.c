@@ -132,12 +132,11 @@ static int deadline_s(const struct backend *backend)
 static enum np_status work(struct backend *backend, const struct np_kernels *kernels,
                            struct np_error *err)
 {
+    static const int asks[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP};
     struct np_error why;
     /* Launchers signal all ranks; the first says when it is over. */
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGUSR1, SIG_IGN);
-    signal(SIGUSR2, SIG_IGN);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
+        signal(asks[i], SIG_IGN);
     if (open_near(backend, &why) != NP_OK)
         return np_ranks_decline(backend->ranks, &why, err);
     return np_ranks_serve(backend->ranks, &backend->near, near_kernels(backend, kernels), err);

@@ -199,6 +199,7 @@ void cli_apart(struct argp_state *state, const char *option, const char *path,
 static void __attribute__((format(printf, 2, 0)))
 say(const char *kind, const char *format, va_list args)
 {
+    cli_progress_clear(stderr);
     fprintf(stderr, "%s: %s", program_invocation_short_name, kind);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -206,6 +207,7 @@ say(const char *kind, const char *format, va_list args)
 
 void cli_error(const struct np_error *err)
 {
+    cli_progress_clear(stderr);
     fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err->msg);
 }
 
@@ -289,7 +291,8 @@ static void on_signal(int number)
         end_by(number);
 }
 
-/* What launchers and batch systems give notice with: it asks, and never ends. */
+/* What launchers, batch systems and a terminal that goes away give notice with: it asks, and never
+ * ends. */
 static void on_notice(int number)
 {
     (void)number;
@@ -319,59 +322,16 @@ void cli_catch_lost_data(void)
 void cli_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    struct sigaction notice = {.sa_handler = on_notice, .sa_flags = SA_RESTART};
+    struct sigaction notice = {.sa_handler = on_notice, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigemptyset(&notice.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGINT, &action, NULL); /* also where it was ignored, as of a script's own jobs */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &notice, NULL);
     sigaction(SIGUSR2, &notice, NULL);
+    sigaction(SIGXCPU, &notice, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup(1) */
+        sigaction(SIGHUP, &notice, NULL);
     signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
     signal(SIGXFSZ, SIG_IGN);
-}
-
-void cli_progress_begin(struct cli_progress *progress, bool quiet)
-{
-    const char *terminal = getenv("TERM");
-    bool dumb = terminal && strcmp(terminal, "dumb") == 0;
-    progress->on = !quiet && !dumb && isatty(STDERR_FILENO);
-    progress->started_s = np_now_s();
-    progress->shown_s = 0;
-}
-
-bool cli_progress_due(const struct cli_progress *progress)
-{
-    return progress->on && np_now_s() - progress->shown_s >= 1.0 / 6;
-}
-
-void cli_progress_show(struct cli_progress *progress, const char *format, ...)
-{
-    va_list args;
-    if (!cli_progress_due(progress))
-        return;
-    progress->shown_s = np_now_s();
-    fputs("\r\033[K", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fflush(stderr);
-}
-
-void cli_progress_end(struct cli_progress *progress)
-{
-    if (progress->on && progress->shown_s > 0)
-        fputs("\r\033[K", stderr);
-    progress->on = false;
-}
-
-struct cli_eta cli_progress_eta(const struct cli_progress *progress, uint64_t done, uint64_t total)
-{
-    struct cli_eta eta = {""};
-    double spent = np_now_s() - progress->started_s;
-    if (done == 0 || done > total || total == UINT64_MAX)
-        return eta;
-    double left = spent / (double)done * (double)(total - done);
-    if (left < 1e8) /* some years */
-        snprintf(eta.s, sizeof eta.s, " | ETA %d:%02d", (int)left / 60, (int)left % 60);
-    return eta;
 }

@@ -226,6 +226,7 @@ static enum np_status on_scored(void *context, const uint16_t *choices, struct n
     struct parts *p = context;
     uint64_t total = p->stream ? UINT64_MAX : p->options->random;
     struct cli_eta eta = cli_progress_eta(&p->progress, ++p->scored, total);
+    cli_progress_clear(stdout);
     printf("%s\t%s\t", np_text_double(score.loss).s, np_text_double(score.accuracy).s);
     for (int b = 0; b < p->shape.blocks; b++)
         printf(b ? " %d" : "%d", choices[b]);

@@ -94,6 +94,7 @@ static enum np_status on_step(void *context, const struct np_step_record *record
             return err->code;
     }
     if (r->losses) {
+        cli_progress_clear(r->losses);
         fprintf(r->losses, "%llu", (unsigned long long)record->step);
         for (int i = 0; i < record->members; i++)
             fprintf(r->losses, "\t%s", np_text_float(record->losses[i]).s);

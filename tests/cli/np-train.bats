@@ -270,8 +270,8 @@ setup() {
 }
 
 @test "interrupted: a clean checkpoint, exit 75, resumable" {
-    for signal in INT TERM USR1 USR2; do
-        for schedule in csp sequential; do
+    for signal in INT TERM USR1 USR2 HUP XCPU; do
+        for schedule in $(some 'csp sequential' csp); do
             dir=$signal-$schedule
             mkfifo "$dir.losses"
             np-train recipe.yaml --run "$dir" --set train.steps=100000 --schedule $schedule \
@@ -443,6 +443,41 @@ setup() {
     [ "$(tr -d '\r' < typed)" = "$(digest_of b)  b" ]
     TERM=dumb script -qec "np-train recipe.yaml --run c" /dev/null < /dev/null > typed
     [ "$(tr -d '\r' < typed)" = "$(digest_of c)  c" ]
+}
+
+@test "a hang-up that is ignored, as nohup(1) has it, does not stop a run" {
+    mkfifo losses
+    (trap '' HUP && exec np-train recipe.yaml --run a --losses losses -q) > out &
+    pid=$!
+    exec 9< losses
+    read -r -u 9 _
+    kill -s HUP $pid
+    cat <&9 > /dev/null
+    exec 9<&-
+    wait $pid
+    [ "$(wc -l < a/ledger.tsv)" -eq 6 ]
+}
+
+@test "progress in a narrow terminal is one line; other lines have one of their own; not in the background" {
+    command -v script > /dev/null || skip "no script to make a terminal"
+    export TERM=vt100
+    cat > on-terminal << 'END'
+stty cols 30
+np-train recipe.yaml --run a -v --eval-every 1 --eval-subnets 1 --eval-batches 1 --losses -
+np-evaluate recipe.yaml --run a --random 3
+set -m
+np-train recipe.yaml --run b &
+wait $!
+END
+    script -qec "bash on-terminal" /dev/null < /dev/null > typed
+    tr '\r' '\n' < typed > lines
+    grep -q "^$(printf '\033\\[K')step 1/6 | [0-9.]* steps/s | l" lines # the first 29 characters
+    [ "$(tr -d '\033' < lines | sed 's/^\[K//' | grep '^step' | awk 'length > 29' | wc -l)" -eq 0 ]
+    grep -q "^$(printf '\033\\[K')np-train: step 1: validation loss" lines
+    grep -q "^$(printf '\033\\[K')[0-9.]*	[0-9.]*	[0-3] " lines # a score
+    sed -n '/  a$/,$p' lines | tr -d '\033' > after
+    [ "$(sed 's/^\[K//' after | grep -c '^step')" -eq 0 ]
+    grep -q '  b$' after
 }
 
 @test "-v says what it came to, -q nothing" {
