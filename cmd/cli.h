@@ -69,6 +69,9 @@ void cli_output_abort(struct cli_output *out);
 
 /* All of that with a text. */
 enum np_status cli_write(const char *path, const char *text, size_t bytes, struct np_error *err);
+/* Fails if the file that an option writes (NULL: none) is one that the run keeps. */
+enum np_status cli_spares_run(const char *run, const char *option, const char *path,
+                              struct np_error *err);
 /* Fails as it would where that can be known before there is a text. */
 enum np_status cli_can_write(const char *path, struct np_error *err);
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli.h"
+#include "run/directory.h"
 
 /* Whether a path names what is written into, a pipe or a device: a file in its place would be the
  * end of /dev/null. Else *target, the caller's, is the file to replace: what a link leads to, or
@@ -88,6 +89,15 @@ enum np_status cli_write(const char *path, const char *text, size_t bytes, struc
 out:
     cli_output_abort(&out);
     return status;
+}
+
+enum np_status cli_spares_run(const char *run, const char *option, const char *path,
+                              struct np_error *err)
+{
+    if (!path || !np_run_dir_keeps(run, path))
+        return NP_OK;
+    return np_fail(err, NP_EINPUT, "--%s '%s' would overwrite what the run keeps there", option,
+                   np_text_safe(path).s);
 }
 
 enum np_status cli_can_write(const char *path, struct np_error *err)

@@ -166,6 +166,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
     enum np_status status;
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(space_spares(&p->space, "output", o->output, err));
+    NP_TRY(cli_spares_run(o->run, "output", o->output, err));
     cli_catch_signals();
     if (o->subnet)
         NP_TRY(read_subnet(p, err));

@@ -102,6 +102,9 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     NP_TRY(space_spares(&p->space, "losses", o->losses, err));
     NP_TRY(space_spares(&p->space, "trace", o->trace, err));
     NP_TRY(space_spares(&p->space, "stash", o->stash, err));
+    NP_TRY(cli_spares_run(o->run, "losses", o->losses, err));
+    NP_TRY(cli_spares_run(o->run, "trace", o->trace, err));
+    NP_TRY(cli_spares_run(o->run, "stash", o->stash, err));
     NP_TRY(backend_open(&o->backend, recipe, err));
     backend_request(&o->backend, &o->plan.request, &p->space.net);
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -168,6 +170,46 @@ enum np_status np_run_dir_create(struct np_run_dir *dir, const char *run,
         status = lock_file(dir, run, err);
 out:
     return status;
+}
+
+/* Whether `it` is the directory `name` of the run; NULL: the run's own. */
+static bool is_directory(const char *run, const char *name, const struct stat *it)
+{
+    char *path = NULL;
+    struct stat dir;
+    bool is = (!name || np_file_join(&path, run, name, NULL) == NP_OK) &&
+              stat(name ? path : run, &dir) == 0 && dir.st_dev == it->st_dev &&
+              dir.st_ino == it->st_ino;
+    free(path);
+    return is;
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool np_run_dir_keeps(const char *run, const char *path)
+{
+    static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl"};
+    char *to = realpath(path, NULL), *slash;
+    struct stat above;
+    bool keeps = false;
+    if (!to)
+        to = strdup(path); /* what is not there yet */
+    slash = to ? strrchr(to, '/') : NULL;
+    if (to && stat(slash ? dirname(to) : ".", &above) == 0) {
+        const char *name = slash ? slash + 1 : to;
+        keeps = is_directory(run, parts[0], &above) || is_directory(run, parts[1], &above) ||
+                (is_directory(run, NULL, &above) &&
+                 (is_one_of(name, parts, PARTS) ||
+                  is_one_of(name, added, sizeof added / sizeof *added)));
+    }
+    free(to);
+    return keeps;
 }
 
 /* What a run's recipe.yaml is. */

@@ -7,6 +7,8 @@
 #ifndef NP_RUN_DIRECTORY_H
 #define NP_RUN_DIRECTORY_H
 
+#include <stdbool.h>
+
 #include "num/products.h"
 #include "space/recipe.h"
 
@@ -25,6 +27,10 @@ enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct n
 void np_run_dir_close(struct np_run_dir *dir);
 /* Removes what processes that were killed had begun to write aside, if no other can be writing. */
 void np_run_dir_sweep(const struct np_run_dir *dir, const char *run);
+
+/* Whether a path is, or would be, one of the files that a run keeps, or lies among its objects or
+ * checkpoints; links are followed. */
+bool np_run_dir_keeps(const char *run, const char *path);
 
 /* A run that was ended before its first checkpoint may begin again, if it has this recipe. */
 enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *recipe,

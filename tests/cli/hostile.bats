@@ -325,6 +325,25 @@ spared() {
     [ ! -e r ]
 }
 
+@test "what a run keeps is not written over" {
+    np-train recipe.yaml --run r --stop-after 2 -q > digest
+    ln -s r/ledger.tsv link
+    cp -r r kept
+    for path in r/ledger.tsv r/layers.tsv ./r//run.json link r/objects/new r/checkpoints/x; do
+        for option in losses trace stash; do
+            spared "error: --$option '$path' would overwrite what the run keeps there" \
+                np-train recipe.yaml --run r --resume --$option $path
+        done
+        spared "error: --output '$path' would overwrite what the run keeps there" \
+            np-export recipe.yaml --run r -o $path
+    done
+    (cd r && spared "error: --losses 'metrics.jsonl' would overwrite what the run keeps there" \
+        np-train ../recipe.yaml --run . --resume --losses metrics.jsonl)
+    diff -r r kept
+    np-train recipe.yaml --run r --resume --losses r/losses.tsv # which it does not
+    [ "$(wc -l < r/losses.tsv)" -eq 4 ]
+}
+
 # /proc/self/mem is a regular file of which nothing can be read from its beginning on.
 @test "a ledger that cannot be read is said to be that, not the same, other or damaged" {
     tiny_recipe
