@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -164,6 +165,35 @@ enum np_status np_file_write(const char *path, const void *bytes, size_t n, stru
     NP_TRY(np_file_out_commit(&out, err));
 out:
     np_file_out_abort(&out);
+    return status;
+}
+
+static enum np_status copy_to(struct np_file_out *out, FILE *from, struct np_error *err)
+{
+    char bytes[1 << 16];
+    size_t n;
+    enum np_status status = NP_OK;
+    while (status == NP_OK && (n = fread(bytes, 1, sizeof bytes, from)) > 0)
+        status = np_file_out_write(out, bytes, n, err);
+    return status == NP_OK && ferror(from) ? fail(err, "read", out->path) : status;
+}
+
+enum np_status np_file_own(const char *path, struct np_error *err)
+{
+    struct np_file_out out = {0};
+    struct stat info;
+    FILE *from = NULL;
+    enum np_status status;
+    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink == 1)
+        return NP_OK;
+    NP_TRY(np_file_open(&from, path, false, err));
+    NP_TRY(np_file_out_init(&out, path, err));
+    NP_TRY(copy_to(&out, from, err));
+    NP_TRY(np_file_out_commit(&out, err));
+out:
+    np_file_out_abort(&out);
+    if (from)
+        fclose(from);
     return status;
 }
 

@@ -35,6 +35,7 @@ static enum np_status open_file(struct file *f, const char *run, const char *nam
     if (!there && !make)
         return NP_OK;
     if (there) {
+        NP_TRY(np_file_own(f->path, err));
         NP_TRY(np_file_open(&f->stream, f->path, true, err));
     } else if (!(f->stream = fopen(f->path, "w+x"))) {
         status = np_fail_errno(err, "cannot create '%s'", f->path);

@@ -42,6 +42,7 @@ enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct 
     NP_TRY(np_zalloc(&m, 1, sizeof *m, err));
     NP_TRY(np_buf_printf(&path, err, "%s/metrics.jsonl", run));
     m->path = path.text;
+    NP_TRY(np_file_own(m->path, err));
     m->stream = fopen(m->path, "a+");
     if (!m->stream) {
         status = np_fail_errno(err, "cannot open '%s'", m->path);

@@ -325,6 +325,18 @@ spared() {
     [ ! -e r ]
 }
 
+@test "a copy of hard links goes on alone" {
+    np-train recipe.yaml --run a -q --stop-after 3 --ledger layers > digest
+    cp -al a b
+    cp -r a kept
+    np-train recipe.yaml --run b -q --resume --ledger layers > digest
+    diff -r a kept
+    np-train recipe.yaml --run a -q --resume --stop-after 5
+    np-verify --fsck a
+    np-train recipe.yaml --run a -q --resume
+    np-verify a b
+}
+
 @test "what a run keeps is not written over" {
     np-train recipe.yaml --run r --stop-after 2 -q > digest
     ln -s r/ledger.tsv link
