@@ -1,9 +1,12 @@
 #include "plan/profile_cache.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/memory.h"
@@ -15,6 +18,7 @@
 #define ROUNDS 3
 
 struct cache {
+    const char *directory; /* NULL: nothing is kept */
     char *path;
     char *text;        /* NULL: nothing cached */
     bool unread;       /* there may be something that could not be read: it stays */
@@ -53,24 +57,32 @@ static void make_key(struct cache *cache, const struct np_supernet *net,
              config->micro_batches, config->threads, config->concurrent);
 }
 
-static enum np_status cache_open(struct cache *cache, const char *directory,
-                                 const struct np_supernet *net,
-                                 const struct np_profile_config *config, struct np_error *err)
+/* What is there now. */
+static void cache_read(struct cache *cache)
 {
-    size_t bytes;
-    *cache = (struct cache){0};
-    make_key(cache, net, config);
-    if (!directory)
-        return NP_OK;
     bool there = false;
-    enum np_status status;
-    NP_TRY(np_file_join(&cache->path, directory, "profile.tsv", err));
+    size_t bytes;
+    free(cache->text);
+    cache->text = NULL;
     cache->unread = np_file_exists(&there, cache->path, NULL) != NP_OK;
     if (there) {
         enum np_status found =
             np_file_read(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
         cache->unread = found == NP_EIO || found == NP_EMEM;
     }
+}
+
+static enum np_status cache_open(struct cache *cache, const char *directory,
+                                 const struct np_supernet *net,
+                                 const struct np_profile_config *config, struct np_error *err)
+{
+    enum np_status status;
+    *cache = (struct cache){.directory = directory};
+    make_key(cache, net, config);
+    if (!directory)
+        return NP_OK;
+    NP_TRY(np_file_join(&cache->path, directory, "profile.tsv", err));
+    cache_read(cache);
 out:
     return status;
 }
@@ -122,24 +134,42 @@ static bool cache_holds_all(const struct cache *cache, const struct np_supernet 
     return true;
 }
 
-/* Lines of the new measurement first, so that they win over older ones of the same kind. */
-static void cache_store(const struct cache *cache, const struct np_supernet *net,
+/* Lines of the new measurement first, so that they win over older ones of the same kind; behind them
+ * all that is there now, which others may have stored meanwhile. */
+static enum np_status cache_text(struct np_buf *out, const struct cache *cache,
+                                 const struct np_supernet *net, const struct np_layer_cost *cost)
+{
+    char name[NP_KIND_NAME];
+    size_t old = cache->text ? strlen(cache->text) : 0;
+    enum np_status status;
+    for (int k = 0; k < net->kind_count; k++) {
+        np_kind_name(&net->kinds[k], name);
+        NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\n", cache->key, name,
+                             (double)cost[k].f, (double)cost[k].b, (double)cost[k].w));
+    }
+    if (old > 0 && out->used + old < CACHE_MAX_BYTES)
+        NP_TRY(np_buf_append(out, cache->text, old, NULL));
+out:
+    return status;
+}
+
+/* One process after the other, where the file system knows locks. */
+static void cache_store(struct cache *cache, const struct np_supernet *net,
                         const struct np_layer_cost *cost)
 {
     struct np_buf out = {0};
-    enum np_status status = NP_OK;
-    char name[NP_KIND_NAME];
-    for (int k = 0; k < net->kind_count && status == NP_OK; k++) {
-        np_kind_name(&net->kinds[k], name);
-        status = np_buf_printf(&out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\n", cache->key, name,
-                               (double)cost[k].f, (double)cost[k].b, (double)cost[k].w);
-    }
-    size_t old = cache->text ? strlen(cache->text) : 0;
-    if (status == NP_OK && old > 0 && out.used + old < CACHE_MAX_BYTES)
-        status = np_buf_append(&out, cache->text, old, NULL);
-    if (status == NP_OK && cache->path && !cache->unread)
+    int lock;
+    if (!cache->path)
+        return;
+    lock = open(cache->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    cache_read(cache);
+    if (cache_text(&out, cache, net, cost) == NP_OK && !cache->unread)
         np_file_write(cache->path, out.text, out.used, NULL);
     np_buf_clear(&out);
+    if (lock >= 0)
+        close(lock);
 }
 
 static int devices(const struct np_partition_request *request)

@@ -42,6 +42,18 @@ setup() {
     cmp a.yaml b.yaml
 }
 
+@test "costs that others store meanwhile stay in the cache" {
+    for width in 16 24 32 40 48 56; do
+        np-partition r.yaml -n 2 --set space.width=$width -o $width.yaml &
+        jobs+=" $!"
+    done
+    for job in $jobs; do
+        wait "$job"
+    done
+    [ "$(cut -f 1 naspipe/profile.tsv | grep -o 'width=[0-9]*' | sort -u | wc -l)" -eq 6 ]
+    [ "$(cut -f 1 naspipe/profile.tsv | sort | uniq -c | awk '{ print $1 }' | sort -u | wc -l)" -eq 1 ]
+}
+
 @test "a damaged cache is passed over" {
     mkdir naspipe
     head -c 3000 /dev/urandom > naspipe/profile.tsv
