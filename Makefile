@@ -196,7 +196,7 @@ CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
             %/test_conv %/test_ops %/fast.bats %/mpi.bats
 # A program looks for leaks once, not after every test: a look takes longer than most of them.
-run-tests = NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN=$(abspath $(BUILD)) LC_ALL=C \
+run-tests = NP_TEST_FULL=$(if $(SAN),0,1) NP_BIN='$(abspath $(BUILD))' LC_ALL=C \
             $(if $(findstring address,$(SAN)),CK_FORK=no) tests/run-tests \
             $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
 
@@ -212,12 +212,12 @@ check-programs: $(TRIED) $(BIN)
 
 # Random recipes by random plans for FUZZ_SECONDS, beginning with FUZZ_SEED (tests/fuzz/run).
 fuzz: $(BIN)
-	@NP_BIN=$(abspath $(BUILD)) tests/fuzz/run
+	@NP_BIN='$(abspath $(BUILD))' tests/fuzz/run
 
 # The same bits on another machine: the tools cross-built, the numeric tests under an emulator, and
 # runs that must equal this machine's. Needs the packages of `.ci/deps aarch64`.
 AARCH64  := BUILD=build-aarch64 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
-            PKG_CONFIG=aarch64-linux-gnu-pkg-config HERE=$(abspath $(BUILD))
+            PKG_CONFIG=aarch64-linux-gnu-pkg-config HERE='$(abspath $(BUILD))'
 RUNNER   ?= qemu-aarch64
 EMULATED := conv matmul attention dwconv elementary kernels kernels_reference kernels_vision \
             ops_forward reference weights engine team
@@ -227,7 +227,7 @@ check-aarch64: $(BIN)
 
 check-emulated: compare-machines $(EMULATED:%=emulated-%)
 compare-machines: $(BIN)
-	@NP_BIN=$(HERE) tests/compare-machines $(RUNNER) $(BUILD)
+	@NP_BIN='$(HERE)' tests/compare-machines $(RUNNER) $(BUILD)
 $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
 	@$(RUNNER) $<
 emulated-engine: export CK_RUN_CASE = recorded
@@ -400,7 +400,7 @@ bench-programs: $(BENCH:%=$(BUILD)/tests/bench/bench_%) $(BUILD)/tests/bench/np-
 # --- demo, completions, installation -------------------------------------------------------------
 
 demo: $(BIN)
-	@NP_BIN=$(abspath $(BUILD)) examples/demo
+	@NP_BIN='$(abspath $(BUILD))' examples/demo
 
 SHELLS   := bash zsh fish
 COMPLETE := $(foreach s,$(SHELLS),$(BUILD)/completions/naspipe.$(s))
@@ -449,6 +449,7 @@ deps:
 	@.ci/deps
 
 dist:
+	@git rev-parse HEAD > /dev/null 2>&1 || { echo 'make dist: this is no git checkout' >&2; exit 1; }
 	@mkdir -p dist
 	git archive --prefix=naspipe-$(VERSION)/ -o dist/naspipe-$(VERSION).tar.gz HEAD
 

@@ -19,6 +19,7 @@ readme() {
     examples np-train.1
     [ -s timeline.svg ]
     [ "$(wc -l < losses.tsv)" -eq 2 ]
+    [ -s made.digest ]
 }
 
 @test "np-partition(1)" {
