@@ -21,6 +21,7 @@ static void dropout(struct np_team *team, float *y, const float *x, size_t count
 {
     struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
     uint32_t words[DRAW_WORDS];
+    float scaled[DRAW_WORDS];
     size_t n;
     for (size_t i = share.begin; i < share.end; i += n) {
         size_t skip = (first + i) % 4;
@@ -29,10 +30,11 @@ static void dropout(struct np_team *team, float *y, const float *x, size_t count
         n = DRAW_WORDS - skip < share.end - i ? DRAW_WORDS - skip : share.end - i;
         draw_words(words, key, step, (first + i) / 4);
         NP_INDEPENDENT
-        for (size_t j = 0; j < n; j++) {
-            float scaled = in[j] * keep_scale;
-            out[j] = words[skip + j] >= threshold ? scaled : 0.0f;
-        }
+        for (size_t j = 0; j < n; j++)
+            scaled[j] = in[j] * keep_scale;
+        NP_INDEPENDENT
+        for (size_t j = 0; j < n; j++)
+            out[j] = words[skip + j] >= threshold ? scaled[j] : 0.0f;
     }
 }
 
