@@ -71,6 +71,8 @@ NP_INLINE const float *const *sum_narrow(struct sums *acc, struct shape s, const
     const int32_t *order = t->order + channel * NP_VW;
     const float *b = t->b + stretch->from * t->b_step;
     vf x[HIGH];
+    if (stretch->count == 0) /* nothing is seen, and there may be no channels before */
+        return ahead;
     UNROLL
     for (size_t i = 0; i < s.h; i++)
         x[i] = load_last(t->a[i] + t->a_at + stretch->at - channel, s.last, t->seen);

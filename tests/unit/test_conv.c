@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "conv_check.h"
@@ -189,6 +191,71 @@ START_TEST(grouped)
 END_TEST
 
 /* Rows that begin at multiples of vectors. */
+/* The same numbers beside memory that nobody may read: before the first or behind the last. */
+struct fence {
+    char *pages;
+    size_t bytes;
+    float *tensor; /* in whose place it is */
+};
+
+static struct fence fence_in(struct conv_data *d, int tensor, bool behind)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = d->count[tensor] * sizeof(float);
+    const size_t inside = (size + page - 1) / page * page;
+    struct fence f = {.bytes = inside + 2 * page, .tensor = d->tensor[tensor]};
+    f.pages = mmap(NULL, f.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(f.pages, MAP_FAILED);
+    float *to = (float *)(void *)(f.pages + page + (behind ? inside - size : 0));
+    memcpy(to, f.tensor + d->first, size);
+    ck_assert_int_eq(mprotect(f.pages, page, PROT_NONE), 0);
+    ck_assert_int_eq(mprotect(f.pages + page + inside, page, PROT_NONE), 0);
+    d->tensor[tensor] = to - d->first;
+    return f;
+}
+
+static void fence_out(struct conv_data *d, int tensor, const struct fence *f)
+{
+    d->tensor[tensor] = f->tensor;
+    munmap(f->pages, f->bytes);
+}
+
+static void compare_fenced(const struct np_conv *v, enum conv_kind kind, bool behind)
+{
+    static const int read[] = {X, W, DY};
+    const struct conv_ending plain = {0};
+    struct fence fences[COUNT(read)];
+    struct conv_data d;
+    uint64_t state = 3000 + v->in_channels;
+    conv_data_init(&d, v, kind, &state);
+    for (size_t i = 0; i < COUNT(read); i++)
+        fences[i] = fence_in(&d, read[i], behind);
+    conv_compare_data(v, kind, &plain, &d);
+    for (size_t i = 0; i < COUNT(read); i++)
+        fence_out(&d, read[i], &fences[i]);
+    conv_data_clear(&d);
+}
+
+/* Taps by twos leave some chunks nothing to see, and groups of 3 to 6 channels begin before one. */
+START_TEST(reads_nothing_outside)
+{
+    static const struct {
+        size_t channels, groups;
+        int kernel, stride, dilation;
+    } shapes[] = {{48, 8, 7, 2, 2},  {48, 8, 7, 1, 2}, {40, 8, 9, 1, 2}, {24, 4, 7, 1, 2},
+                  {24, 8, 11, 1, 2}, {30, 5, 7, 2, 2}, {12, 2, 7, 1, 2}, {24, 8, 3, 1, 1},
+                  {58, 58, 3, 2, 1}, {29, 1, 3, 2, 2}, {19, 1, 1, 2, 1}, {16, 1, 3, 1, 1}};
+    const size_t channels = shapes[_i].channels;
+    const int half = shapes[_i].kernel / 2;
+    struct np_conv v = conv(1, 8, channels, channels, shapes[_i].kernel, shapes[_i].stride, half);
+    v.groups = shapes[_i].groups;
+    v.window.dilation = shapes[_i].dilation;
+    v.window.pad_top = v.window.pad_left = half * shapes[_i].dilation;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int behind = 0; behind < 2; behind++)
+            compare_fenced(&v, (enum conv_kind)kind, behind);
+}
+END_TEST
+
 START_TEST(aligned_rows)
 {
     struct np_conv v = conv(3, 7, 24, 40, 3, 1 + _i % 2, 1);
@@ -336,6 +403,7 @@ int main(void)
     tcase_add_loop_test(tests, real_shapes, 0, 13);
     tcase_add_loop_test(tests, whole_windows, 0, 12);
     tcase_add_loop_test(tests, grouped, 0, 38);
+    tcase_add_loop_test(tests, reads_nothing_outside, 0, 12);
     tcase_add_loop_test(tests, aligned_rows, 0, 4);
     tcase_add_test(tests, sequences);
     tcase_add_test(tests, signed_zeros);
