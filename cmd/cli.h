@@ -78,13 +78,13 @@ enum np_status cli_can_write(const char *path, struct np_error *err);
 /* Data cut short from here on is an error that is said. */
 void cli_catch_lost_data(void);
 /* Set by SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU and, unless it is ignored, SIGHUP after
- * cli_catch_signals(): finish the step, save, exit 75. A second one of the first two ends the process
- * at once. */
+ * cli_catch_signals(): finish the step, save, exit 75. A second one of the first two ends the
+ * process at once. */
 extern volatile int cli_stop_requested;
 void cli_catch_signals(void);
 
-/* Progress on stderr: only on a terminal that can erase a line, by a job in its foreground; one line,
- * cut to the terminal's width, at most 6 times a second, erased at the end. */
+/* Progress on stderr: only on a terminal that can erase a line, by a job in its foreground; one
+ * line, cut to the terminal's width, at most 6 times a second, erased at the end. */
 struct cli_progress {
     bool on;
     double shown_s, started_s;
@@ -93,8 +93,8 @@ void cli_progress_begin(struct cli_progress *progress, bool quiet);
 void cli_progress_show(struct cli_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_progress_end(struct cli_progress *progress);
-/* Erases the line that stands, if `before`, which is written next, is a terminal; the messages above
- * do it themselves. */
+/* Erases the line that stands, if `before`, which is written next, is a terminal; the messages
+ * above do it themselves. */
 void cli_progress_clear(FILE *before);
 bool cli_progress_due(const struct cli_progress *progress);
 

@@ -67,8 +67,8 @@ enum np_status np_file_sync_dir(const char *path, struct np_error *err);
 /* init, write, commit. */
 enum np_status np_file_write(const char *path, const void *bytes, size_t n, struct np_error *err);
 
-/* Before a file is written in place: one that has other names, as in a copy of hard links, is copied
- * into its place, so that these keep what it was. */
+/* Before a file is written in place: one that has other names, as in a copy of hard links, is
+ * copied into its place, so that these keep what it was. */
 enum np_status np_file_own(const char *path, struct np_error *err);
 
 /* Makes a directory, durably. It must not exist (make); it may (ensure). Parents must exist. */

@@ -134,8 +134,8 @@ static bool cache_holds_all(const struct cache *cache, const struct np_supernet 
     return true;
 }
 
-/* Lines of the new measurement first, so that they win over older ones of the same kind; behind them
- * all that is there now, which others may have stored meanwhile. */
+/* Lines of the new measurement first, so that they win over older ones of the same kind; behind
+ * them all that is there now, which others may have stored meanwhile. */
 static enum np_status cache_text(struct np_buf *out, const struct cache *cache,
                                  const struct np_supernet *net, const struct np_layer_cost *cost)
 {
