@@ -25,15 +25,16 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
     return NP_OK;
 }
 
-/* Bytes of the lines of steps before `first`, in order, with which a file of losses begins. */
-static off_t losses_before(const char *path, uint64_t first)
+/* *end: bytes of the lines of steps before `first`, in order, that a file of losses begins with. */
+static enum np_status losses_before(off_t *end, const char *path, uint64_t first,
+                                    struct np_error *err)
 {
     FILE *file = fopen(path, "r");
     char *line = NULL;
     size_t capacity = 0;
-    off_t end = 0;
     uint64_t step = 0, next = 0;
-    for (ssize_t n; file && first > 0 && (n = np_file_line(&line, &capacity, file)) > 0; end += n) {
+    ssize_t n = file ? 0 : -2;
+    for (*end = 0; first > 0 && file && (n = np_file_line(&line, &capacity, file)) > 0; *end += n) {
         char *tab = strchr(line, '\t');
         if (line[n - 1] != '\n' || !tab)
             break;
@@ -42,10 +43,12 @@ static off_t losses_before(const char *path, uint64_t first)
             break;
         next = step + 1;
     }
+    if (n == -2)
+        np_fail_errno(err, "cannot read losses from '%s'", path);
+    free(line);
     if (file)
         fclose(file);
-    free(line);
-    return end;
+    return n == -2 ? err->code : NP_OK;
 }
 
 /* What a file of losses held goes when there are others, but for those of the steps before that a
@@ -54,11 +57,15 @@ static enum np_status cut_losses(struct train_report *r, uint64_t first, struct 
 {
     const char *path = r->options->losses;
     struct stat info;
+    off_t end = 0;
     if (!r->losses || r->losses == stdout || fstat(fileno(r->losses), &info) != 0 ||
-        !S_ISREG(info.st_mode) ||
-        ftruncate(fileno(r->losses), r->options->resume ? losses_before(path, first) : 0) == 0)
+        !S_ISREG(info.st_mode))
         return NP_OK;
-    return np_fail_errno(err, "cannot write losses to '%s'", path);
+    if (r->options->resume && losses_before(&end, path, first, err) != NP_OK)
+        return err->code;
+    if (ftruncate(fileno(r->losses), end) != 0)
+        return np_fail_errno(err, "cannot write losses to '%s'", path);
+    return NP_OK;
 }
 
 /* "step 120/2000 | 6.1 steps/s | loss 2.481 | valid 2.502 (31.4 %) | bubble 3.1 % | ETA 5:08" */

@@ -190,7 +190,6 @@ START_TEST(grouped)
 }
 END_TEST
 
-/* Rows that begin at multiples of vectors. */
 /* The same numbers beside memory that nobody may read: before the first or behind the last. */
 struct fence {
     char *pages;
@@ -256,6 +255,7 @@ START_TEST(reads_nothing_outside)
 }
 END_TEST
 
+/* Rows that begin at multiples of vectors. */
 START_TEST(aligned_rows)
 {
     struct np_conv v = conv(3, 7, 24, 40, 3, 1 + _i % 2, 1);
