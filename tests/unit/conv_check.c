@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "fenced.h"
 #include "numbers.h"
 #include "team_run.h"
 
@@ -44,31 +45,31 @@ size_t conv_weights(const struct np_conv *v)
            (v->in_channels / v->groups) * v->out_channels;
 }
 
-void conv_data_init(struct conv_data *d, const struct np_conv *v, enum conv_kind kind,
+void conv_data_init(struct conv_data *d, const struct np_conv *v, enum conv_kind kind, size_t first,
                     uint64_t *state)
 {
     size_t x = (rows_in(v) - 1) * v->ldx + v->in_channels;
     size_t y = (conv_rows_out(v) - 1) * v->ldy + v->out_channels;
     size_t out = kind == FORWARD ? y : kind == GRAD ? x : conv_weights(v);
     size_t count[TENSORS] = {x, conv_weights(v), y, v->out_channels, out, out, out, out};
-    d->first = 1;
+    d->first = first;
     for (int i = 0; i < TENSORS; i++) {
         d->count[i] = count[i];
-        d->tensor[i] = numbers(count[i], state);
+        d->tensor[i] = numbers(count[i], first, state);
     }
     for (int i = 0; i < 2; i++) {
-        d->expected[i] = numbers(out, state);
-        d->got[i] = numbers(out, state);
+        d->expected[i] = numbers(out, first, state);
+        d->got[i] = numbers(out, first, state);
     }
 }
 
 void conv_data_clear(struct conv_data *d)
 {
     for (int i = 0; i < TENSORS; i++)
-        free(d->tensor[i]);
+        fenced_free(d->tensor[i]);
     for (int i = 0; i < 2; i++) {
-        free(d->expected[i]);
-        free(d->got[i]);
+        fenced_free(d->expected[i]);
+        fenced_free(d->got[i]);
     }
 }
 
@@ -145,7 +146,7 @@ void conv_compare_data(const struct np_conv *v, enum conv_kind kind, const struc
 void conv_compare(const struct np_conv *v, enum conv_kind kind, struct conv_ending e, uint64_t seed)
 {
     struct conv_data d;
-    conv_data_init(&d, v, kind, &seed);
+    conv_data_init(&d, v, kind, 1, &seed);
     conv_compare_data(v, kind, &e, &d);
     conv_data_clear(&d);
 }

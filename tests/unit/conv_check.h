@@ -7,8 +7,8 @@
 
 enum conv_kind { FORWARD, GRAD, GRAD_WEIGHT, KINDS };
 
-/* Tensors begin `first` floats after an aligned address, one unless a test wants them aligned, and
- * end with their last element. */
+/* Tensors begin with their float `first`, 1 unless a test wants them aligned, and end with their last
+ * element. */
 enum { X, W, DY, BIAS, BEFORE, RESIDUAL, OUT, KEPT, TENSORS };
 struct conv_data {
     float *tensor[TENSORS], *expected[2], *got[2];
@@ -24,8 +24,8 @@ struct conv_ending {
 size_t conv_rows_out(const struct np_conv *v);
 size_t conv_weights(const struct np_conv *v);
 
-/* Any numbers from -1 to 1. */
-void conv_data_init(struct conv_data *d, const struct np_conv *v, enum conv_kind kind,
+/* Any numbers from -1 to 1 (numbers()). */
+void conv_data_init(struct conv_data *d, const struct np_conv *v, enum conv_kind kind, size_t first,
                     uint64_t *state);
 void conv_data_clear(struct conv_data *d);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "fenced.h"
 
 #define MAX_TEAM 4
 
@@ -57,9 +58,12 @@ static uint64_t run_team(const struct kernel_case *one, const struct call *c, in
     return one->any ? sum != 0 : sum;
 }
 
-/* What the kernels work in, what they find, what the reference leaves. */
-static float arena[REGIONS * REGION], given[REGIONS * REGION], expected[REGIONS * REGION];
+/* What the kernels find, what the reference leaves. */
+static float given[REGIONS][REGION], expected[REGIONS][REGION];
 static int32_t tokens[REGION], targets[REGION];
+
+/* What they work in. */
+static float *region[REGIONS];
 
 static float number(struct np_philox drawn, bool special)
 {
@@ -73,12 +77,27 @@ static float number(struct np_philox drawn, bool special)
 static void fill(bool special)
 {
     struct np_draw_key key = np_draw_key(special, NP_DRAW_INIT, 0, 0, 0);
-    for (size_t i = 0; i < REGIONS * REGION; i++) {
-        float x = number(np_draw(key, 0, i), special);
-        given[i] = i / REGION == 4 ? fabsf(x) : x;
-    }
+    for (size_t r = 0; r < REGIONS; r++)
+        for (size_t i = 0; i < REGION; i++) {
+            float x = number(np_draw(key, 0, r * REGION + i), special);
+            given[r][i] = r == 4 ? fabsf(x) : x;
+        }
     for (size_t i = 0; i < REGION; i++)
         tokens[i] = (int32_t)(np_draw(key, 1, i).w[0] % VOCABULARY);
+}
+
+static void give(void)
+{
+    for (size_t r = 0; r < REGIONS; r++)
+        memcpy(region[r], given[r], sizeof given[r]);
+}
+
+static bool as_expected(void)
+{
+    bool same = true;
+    for (size_t r = 0; r < REGIONS; r++)
+        same = same && memcmp(region[r], expected[r], sizeof expected[r]) == 0;
+    return same;
 }
 
 static void compare(const struct kernel_case *one, const struct call *c, uint64_t reference)
@@ -94,9 +113,9 @@ static void compare(const struct kernel_case *one, const struct call *c, uint64_
             uint64_t sum;
             if (!team_is_tried(size, isa))
                 continue;
-            memcpy(arena, given, sizeof arena);
+            give();
             sum = run_team(one, &mine, size, threads);
-            ck_assert_msg(memcmp(arena, expected, sizeof arena) == 0 && sum == reference,
+            ck_assert_msg(as_expected() && sum == reference,
                           "%s of %s differs from the reference: %zu samples, length %zu, %zu "
                           "columns, grain %zu, accumulate %d, team of %d%s",
                           one->name, mine.kernels->name, c->shape.samples, c->shape.length, c->cols,
@@ -105,8 +124,10 @@ static void compare(const struct kernel_case *one, const struct call *c, uint64_
     }
 }
 
-/* Variants: whole sums or grains with special numbers; beginning or accumulating, unaligned. */
-static struct call call_of(const struct shape *shape, unsigned variant)
+/* Variants: whole sums or grains with special numbers; beginning, from the fence on and aligned, or
+ * accumulating, up to the fence. */
+static struct call call_of(const struct kernel_case *one, const struct shape *shape,
+                           unsigned variant)
 {
     struct call c = {.kernels = np_kernels_get(NP_ISA_SCALAR), .shape = *shape};
     c.rows = c.shape.samples * c.shape.length;
@@ -115,7 +136,9 @@ static struct call call_of(const struct shape *shape, unsigned variant)
     c.grain = variant & 2 ? c.shape.grain : 0;
     c.accumulate = variant & 1;
     for (size_t i = 0; i < REGIONS; i++)
-        c.r[i] = arena + i * REGION + 16 + (variant & 1 ? 1 + i % 3 : 0);
+        c.r[i] = region[i] + (!(variant & 1)         ? 0
+                              : one->beyond >> i & 1 ? 17 + i % 3
+                                                     : REGION - c.count);
     for (size_t i = 0; i < c.rows; i++)
         targets[i] = (int32_t)(i * 7919 % c.cols);
     c.tokens = tokens;
@@ -125,15 +148,20 @@ static struct call call_of(const struct shape *shape, unsigned variant)
 
 void kernel_case_check(const struct kernel_case *one)
 {
+    for (size_t r = 0; r < REGIONS; r++)
+        region[r] = fenced(REGION, true);
     for (unsigned variant = 0; variant < 4; variant++) {
         fill(variant & 2);
         for (size_t s = 0; s < COUNT(shapes); s++) {
-            struct call c = call_of(&shapes[s], variant);
+            struct call c = call_of(one, &shapes[s], variant);
             uint64_t reference;
-            memcpy(arena, given, sizeof arena);
+            give();
             reference = run_team(one, &c, 1, false);
-            memcpy(expected, arena, sizeof arena);
+            for (size_t r = 0; r < REGIONS; r++)
+                memcpy(expected[r], region[r], sizeof expected[r]);
             compare(one, &c, reference);
         }
     }
+    for (size_t r = 0; r < REGIONS; r++)
+        fenced_free(region[r]);
 }

@@ -1,6 +1,6 @@
 /* One test over the kernel table: every entry of every instruction set gives the bits of the scalar
  * reference, for awkward shapes, special values, unaligned pointers and every team. The kernels
- * work in one arena that is compared as a whole, so a write out of place is seen as well.
+ * work in regions beside fences that are compared as a whole, so a write out of place is seen.
  */
 #ifndef KERNEL_CASE_H
 #define KERNEL_CASE_H
@@ -8,7 +8,7 @@
 #include "num/kernels.h"
 
 #define REGIONS 8
-#define REGION 40000 /* floats */
+#define REGION 40960 /* floats: whole pages */
 #define VOCABULARY 5
 
 struct shape {
@@ -30,7 +30,8 @@ struct call {
 struct kernel_case {
     const char *name;
     uint64_t (*run)(struct np_team *team, const struct call *c);
-    bool any; /* the team's result is whether any member's is not 0, not their sum */
+    bool any;        /* the team's result is whether any member's is not 0, not their sum */
+    unsigned beyond; /* bits of the regions of which it uses more than rows x cols floats */
 };
 
 /* Fails where an instruction set or a team differs from the reference. */

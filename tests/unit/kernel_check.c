@@ -2,25 +2,36 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
+#include "fenced.h"
 
-#define FLOATS (9u << 18)
-#define GUARD 64
+#define ARRAYS 64
 #define MAX_TEAM 4
 #define SCRATCH (1u << 21)
 
-static _Alignas(64) float arena[FLOATS];
-static float given[FLOATS], expected[FLOATS];
-static _Alignas(64) char scratch[MAX_TEAM][SCRATCH];
+/* What was taken: all that may be touched there, and what it held before and after the reference. */
+struct taken {
+    float *array, *pages, *given, *expected;
+    size_t floats;
+};
+
+static struct taken arena[ARRAYS];
 static size_t taken;
+static _Alignas(64) char scratch[MAX_TEAM][SCRATCH];
 static uint32_t arena_seed;
 static bool arena_special;
 
 void arena_begin(uint32_t seed, bool special)
 {
-    taken = 0;
+    while (taken > 0) {
+        struct taken *t = &arena[--taken];
+        fenced_free(t->array);
+        free(t->given);
+        free(t->expected);
+    }
     arena_seed = seed;
     arena_special = special;
 }
@@ -34,17 +45,26 @@ static float number(uint32_t word, bool special)
     return 6.0f * np_philox_unit(word) - 3.0f;
 }
 
+/* At a fence, behind it by one float, or before it. */
 float *arena_take(size_t count)
 {
-    struct np_draw_key key = np_draw_key(arena_seed, NP_DRAW_INIT, 0, 0, 0);
-    float *p = arena + taken + GUARD + 1;
-    ck_assert_uint_le(taken + count + 3 * GUARD, FLOATS);
+    const struct np_draw_key key = np_draw_key(arena_seed, NP_DRAW_INIT, 0, 0, (uint32_t)taken);
+    const uint32_t place = np_draw(key, 1, 0).w[0] % 3;
+    struct taken *t = &arena[taken];
+    float *p;
+    ck_assert_uint_lt(taken, ARRAYS);
+    t->array = fenced(count + place % 2, place == 2);
+    t->pages = fenced_pages(t->array, &t->floats);
+    t->given = malloc(t->floats * sizeof(float));
+    t->expected = malloc(t->floats * sizeof(float));
+    ck_assert(t->given && t->expected);
+    taken++;
+    p = t->array + place % 2;
     for (size_t i = 0; i < count; i += 4) {
-        struct np_philox drawn = np_draw(key, 0, taken + i);
+        struct np_philox drawn = np_draw(key, 0, i);
         for (size_t j = i; j < i + 4 && j < count; j++)
             p[j] = number(drawn.w[j - i], arena_special);
     }
-    taken += (count + GUARD) / 2 * 2 + GUARD;
     return p;
 }
 
@@ -93,26 +113,44 @@ static bool run_team(const struct np_kernels *kernels, kernel_run *run, void *ar
     return result;
 }
 
+/* Where the first difference from what the reference left is: in which array, and at which float of
+ * its pages. */
+static bool differs(size_t *array, size_t *at)
+{
+    for (size_t a = 0; a < taken; a++)
+        if (memcmp(arena[a].pages, arena[a].expected, arena[a].floats * sizeof(float)) != 0) {
+            *array = a;
+            *at = 0;
+            while (memcmp(&arena[a].pages[*at], &arena[a].expected[*at], sizeof(float)) == 0)
+                ++*at;
+            return true;
+        }
+    return false;
+}
+
 void arena_check(kernel_run *run, void *arg, const char *what)
 {
-    size_t bytes = (taken + GUARD) * sizeof *arena;
     bool reference;
-    memcpy(given, arena, bytes);
+    for (size_t a = 0; a < taken; a++)
+        memcpy(arena[a].given, arena[a].pages, arena[a].floats * sizeof(float));
     reference = run_team(np_kernels_get(NP_ISA_SCALAR), run, arg, 1);
-    memcpy(expected, arena, bytes);
+    for (size_t a = 0; a < taken; a++)
+        memcpy(arena[a].expected, arena[a].pages, arena[a].floats * sizeof(float));
     for (int isa = 0; isa < BACKENDS; isa++) {
         const struct np_kernels *kernels = backend_get(isa);
         for (int size = isa == NP_ISA_SCALAR ? 2 : 1; kernels && size <= MAX_TEAM; size++) {
-            size_t at = 0;
+            size_t a, at;
             bool result;
             if (!team_is_tried(size, isa))
                 continue;
-            memcpy(arena, given, bytes);
+            for (a = 0; a < taken; a++)
+                memcpy(arena[a].pages, arena[a].given, arena[a].floats * sizeof(float));
             result = run_team(kernels, run, arg, size);
-            while (at < taken + GUARD && memcmp(&arena[at], &expected[at], sizeof *arena) == 0)
-                at++;
-            ck_assert_msg(at == taken + GUARD, "%s, team of %d, %s: %.9g at %zu, not %.9g",
-                          kernels->name, size, what, (double)arena[at], at, (double)expected[at]);
+            if (differs(&a, &at))
+                ck_abort_msg("%s, team of %d, %s: %.9g at %td of array %zu, not %.9g",
+                             kernels->name, size, what, (double)arena[a].pages[at],
+                             &arena[a].pages[at] - arena[a].array, a,
+                             (double)arena[a].expected[at]);
             ck_assert_msg(result == reference, "%s, team of %d, %s: finite %d, not %d",
                           kernels->name, size, what, result, reference);
         }

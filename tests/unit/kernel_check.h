@@ -1,6 +1,6 @@
 /* Compares kernels of every instruction set, and of teams of 1 to 4, with the scalar reference, bit
- * for bit. What a kernel reads and writes is taken from one arena that is compared as a whole, so a
- * write out of place is seen as well.
+ * for bit. What a kernel reads and writes is taken from an arena, each array beside a fence, and
+ * all of it is compared, so a write out of place is seen as well.
  */
 #ifndef NP_TEST_KERNEL_CHECK_H
 #define NP_TEST_KERNEL_CHECK_H

@@ -9,8 +9,9 @@
 uint64_t number_next(uint64_t *state);
 int number_draw(uint64_t *state, int first, int last);
 
-/* count + 1 of them from -1 to 1, the caller's to free: a tensor that begins one float after an
- * aligned address, and ends where a sanitizer sees a read past its end. */
-float *numbers(size_t count, uint64_t *state);
+/* count + 1 of them from -1 to 1, for fenced_free(). Those that have a tensor begin with the first
+ * (0) begin at their fence, and are aligned; of those that have it begin with the second (1) half
+ * do, and half end at their fence. */
+float *numbers(size_t count, size_t first, uint64_t *state);
 
 #endif

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "backends.h"
-#include "base/memory.h"
+#include "fenced.h"
 #include "num/kernels.h"
+#include "numbers.h"
 #include "suite.h"
 #include "team_run.h"
 
@@ -34,18 +35,15 @@ static size_t backends(struct backend out[BACKENDS])
 
 static float *floats(size_t count, uint64_t *state, float range)
 {
-    float *x = NULL;
-    ck_assert_int_eq(np_alloc(&x, count, sizeof(float), NULL), NP_OK);
-    for (size_t i = 0; i < count; i++) {
-        *state = *state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = range * ((float)(*state >> 40) * 0x1p-23F - 1);
-    }
+    float *x = fenced(count, number_next(state) >> 16 & 1);
+    for (size_t i = 0; i < count; i++)
+        x[i] = range * ((float)number_next(state) * 0x1p-30F - 1);
     return x;
 }
 
 /* Self-attention keeps q, k and v side by side in rows of 3C; attention to other positions
- * (`cross`) q in rows of C, k and v in rows of 2C. All tensors begin one float after an aligned
- * address. */
+ * (`cross`) q in rows of C, k and v in rows of 2C. All tensors are the last floats of what was
+ * allocated, whose first is one more. */
 struct data {
     struct np_attention at;
     bool cross;
@@ -98,13 +96,13 @@ static float *dk_of(const struct data *d)
 
 static void data_free(struct data *d)
 {
-    free(d->x);
-    free(d->memory);
-    free(d->dx);
-    free(d->dmemory);
-    free(d->dout);
-    free(d->out);
-    free(d->stats);
+    fenced_free(d->x);
+    fenced_free(d->memory);
+    fenced_free(d->dx);
+    fenced_free(d->dmemory);
+    fenced_free(d->dout);
+    fenced_free(d->out);
+    fenced_free(d->stats);
 }
 
 struct call {

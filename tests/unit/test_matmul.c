@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "fenced.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
 #include "numbers.h"
@@ -66,40 +67,40 @@ struct ending {
     size_t more; /* floats between its rows than between those of C */
 };
 
-/* Not one float more, so that a sanitizer sees a read past the end. */
+/* Not one float more, so that a read past the end is seen. */
 static size_t floats(size_t rows, size_t cols, size_t ld)
 {
     return rows == 0 ? 0 : (rows - 1) * ld + cols;
 }
 
 static void data_init(struct data *d, const struct np_matmul *mm, const struct ending *e,
-                      uint64_t *state)
+                      size_t first, uint64_t *state)
 {
-    d->a =
-        numbers(mm->a_trans ? floats(mm->k, mm->m, mm->lda) : floats(mm->m, mm->k, mm->lda), state);
-    d->b =
-        numbers(mm->b_trans ? floats(mm->n, mm->k, mm->ldb) : floats(mm->k, mm->n, mm->ldb), state);
-    d->bias = numbers(mm->n, state);
+    const size_t a = mm->a_trans ? floats(mm->k, mm->m, mm->lda) : floats(mm->m, mm->k, mm->lda);
+    const size_t b = mm->b_trans ? floats(mm->n, mm->k, mm->ldb) : floats(mm->k, mm->n, mm->ldb);
+    d->a = numbers(a, first, state);
+    d->b = numbers(b, first, state);
+    d->bias = numbers(mm->n, first, state);
     d->count = floats(mm->m, mm->n, mm->ldc + e->more);
-    d->first = 1;
+    d->first = first;
     for (int i = 0; i < SQUARE; i++)
-        d->square[i] = numbers(d->count, state);
+        d->square[i] = numbers(d->count, first, state);
     for (int i = 0; i < OUTPUTS; i++) {
-        d->expected[i] = numbers(d->count, state);
-        d->got[i] = numbers(d->count, state);
+        d->expected[i] = numbers(d->count, first, state);
+        d->got[i] = numbers(d->count, first, state);
     }
 }
 
 static void data_clear(struct data *d)
 {
-    free(d->a);
-    free(d->b);
-    free(d->bias);
+    fenced_free(d->a);
+    fenced_free(d->b);
+    fenced_free(d->bias);
     for (int i = 0; i < SQUARE; i++)
-        free(d->square[i]);
+        fenced_free(d->square[i]);
     for (int i = 0; i < OUTPUTS; i++) {
-        free(d->expected[i]);
-        free(d->got[i]);
+        fenced_free(d->expected[i]);
+        fenced_free(d->got[i]);
     }
 }
 
@@ -151,7 +152,7 @@ static void compare_data(const struct np_matmul *mm, const struct ending *e, con
 static void compare(struct np_matmul mm, struct ending e, uint64_t seed)
 {
     struct data d;
-    data_init(&d, &mm, &e, &seed);
+    data_init(&d, &mm, &e, 1, &seed);
     compare_data(&mm, &e, &d);
     data_clear(&d);
 }
@@ -212,8 +213,7 @@ START_TEST(aligned_rows)
             mm.lda = (mm.lda + 3) / 4 * 4;
             mm.ldb = (mm.ldb + 3) / 4 * 4;
             mm.grain = grains[i];
-            data_init(&d, &mm, &e, &state);
-            d.first = 0;
+            data_init(&d, &mm, &e, 0, &state);
             compare_data(&mm, mm.accumulate ? &plain : &e, &d);
             data_clear(&d);
         }
@@ -340,7 +340,7 @@ START_TEST(signed_zeros)
     struct np_matmul mm = shape(17, 37, 260, (unsigned)_i);
     uint64_t state = 2;
     struct data d;
-    data_init(&d, &mm, &plain, &state);
+    data_init(&d, &mm, &plain, 1, &state);
     for (size_t i = 0; i < floats(mm.a_trans ? mm.k : mm.m, mm.a_trans ? mm.m : mm.k, mm.lda); i++)
         d.a[1 + i] = 0x1p-100f;
     for (size_t i = 0; i < floats(mm.b_trans ? mm.n : mm.k, mm.b_trans ? mm.k : mm.n, mm.ldb); i++)
@@ -365,7 +365,7 @@ START_TEST(not_finite)
         struct np_matmul mm = shape(31, shapes[i / 6][0], shapes[i / 6][1], (unsigned)_i % 4);
         uint64_t state = (uint64_t)(10 * _i + i);
         struct data d;
-        data_init(&d, &mm, &plain, &state);
+        data_init(&d, &mm, &plain, 1, &state);
         size_t r = number_next(&state) % mm.m, p = number_next(&state) % mm.k;
         d.a[1 + (mm.a_trans ? p * mm.lda + r : r * mm.lda + p)] = i & 1 ? -INFINITY : 3e38f;
         for (size_t j = 0; j < mm.n; j++)
@@ -384,7 +384,7 @@ START_TEST(not_finite_residual)
     struct np_matmul mm = shape(31, _i & 2 ? 45 : 75, 40, 0);
     uint64_t state = (uint64_t)_i;
     struct data d;
-    data_init(&d, &mm, &plain, &state);
+    data_init(&d, &mm, &plain, 1, &state);
     d.square[RESIDUAL][1 + number_next(&state) % mm.m * mm.ldc + number_next(&state) % mm.n] =
         -INFINITY;
     ck_assert(!run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &e, &d, d.expected));
@@ -403,7 +403,7 @@ START_TEST(near_double)
     mm.lda = mm.a_trans ? mm.m : mm.k;
     mm.ldb = mm.b_trans ? mm.k : mm.n;
     mm.grain = 100;
-    data_init(&d, &mm, &plain, &state);
+    data_init(&d, &mm, &plain, 1, &state);
     mm.a = d.a + 1;
     mm.b = d.b + 1;
     run(np_kernels_get(NP_ISA_SCALAR)->matmul, 1, &mm, &plain, &d, d.got);
