@@ -7,8 +7,8 @@ AR       ?= ar
 PKG_CONFIG ?= pkg-config
 PREFIX   ?= /usr/local
 SAN      ?=
-# Sanitized code makes compilers warn of what is not there.
-WERROR   ?= $(if $(SAN),,-Werror)
+# Sanitized code makes compilers warn of what is not there, and tarballs meet compilers of any age.
+WERROR   ?= $(if $(SAN),,$(if $(wildcard .git),-Werror))
 V        ?=
 BUILD    ?= build$(if $(SAN),-$(SAN))
 # For addresses, -O1 compiles in seven tenths of the time that -O2 takes; threads' tests want -O2.
@@ -31,8 +31,10 @@ CLANG    := $(findstring clang,$(shell $(CC) --version))
 NP_WARNINGS += $(if $(CLANG),-Wno-array-bounds -Wno-pass-failed -Wno-missing-field-initializers)
 NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
                $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=all))
-# The numeric flags come last: no user flag may switch contraction or fast-math on.
-NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
+# The numeric flags come last: no user flag may switch contraction or fast-math on, or round
+# constants to floats.
+NP_NUMERIC  := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math \
+               $(if $(CLANG),,-fno-single-precision-constant)
 NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NUMERIC)
 NP_LIBS      = $(shell $(PKG_CONFIG) --libs $(NP_PACKAGES)) -lm -pthread
 
@@ -119,7 +121,7 @@ NP_UNROLLED += -falign-functions=64
 # A quarter of GCC's time there went into looking back for what loads may alias.
 $(BUILD)/libcore/num/kernels_%.o: NP_UNROLLED += \
     $(if $(CLANG),,--param sccvn-max-alias-queries-per-access=50)
-$(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma $(NP_UNROLLED)
+$(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma -mno-avx512f $(NP_UNROLLED)
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 \
                               $(NP_UNROLLED)
 $(BUILD)/%_neon.o: NP_ISA = $(NP_UNROLLED)

@@ -110,7 +110,8 @@ static enum np_status crew_new(struct np_crew **out, const struct np_device *dev
     run(&crew->base, check_floats, checked);
     for (int rank = 0; rank < size; rank++)
         if (checked[rank] != NP_OK)
-            NP_TRY(np_fail(err, checked[rank], "a thread does not round as IEEE 754 asks"));
+            NP_TRY(np_fail(err, checked[rank],
+                           "a thread rounds or flushes numbers otherwise than IEEE 754 has it"));
     *out = &crew->base;
     return NP_OK;
 out:

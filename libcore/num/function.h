@@ -7,6 +7,12 @@
 #ifdef __FAST_MATH__
 #error "num/function.h: -ffast-math changes bits; compile without it"
 #endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
+#error "num/function.h: float is computed in another precision here (-mfpmath=sse on x86)"
+#endif
+#if !defined(__SIZEOF_INT128__)
+#error "num/function.h: naspipe is for machines of 64 bits"
+#endif
 
 #ifdef __CUDACC__
 #define NP_FN static inline __host__ __device__

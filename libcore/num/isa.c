@@ -52,7 +52,8 @@ enum np_status np_float_check(struct np_error *err)
     volatile float smallest = 0x1p-126f, subnormal = 0x1p-149f, two = 2.0f;
     if (one + half != 1.0f || -one - half != -1.0f || (one + ulp) + half != 1.0f + 0x1p-22f)
         return np_fail(err, NP_EINPUT, "floating point does not round to nearest");
-    if (smallest / two != 0x1p-127f || subnormal * two != 0x1p-148f)
+    /* To compare with what they should be would flush that, too. */
+    if (smallest / two == 0.0f || subnormal * two == 0.0f)
         return np_fail(err, NP_EINPUT, "floating point flushes subnormal numbers to zero");
     return NP_OK;
 }

@@ -15,7 +15,7 @@ struct carver {
 
 static void *carve(struct carver *c, size_t count, size_t size)
 {
-    size_t bytes, start = c->used;
+    size_t bytes = 0, start = c->used;
     if (!np_mul_size(&bytes, count, size) || !np_add_size(&bytes, bytes, NP_ALIGN - 1) ||
         !np_add_size(&c->used, start, bytes / NP_ALIGN * NP_ALIGN))
         c->overflow = true;

@@ -7,8 +7,8 @@
 
 enum conv_kind { FORWARD, GRAD, GRAD_WEIGHT, KINDS };
 
-/* Tensors begin with their float `first`, 1 unless a test wants them aligned, and end with their last
- * element. */
+/* Tensors begin with their float `first`, 1 unless a test wants them aligned, and end with their
+ * last element. */
 enum { X, W, DY, BIAS, BEFORE, RESIDUAL, OUT, KEPT, TENSORS };
 struct conv_data {
     float *tensor[TENSORS], *expected[2], *got[2];

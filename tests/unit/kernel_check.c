@@ -12,7 +12,7 @@
 #define MAX_TEAM 4
 #define SCRATCH (1u << 21)
 
-/* What was taken: all that may be touched there, and what it held before and after the reference. */
+/* What was taken: what may be touched there, and what that held before and after the reference. */
 struct taken {
     float *array, *pages, *given, *expected;
     size_t floats;

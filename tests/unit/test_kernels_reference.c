@@ -7,6 +7,9 @@
 #include <check.h>
 #include <math.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
 
 #include "num/elementary.h"
 #include "num/kernels.h"
@@ -288,7 +291,40 @@ START_TEST(small_numbers_are_flushed_and_fingerprinted)
     ck_assert_uint_eq(printed, sum + 1);
     ck_assert_uint_eq(np_float_bits(w[0]) | np_float_bits(w[2]) | np_float_bits(m[1]), 0);
     ck_assert(w[1] == 1.0f && m[0] == 0x1p-100f);
+}
+END_TEST
+
+/* What may be changed in a processor's control of floats: results to zero, operands to zero, both,
+ * as -Ofast links it in; other roundings. */
+#ifdef __x86_64__
+static const uint32_t changes[] = {0x8000, 0x0040, 0x8040, 0x2000, 0x4000, 0x6000};
+#elif defined __aarch64__
+static const uint32_t changes[] = {1u << 24, 1u << 22, 2u << 22, 3u << 22};
+#else
+static const uint32_t changes[] = {0}; /* not known here */
+#endif
+#define CHANGES ((int)(sizeof changes / sizeof *changes))
+
+static void float_control(uint32_t change)
+{
+#ifdef __x86_64__
+    _mm_setcsr(_mm_getcsr() ^ change);
+#elif defined __aarch64__
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control ^ change));
+#else
+    (void)change;
+#endif
+}
+
+START_TEST(other_arithmetic_is_refused)
+{
     ck_assert_int_eq(np_float_check(NULL), NP_OK);
+    float_control(changes[_i]);
+    enum np_status status = np_float_check(NULL);
+    float_control(changes[_i]);
+    ck_assert_int_eq(status, changes[_i] ? NP_EINPUT : NP_OK);
 }
 END_TEST
 
@@ -303,5 +339,6 @@ int main(void)
     tcase_add_test(tests, random_kernels_draw_by_address);
     tcase_add_test(tests, gated_units_and_embeddings_read_the_right_elements);
     tcase_add_test(tests, small_numbers_are_flushed_and_fingerprinted);
+    tcase_add_loop_test(tests, other_arithmetic_is_refused, 0, CHANGES);
     return suite_run(suite);
 }
