@@ -260,8 +260,17 @@ static void stage_clear(const struct np_engine *e, struct np_stage *stage)
     free(stage->finite);
     free(stage->parts);
     np_crew_free(stage->crew);
-    np_arena_free(stage->arena);
     pthread_cond_destroy(&stage->wake);
+}
+
+/* What a stage's crews carry goes to other stages' memory, too. */
+static void stages_clear(struct np_engine *e)
+{
+    int count = 0;
+    while (e->stages && count < np_plan_devices(e->config.plan) && e->stages[count].engine)
+        stage_clear(e, &e->stages[count++]);
+    for (int d = 0; d < count; d++)
+        np_arena_free(e->stages[d].arena);
 }
 
 void np_engine_free(struct np_engine *e)
@@ -271,11 +280,7 @@ void np_engine_free(struct np_engine *e)
     np_link_settle(e->config.link);
     np_residence_free(e->residence);
     np_state_leave_arenas(e->state);
-    for (int d = 0; e->stages && d < np_plan_devices(e->config.plan); d++) {
-        if (!e->stages[d].engine)
-            break;
-        stage_clear(e, &e->stages[d]);
-    }
+    stages_clear(e);
     np_crew_free(e->maker);
     np_mirrors_free(e->mirrors);
     np_transport_free(e->transport);

@@ -68,7 +68,8 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* The box for the answer, or 0. */
+/* The box for the answer, or 0. A crew that lacks orders may be waited for by any other, there and
+ * here: where they are lost, so is the job. */
 static void send_orders(struct crew *crew, uint64_t box)
 {
     struct np_head head = {.bytes = crew->orders.used, .c = box, .d = crew->name};
@@ -81,6 +82,8 @@ static void send_orders(struct crew *crew, uint64_t box)
     if (crew->orders.lost)
         free(crew->orders.at);
     crew->orders = (struct np_orders){NULL, 0, 0, false};
+    if (status != NP_OK)
+        np_post_fail(crew->post, status, &err);
     if (status != NP_OK && crew->status == NP_OK) {
         crew->status = status;
         crew->err = err;
@@ -89,7 +92,7 @@ static void send_orders(struct crew *crew, uint64_t box)
 
 static void send_much(struct crew *crew)
 {
-    if (crew->orders.used >= MUCH)
+    if (crew->orders.used >= MUCH || crew->orders.lost)
         send_orders(crew, 0);
 }
 
@@ -382,8 +385,10 @@ enum np_status np_far_crew_carry(struct np_crew *base, int from, int to,
     struct np_order_carry carry = {puts, (uint32_t)(puts ? to : from), (uint64_t)count};
     size_t bytes = sizeof carry + (size_t)count * sizeof(struct np_order_part);
     char *at = np_orders_add(&crew->orders, NP_ORDER_CARRY, 0, bytes);
-    if (!at)
+    if (!at) {
+        send_orders(crew, 0);
         return np_fail(err, NP_EMEM, "out of memory for orders to rank %d", crew->rank);
+    }
     memcpy(at, &carry, sizeof carry);
     at += sizeof carry;
     for (int i = 0; i < count; i++, at += sizeof(struct np_order_part)) {

@@ -171,6 +171,14 @@ static enum np_status failure(const struct np_post *p, struct np_error *err)
     return p->status == NP_OK ? NP_OK : np_fail(err, p->status, "%s", p->err.msg);
 }
 
+/* Once the post has failed nobody begins anything with the wire; but who has the turn may be about
+ * to tell of what has come, or to fetch it. Then what was waited with may go. */
+static void wait_for_turn(struct np_post *p)
+{
+    pthread_mutex_lock(&p->turn);
+    pthread_mutex_unlock(&p->turn);
+}
+
 /* Waits, and looks now and then whether the post has failed; the lock is held. */
 static void wait_for(struct np_post *p, pthread_cond_t *what)
 {
@@ -256,6 +264,8 @@ enum np_status np_post_take(struct np_post *p, struct np_box *box, bool waits,
             box->last = NULL;
     }
     pthread_mutex_unlock(&p->lock);
+    if (status != NP_OK)
+        wait_for_turn(p);
     return status;
 }
 
@@ -314,6 +324,8 @@ static enum np_status transfer(struct np_post *p, int rank, bool puts,
     while ((later = failure(p, &why)) == NP_OK && asked.open)
         wait_for(p, &asked.done);
     pthread_mutex_unlock(&p->lock);
+    if (later != NP_OK)
+        wait_for_turn(p);
     if (status == NP_OK && later != NP_OK)
         status = np_fail(err, later, "%s", why.msg);
     pthread_cond_destroy(&asked.done);

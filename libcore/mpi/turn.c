@@ -259,18 +259,18 @@ enum np_status np_turn_take(struct np_post *p, bool *moved)
 {
     struct np_error err;
     enum np_status status;
-    bool more = true;
+    bool more;
     *moved = false;
-    pthread_mutex_lock(&p->lock);
-    status = p->status;
-    pthread_mutex_unlock(&p->lock);
-    if (status != NP_OK) /* nobody may use the wire any more */
-        return status;
-    while (more && status == NP_OK) {
+    do {
+        pthread_mutex_lock(&p->lock);
+        status = p->status;
+        pthread_mutex_unlock(&p->lock);
+        if (status != NP_OK) /* nobody may use the wire any more */
+            return status;
         more = false;
         status = look(p, &more, &err);
         *moved = *moved || more;
-    }
+    } while (more && status == NP_OK);
     if (status != NP_OK)
         np_post_fail(p, status, &err);
     return status;

@@ -470,8 +470,6 @@ out:
 static void worker_free(struct np_worker *w)
 {
     struct waiter *next;
-    if (w->started)
-        pthread_join(w->thread, NULL);
     for (; w->waiters; w->waiters = next) {
         next = w->waiters->next;
         free(w->waiters);
@@ -501,6 +499,9 @@ void np_workers_end(struct np_workers *all)
     all->over = true;
     pthread_cond_broadcast(&all->stamped);
     pthread_mutex_unlock(&all->lock);
+    for (struct np_worker *w = all->first; w; w = w->next) /* they look at one another */
+        if (w->started)
+            pthread_join(w->thread, NULL);
     for (; all->first; all->first = next) {
         next = all->first->next;
         worker_free(all->first);

@@ -13,6 +13,7 @@
 #include "mpi/pulse.h"
 #include "plan/profile_link.h"
 #include "suite.h"
+#include "team_run.h"
 #include "thread_wire.h"
 #include "tiny.h"
 
@@ -24,6 +25,7 @@ struct job {
     struct np_ranks *ranks;
     struct np_device devices[MOST_RANKS];
     struct np_link *link;
+    struct np_wire *wire; /* of the first */
     pthread_t others[MOST_RANKS];
 };
 
@@ -43,6 +45,7 @@ static void open_job(struct job *job, int count)
     struct np_error err;
     *job = (struct job){.count = count};
     thread_wires(wires, count);
+    job->wire = wires[0];
     for (int i = 1; i < count; i++)
         ck_assert_int_eq(pthread_create(&job->others[i], NULL, other_main, wires[i]), 0);
     tiny_must(np_ranks_of(&job->ranks, wires[0], DEADLINE_S, &err), &err);
@@ -163,6 +166,43 @@ START_TEST(memory_of_ranks)
     void *none;
     ck_assert_int_eq(np_device_alloc(&job.devices[2], &none, UINT64_MAX, &err), NP_EMEM);
     ck_assert_ptr_nonnull(strstr(err.msg, "rank 2: "));
+    close_job(&job);
+}
+END_TEST
+
+/* What there is no memory for, as of more than an order holds, ends the job, and nobody waits for
+ * what it would have done: neither who awaits the task, nor who awaits what another crew stamps. A
+ * job that has failed releases nothing, which the address sanitizer would tell. */
+START_TEST(orders_that_are_lost)
+{
+    const struct np_crew_config config = {.size = 1};
+    struct np_stamp *stamp;
+    struct np_crew *crews[2];
+    struct np_error err;
+    struct job job;
+    char byte = 0;
+    if (!tests_are_full())
+        return;
+    open_job(&job, 1);
+    for (int i = 0; i < 2; i++)
+        tiny_must(np_crew_new(&crews[i], job.devices, &config, &err), &err);
+    tiny_must(np_stamp_new(&stamp, crews[0], &err), &err);
+    np_crew_send(crews[0], &byte, &byte, (size_t)5 << 30);
+    if (_i == 0) {
+        ck_assert_int_eq(np_crew_finish(crews[0], &err), NP_EMEM);
+        ck_assert_str_eq(err.msg, "out of memory for orders");
+    } else {
+        np_crew_stamp(crews[0], stamp);
+        np_crew_after(crews[1], stamp);
+        ck_assert_int_eq(_i == 1 ? np_stamp_await(crews[0], stamp, &err)
+                                 : np_crew_finish(crews[1], &err),
+                         NP_EMEM);
+        ck_assert_ptr_nonnull(strstr(err.msg, "out of memory for orders"));
+    }
+    np_stamp_free(stamp, crews[0]);
+    np_crew_free(crews[1]);
+    np_crew_free(crews[0]);
+    thread_wires_break(job.wire);
     close_job(&job);
 }
 END_TEST
@@ -328,6 +368,7 @@ int main(void)
     tcase_add_test(tests, who_is_minded);
     tcase_add_loop_test(tests, silent_ranks, 0, 3);
     tcase_add_test(tests, memory_of_ranks);
+    tcase_add_loop_test(tests, orders_that_are_lost, 0, 3);
     tcase_add_test(tests, pace_of_the_link);
     tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);
     return suite_run(suite);
