@@ -22,6 +22,7 @@ static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_SEPCONV] = np_program_sepconv,
     [NP_OP_DILCONV] = np_program_dilconv,
     [NP_OP_RESNET_BASIC] = np_program_resnet_basic,
+    [NP_OP_BOTTLENECK] = np_program_bottleneck,
     [NP_OP_MBCONV] = np_program_mbconv,
     [NP_OP_SHUFFLE] = np_program_shuffle,
     [NP_OP_MAX_POOL] = np_program_pool,

@@ -37,7 +37,7 @@ static const struct np_op_fields rows[] = {
 
     {OP(IDENTITY), "identity", ANY, 0},
     {OP(MHA), "mha", ANY, F(HEADS) | F(MASK) | F(MEMORY) | DROPS},
-    {OP(FFN), "ffn", ANY, F(RATIO) | F(ACT) | DROPS, .act = NP_ACT_GELU},
+    {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, .act = NP_ACT_GELU},
     {OP(GLU), "glu", SEQUENCES, DROPS},
     {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
     {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
@@ -52,7 +52,9 @@ static const struct np_op_fields rows[] = {
     {OP(SEPCONV), "sepconv", IMAGES, F(KERNEL), SIZE},
     {OP(DILCONV), "dilconv", IMAGES, F(KERNEL) | F(DILATION), SIZE, .dilation = 2},
     {OP(RESNET_BASIC), "resnet_basic", IMAGES, F(KERNEL) | F(HIDDEN) | F(ACT) | DROPS, SIZE, RELU},
-    {OP(MBCONV), "mbconv", IMAGES, F(KERNEL) | F(EXPAND) | F(SE) | F(ACT) | DROPS,
+    {OP(BOTTLENECK), "bottleneck", IMAGES,
+     F(KERNEL) | F(GROUPS) | F(HIDDEN) | F(SE) | F(ACT) | DROPS, SIZE, RELU},
+    {OP(MBCONV), "mbconv", IMAGES, F(KERNEL) | F(HIDDEN) | F(EXPAND) | F(SE) | F(ACT) | DROPS,
      SIZE, .act = NP_ACT_RELU6},
     {OP(SHUFFLE), "shuffle", IMAGES, F(KERNEL) | F(XCEPTION), SIZE},
     {OP(MAX_POOL), "max_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
@@ -159,6 +161,12 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field)
     default:
         return NULL;
     }
+}
+
+bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field)
+{
+    return (field == NP_FIELD_HIDDEN && !spec->hidden) ||
+           (field == NP_FIELD_RATIO && !spec->ratio) || (field == NP_FIELD_EXPAND && !spec->expand);
 }
 
 static bool int_text(char *out, const struct np_layer_spec *spec, enum np_field field)

@@ -71,6 +71,8 @@ const char *np_norm_name(enum np_norm norm);
 
 /* Where a key's value stands if it is a number; else NULL. */
 int *np_field_int(struct np_layer_spec *spec, enum np_field field);
+/* Another key stands for this one: hidden for ratio and expand, or they for hidden. */
+bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field);
 
 /* The value of a key as text, a kernel of [3, 5] as 3x5 if `plain`; the memory's name is not here.
  * False if it is the value that goes without saying in a name. */

@@ -1,7 +1,9 @@
 /* Operators of images that are several convolutions.
  *
  * relu_conv_bn, sepconv, dilconv   NAS-Bench-201 and DARTS (Liu et al. 2019), operations.py
- * resnet_basic                     He et al. 2016, the basic block, shortcut B
+ * resnet_basic, bottleneck         He et al. 2016, shortcut B, the stride in the middle one;
+ *                                  groups as in ResNeXt (Xie et al. 2017), squeeze-and-excite as
+ *                                  in RegNetY (Radosavovic et al. 2020)
  * mbconv                           MobileNetV2 (Sandler et al. 2018), squeeze-and-excite where
  *                                  MobileNetV3 (Howard et al. 2019) has it: after the norm
  * shuffle                          ShuffleNetV2 (Ma et al. 2018), figure 3 c and d; xception: the
@@ -66,15 +68,21 @@ int np_program_dilconv(struct np_build *b)
     return point_bn(b, "point", x, b->kind->out.channels, NP_ACT_NONE);
 }
 
-/* The shortcut of another shape is a 1 x 1 convolution with a batch norm. */
+/* Of another shape a 1 x 1 convolution with a batch norm. */
+static int shortcut_of_x(struct np_build *b)
+{
+    const struct np_kind *kind = b->kind;
+    if (np_build_keeps(b))
+        return NP_VALUE_X;
+    return conv_bn(b, "shortcut", NP_VALUE_X, kind->out.channels, point(kind->spec.stride),
+                   NP_ACT_NONE);
+}
+
 int np_program_resnet_basic(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
-    int shortcut = NP_VALUE_X, x;
-    if (!np_build_keeps(b))
-        shortcut = conv_bn(b, "shortcut", NP_VALUE_X, kind->out.channels, point(spec->stride),
-                           NP_ACT_NONE);
+    int shortcut = shortcut_of_x(b), x;
     x = conv_bn(b, "conv1", NP_VALUE_X, spec->hidden,
                 np_build_window(spec->kernel, spec->stride, 1), spec->act);
     x = conv_bn(b, "conv2", x, kind->out.channels, np_build_window(spec->kernel, 1, 1),
@@ -93,13 +101,33 @@ static int squeeze_excite(struct np_build *b, int x, int reduction)
     return np_build_node(b, NP_NODE_CHANNEL_SCALE, x, s, np_build_shape(b, x))->out;
 }
 
+int np_program_bottleneck(struct np_build *b)
+{
+    const struct np_kind *kind = b->kind;
+    const struct np_layer_spec *spec = &kind->spec;
+    struct np_build_product middle = {.name = "conv",
+                                      .channels = spec->hidden,
+                                      .groups = spec->groups,
+                                      .window = np_build_window(spec->kernel, spec->stride, 1),
+                                      .fill = NP_FILL_HE};
+    int shortcut = shortcut_of_x(b), x;
+    x = point_bn(b, "reduce", NP_VALUE_X, spec->hidden, spec->act);
+    x = np_build_product(b, x, &middle);
+    x = np_build_norm(b, "conv", x, NP_NORM_OF_BATCH, spec->act);
+    if (spec->se)
+        x = squeeze_excite(b, x, spec->se);
+    x = point_bn(b, "expand", x, kind->out.channels, NP_ACT_NONE);
+    return np_build_residual(b, shortcut, x, spec->act);
+}
+
 int np_program_mbconv(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
+    int hidden = spec->hidden ? spec->hidden : spec->expand * kind->in.channels;
     int x = NP_VALUE_X;
-    if (spec->expand > 1)
-        x = point_bn(b, "expand", x, spec->expand * kind->in.channels, spec->act);
+    if (hidden != kind->in.channels)
+        x = point_bn(b, "expand", x, hidden, spec->act);
     x = dwconv_bn(b, "depth", x, np_build_window(spec->kernel, spec->stride, 1), spec->act);
     if (spec->se)
         x = squeeze_excite(b, x, spec->se);

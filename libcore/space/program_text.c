@@ -43,8 +43,10 @@ int np_program_mha(struct np_build *b)
 
 int np_program_ffn(struct np_build *b)
 {
+    const struct np_layer_spec *spec = &b->kind->spec;
     int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X);
-    x = np_build_linear(b, "up", x, b->kind->spec.ratio * width, true, b->kind->spec.act);
+    x = np_build_linear(b, "up", x, spec->hidden ? spec->hidden : spec->ratio * width, true,
+                        spec->act);
     return residual(b, linear(b, "down", x, width));
 }
 

@@ -30,6 +30,7 @@ int np_program_relu_conv_bn(struct np_build *b);
 int np_program_sepconv(struct np_build *b);
 int np_program_dilconv(struct np_build *b);
 int np_program_resnet_basic(struct np_build *b);
+int np_program_bottleneck(struct np_build *b);
 int np_program_mbconv(struct np_build *b);
 int np_program_shuffle(struct np_build *b);
 

@@ -34,7 +34,8 @@
  *     sequences (mha, ffn, identity also images, where they keep the shape):
  *          mha heads, memory (none): the name of a block before this one, whose last repeat's
  *          output gives keys and values, the same for all candidates of a block, mask (causal;
- *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4), act (gelu); glu;
+ *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4) or hidden, the width
+ *          between its layers, act (gelu); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
  *          (learned)|none. Heads divide the width. Pre-norm residual: y = x +
@@ -47,8 +48,11 @@
  *          norm, the first with the stride; dilconv kernel, dilation (2): the same once;
  *          resnet_basic kernel (3), hidden (out), act (relu): act(bn(conv(act(bn(conv x)))) +
  *          shortcut), the shortcut of another shape being a 1 x 1 convolution and a batch norm;
- *          mbconv kernel, expand 1..16 (6), act (relu6), se 0..64 (0: none, else its reduction of
- *          the expanded channels); residual where shapes agree;
+ *          bottleneck kernel, hidden (a fourth of out, 1 at least), groups (1), which divides
+ *          hidden, se 0..64 (0: none, else its reduction of hidden), act (relu): act(bn(1 x 1 (se(
+ *          act(bn(conv(act(bn(1 x 1 x)))))))) + shortcut), conv with the groups and the stride;
+ *          mbconv kernel, expand 1..16 (6) or hidden, the expanded channels, act (relu6), se 0..64
+ *          (0: none, else its reduction of the expanded channels); residual where shapes agree;
  *          shuffle kernel, xception (false): ShuffleNetV2's units, both halves of the output equal;
  *          max_pool, avg_pool kernel (3), norm (none)|batch, keep the channels;
  *          identity (other shapes: relu, 1 x 1 convolution, at stride 2 two of half the channels,
@@ -96,6 +100,7 @@ enum np_op {
     NP_OP_SEPCONV,
     NP_OP_DILCONV,
     NP_OP_RESNET_BASIC,
+    NP_OP_BOTTLENECK,
     NP_OP_MBCONV,
     NP_OP_SHUFFLE,
     NP_OP_MAX_POOL,

@@ -56,6 +56,15 @@ static enum np_status fit_groups(const struct np_layer_fit *fit, struct np_error
                         in, out, groups);
 }
 
+static enum np_status fit_bottleneck(const struct np_layer_fit *fit, struct np_error *err)
+{
+    int groups = fit->spec->groups, hidden = fit->spec->hidden;
+    if (hidden % groups == 0)
+        return NP_OK;
+    return np_yaml_fail(np_yaml_find(fit->map, "groups"), err,
+                        "'groups' must divide the %d channels between, not %d", hidden, groups);
+}
+
 static enum np_status fit_patch(const struct np_layer_fit *fit, struct np_error *err)
 {
     const struct np_recipe *recipe = fit->recipe;
@@ -76,6 +85,7 @@ static bool has_batch_norm(const struct np_layer_fit *fit)
     case NP_OP_SEPCONV:
     case NP_OP_DILCONV:
     case NP_OP_RESNET_BASIC:
+    case NP_OP_BOTTLENECK:
     case NP_OP_MBCONV:
     case NP_OP_SHUFFLE:
         return true;
@@ -98,6 +108,8 @@ enum np_status np_recipe_fit_layer(const struct np_layer_fit *fit, bool *batch_n
         return fit_channels(fit, err);
     case NP_OP_CONV2D:
         return fit_groups(fit, err);
+    case NP_OP_BOTTLENECK:
+        return fit_bottleneck(fit, err);
     case NP_OP_PATCH:
         return fit_patch(fit, err);
     case NP_OP_IDENTITY:

@@ -124,6 +124,28 @@ static enum np_status read_int(struct reading *r, enum np_field field, int prese
     return np_recipe_get_int(find(r, field), value, min, max, r->err);
 }
 
+/* The channels of a layer in the middle: by themselves, or as a multiple of those read. */
+static enum np_status read_multiple(struct reading *r, enum np_field field, int preset, int max)
+{
+    const struct np_yaml_node *node = find(r, field);
+    if (find(r, NP_FIELD_HIDDEN)->kind == NP_YAML_ABSENT)
+        return read_int(r, field, preset, 1, max);
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    return np_yaml_fail(node, r->err, "'%s' and 'hidden' say the same: one of them",
+                        np_field_name(field));
+}
+
+static enum np_status read_hidden(struct reading *r)
+{
+    int out = r->context->places[0].out.channels, preset = out;
+    if (np_op_has(r->op, NP_FIELD_RATIO) || np_op_has(r->op, NP_FIELD_EXPAND))
+        preset = 0;
+    else if (r->op->op == NP_OP_BOTTLENECK)
+        preset = out < 4 ? 1 : out / 4;
+    return read_int(r, NP_FIELD_HIDDEN, preset, 1, NP_MAX_WIDTH);
+}
+
 static enum np_status read_heads(struct reading *r)
 {
     const struct np_yaml_node *node = np_yaml_need(&r->map, "heads");
@@ -229,7 +251,6 @@ static enum np_status read_fraction(struct reading *r, enum np_field field, floa
 
 static enum np_status read_field(struct reading *r, enum np_field field)
 {
-    int out = r->context->places[0].out.channels;
     switch (field) {
     case NP_FIELD_KERNEL:
         return read_kernel(r);
@@ -246,11 +267,11 @@ static enum np_status read_field(struct reading *r, enum np_field field)
     case NP_FIELD_MASK:
         return read_mask(r);
     case NP_FIELD_RATIO:
-        return read_int(r, field, 4, 1, MAX_RATIO);
+        return read_multiple(r, field, 4, MAX_RATIO);
     case NP_FIELD_HIDDEN:
-        return read_int(r, field, out, 1, NP_MAX_WIDTH);
+        return read_hidden(r);
     case NP_FIELD_EXPAND:
-        return read_int(r, field, 6, 1, MAX_EXPAND);
+        return read_multiple(r, field, 6, MAX_EXPAND);
     case NP_FIELD_SE:
         return read_int(r, field, 0, 0, MAX_REDUCTION);
     case NP_FIELD_XCEPTION:
@@ -284,7 +305,7 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
     NP_TRY(read_op(&r));
     if (np_yaml_find(&r.map, "op")->kind != NP_YAML_ABSENT)
         fit.node = np_yaml_find(&r.map, "op");
-    spec->groups = spec->op == NP_OP_CONV2D;
+    spec->groups = np_op_has(r.op, NP_FIELD_GROUPS) || spec->op == NP_OP_CONV2D;
     spec->dilation = r.op->dilation;
     for (int i = 0; i < NP_FIELD_COUNT; i++)
         if (np_op_has(r.op, (enum np_field)i))

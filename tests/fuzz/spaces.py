@@ -1,7 +1,8 @@
 """Random search spaces, valid by construction (naspipe-recipe(5))."""
 
 ACTS = ["none", "relu", "relu6", "gelu", "swish", "hswish", "sigmoid", "hsigmoid"]
-NORMALISED = ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "mbconv", "shuffle"]
+NORMALISED = ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "bottleneck", "mbconv",
+              "shuffle"]
 
 
 def divisors(n):
@@ -40,7 +41,8 @@ class Images:
         keeps = read == made and stride == 1
         ops = ["conv2d", "conv2d", "zero"]
         if self.may_norm:
-            ops += ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "mbconv", "mbconv"]
+            ops += ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "bottleneck", "mbconv",
+                    "mbconv"]
             if made % 2 == 0 and (stride == 2 or read == made):
                 ops += ["shuffle", "shuffle"]
         if read == made:
@@ -64,9 +66,14 @@ class Images:
             return dilation
         if op == "resnet_basic":
             return act | _drops(r) | {"hidden": r.choice([1, 3, 7, 16, 17, 33])}
+        if op == "bottleneck":
+            hidden = r.choice([1, 3, 6, 16, 24, 33])
+            return act | _drops(r) | {"hidden": hidden, "groups": r.choice(divisors(hidden)),
+                                      "se": r.choice([0, 0, 1, 4])}
         if op == "mbconv":
-            return act | _drops(r) | {"expand": r.choice([1, 1, 2, 3, 5]),
-                                      "se": r.choice([0, 1, 2, 4, 64])}
+            between = {"expand": r.choice([1, 1, 2, 3, 5])} if odds(r, 0.7) else \
+                {"hidden": r.choice([1, 7, 16, read])}
+            return act | _drops(r) | between | {"se": r.choice([0, 1, 2, 4, 64])}
         if op == "shuffle":
             return {"xception": odds(r, 0.5)}
         if op in ("max_pool", "avg_pool"):
@@ -74,7 +81,9 @@ class Images:
         if op == "mha":
             return _drops(r) | {"heads": r.choice(divisors(read))}
         if op == "ffn":
-            return act | _drops(r) | {"ratio": r.choice([1, 2, 3])}
+            between = {"ratio": r.choice([1, 2, 3])} if odds(r, 0.7) else \
+                {"hidden": r.choice([1, 7, 33])}
+            return act | _drops(r) | between
         return {}
 
     def candidate(self, read, made, stride):

@@ -45,32 +45,32 @@ START_TEST(test_known_networks)
     static const struct {
         const char *name, *text;
         double weights, products;
-    } known[] = {{"mobilenet_v2",
-                  IMAGENET "  width: 32\n"
-                           "  stem: {stride: 2, act: relu6}\n"
-                           "  blocks:\n"
-                           "    - {out: 16, choices: [{op: mbconv, expand: 1}]}\n"
-                           "    - {repeat: 2, out: 24, stride: 2, choices: [{op: mbconv}]}\n"
-                           "    - {repeat: 3, out: 32, stride: 2, choices: [{op: mbconv}]}\n"
-                           "    - {repeat: 4, out: 64, stride: 2, choices: [{op: mbconv}]}\n"
-                           "    - {repeat: 3, out: 96, choices: [{op: mbconv}]}\n"
-                           "    - {repeat: 3, out: 160, stride: 2, choices: [{op: mbconv}]}\n"
-                           "    - {out: 320, choices: [{op: mbconv}]}\n"
-                           "  head: {features: 1280, act: relu6}\n",
-                  3504872, 0.301},
-                 {"shufflenet_v2_x1_0",
-                  IMAGENET "  width: 24\n"
-                           "  stem: {stride: 2}\n"
-                           "  blocks:\n"
-                           "    - {stride: 2, choices: [{op: max_pool}]}\n"
-                           "    - {repeat: 4, out: 116, stride: 2, choices: [{op: shuffle}]}\n"
-                           "    - {repeat: 8, out: 232, stride: 2, choices: [{op: shuffle}]}\n"
-                           "    - {repeat: 4, out: 464, stride: 2, choices: [{op: shuffle}]}\n"
-                           "  head: {features: 1024}\n",
-                  2278604, 0.145},
-                 {"resnet18",
-                  IMAGENET
-                  "  width: 64\n"
+    } known[] = {
+        {"mobilenet_v2",
+         IMAGENET "  width: 32\n"
+                  "  stem: {stride: 2, act: relu6}\n"
+                  "  blocks:\n"
+                  "    - {out: 16, choices: [{op: mbconv, expand: 1}]}\n"
+                  "    - {repeat: 2, out: 24, stride: 2, choices: [{op: mbconv}]}\n"
+                  "    - {repeat: 3, out: 32, stride: 2, choices: [{op: mbconv}]}\n"
+                  "    - {repeat: 4, out: 64, stride: 2, choices: [{op: mbconv}]}\n"
+                  "    - {repeat: 3, out: 96, choices: [{op: mbconv}]}\n"
+                  "    - {repeat: 3, out: 160, stride: 2, choices: [{op: mbconv}]}\n"
+                  "    - {out: 320, choices: [{op: mbconv}]}\n"
+                  "  head: {features: 1280, act: relu6}\n",
+         3504872, 0.301},
+        {"shufflenet_v2_x1_0",
+         IMAGENET "  width: 24\n"
+                  "  stem: {stride: 2}\n"
+                  "  blocks:\n"
+                  "    - {stride: 2, choices: [{op: max_pool}]}\n"
+                  "    - {repeat: 4, out: 116, stride: 2, choices: [{op: shuffle}]}\n"
+                  "    - {repeat: 8, out: 232, stride: 2, choices: [{op: shuffle}]}\n"
+                  "    - {repeat: 4, out: 464, stride: 2, choices: [{op: shuffle}]}\n"
+                  "  head: {features: 1024}\n",
+         2278604, 0.145},
+        {"resnet18",
+         IMAGENET "  width: 64\n"
                   "  stem: {kernel: 7, stride: 2}\n"
                   "  blocks:\n"
                   "    - {stride: 2, choices: [{op: max_pool}]}\n"
@@ -78,7 +78,31 @@ START_TEST(test_known_networks)
                   "    - {repeat: 2, out: 128, stride: 2, choices: [{op: resnet_basic}]}\n"
                   "    - {repeat: 2, out: 256, stride: 2, choices: [{op: resnet_basic}]}\n"
                   "    - {repeat: 2, out: 512, stride: 2, choices: [{op: resnet_basic}]}\n",
-                  11689512, 1.814}};
+         11689512, 1.814},
+        {"resnet50",
+         IMAGENET "  width: 64\n"
+                  "  stem: {kernel: 7, stride: 2}\n"
+                  "  blocks:\n"
+                  "    - {stride: 2, choices: [{op: max_pool}]}\n"
+                  "    - {repeat: 3, out: 256, choices: [{op: bottleneck}]}\n"
+                  "    - {repeat: 4, out: 512, stride: 2, choices: [{op: bottleneck}]}\n"
+                  "    - {repeat: 6, out: 1024, stride: 2, choices: [{op: bottleneck}]}\n"
+                  "    - {repeat: 3, out: 2048, stride: 2, choices: [{op: bottleneck}]}\n",
+         25557032, 4.089},
+        {"resnext50_32x4d",
+         IMAGENET
+         "  width: 64\n"
+         "  stem: {kernel: 7, stride: 2}\n"
+         "  blocks:\n"
+         "    - {stride: 2, choices: [{op: max_pool}]}\n"
+         "    - {repeat: 3, out: 256, choices: [{op: bottleneck, hidden: 128, groups: 32}]}\n"
+         "    - {repeat: 4, out: 512, stride: 2,\n"
+         "       choices: [{op: bottleneck, hidden: 256, groups: 32}]}\n"
+         "    - {repeat: 6, out: 1024, stride: 2,\n"
+         "       choices: [{op: bottleneck, hidden: 512, groups: 32}]}\n"
+         "    - {repeat: 3, out: 2048, stride: 2,\n"
+         "       choices: [{op: bottleneck, hidden: 1024, groups: 32}]}\n",
+         25028904, 4.230}};
     double weights, products;
     struct space s;
     space_open_text(&s, known[_i].text);

@@ -23,6 +23,7 @@ enum tiny_kind {
     TINY_TRANSLATE,
     TINY_STAGES,
     TINY_ACTS,
+    TINY_BETWEEN,
     TINY_KINDS
 };
 
