@@ -63,11 +63,17 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
 {
     const struct np_recipe *recipe = net->recipe;
     int grains = recipe->batch / recipe->grain;
-    if (net->whole_batch && micro_batches != 1)
+    char name[NP_KIND_NAME];
+    int k = 0;
+    if (net->whole_batch && micro_batches != 1) {
+        while (!net->kinds[k].norm_floats)
+            k++;
+        np_kind_name(&net->kinds[k], name);
         return np_fail(err, NP_EINPUT,
                        "batch norm takes its statistics from the whole mini-batch: there must be 1 "
-                       "micro-batch, not %d",
-                       micro_batches);
+                       "micro-batch, not %d (%s has one)",
+                       micro_batches, name);
+    }
     if (micro_batches < 1 || grains % micro_batches != 0)
         return np_fail(err, NP_EINPUT,
                        "micro-batches must divide %d, the grains of a mini-batch (batch %d, grain "

@@ -135,6 +135,7 @@ out:
 enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err)
 {
+    const struct np_yaml_node *calibration;
     struct np_yaml_map map;
     enum np_status status;
     NP_TRY(np_yaml_get_map(node, &map, err));
@@ -146,9 +147,11 @@ enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_ya
     NP_TRY(read_clip(recipe, np_yaml_find(&map, "clip"), err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "checkpoint_every"), &recipe->checkpoint_every, 0,
                             INT64_MAX, err));
+    calibration = np_yaml_find(&map, "calibration");
     if (recipe->calibration)
-        NP_TRY(np_recipe_get_int(np_yaml_find(&map, "calibration"), &recipe->calibration, 1,
-                                 MAX_CALIBRATION, err));
+        NP_TRY(np_recipe_get_int(calibration, &recipe->calibration, 1, MAX_CALIBRATION, err));
+    else if (calibration->kind != NP_YAML_ABSENT)
+        NP_TRY(np_yaml_fail(calibration, err, "'calibration' is of spaces with batch norm"));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

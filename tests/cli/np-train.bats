@@ -167,6 +167,11 @@ setup() {
     np-train recipe.yaml --run c --subnets subnets --stop-after 1
     cat subnets | np-train recipe.yaml --run c --subnets - --resume --stages 3
     same a c
+    np-train recipe.yaml --run c --subnets subnets --resume 2>&1 > /dev/null |
+        grep -F "nothing was trained: no further subnet in 'subnets'"
+    np-train recipe.yaml --run d --subnets - < /dev/null 2>&1 > /dev/null |
+        grep -F "nothing was trained: no further subnet in '<stdin>'"
+    [ -z "$(np-train recipe.yaml --run e --subnets - -q < /dev/null 2>&1 > /dev/null)" ]
 }
 
 @test "where a stream ends the run, it is evaluated, once" {

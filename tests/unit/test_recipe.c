@@ -284,8 +284,7 @@ START_TEST(test_bad_values)
         {"space.blocks.0.name=''", "'name' must have 1 to 64 bytes"},
         {"space.blocks=[{cell: 16, repeat: 35, choices: [{op: glu}]}]",
          "more than 4096 choice blocks"},
-        {"train.calibration=4", "unknown key 'calibration' (known: steps, batch, grain, optimizer, "
-                                "schedule, loss, clip, checkpoint_every)"},
+        {"train.calibration=4", "'calibration' is of spaces with batch norm"},
         {"data.train.kind=idx", "data of kind 'idx' are images, the space's input are tokens"},
         {"data.train.mean=[0]", "unknown key 'mean' (known: kind, files, part)"},
         {"data.train.kind=byte", "unknown kind 'byte' (did you mean 'bytes'?)"},
