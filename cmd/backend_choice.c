@@ -309,6 +309,11 @@ enum np_status backend_link(struct backend *backend, struct np_plan *plan, struc
     return np_cuda_peers(&backend->link, devices, backend->count, err);
 }
 
+enum np_status backend_still_there(struct backend *backend, struct np_error *err)
+{
+    return backend->ranks ? np_ranks_still_there(backend->ranks, err) : NP_OK;
+}
+
 void backend_close(struct backend *backend)
 {
     np_link_free(backend->link);

@@ -62,6 +62,8 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
                    struct np_partition_request *request);
 /* How the stages of the plan come to each other's memory, on several GPUs. */
 enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err);
+/* When all is done: the ranks are there, as they must be to close. */
+enum np_status backend_still_there(struct backend *backend, struct np_error *err);
 void backend_close(struct backend *backend);
 
 #endif

@@ -215,6 +215,8 @@ int main(int argc, char **argv)
         status = find_batch(&text, &options, &space.net, &err);
     else
         status = make_plan(&text, &options, &space.net, &err);
+    if (status == NP_OK)
+        status = backend_still_there(&options.backend, &err);
 out:
     if (status != NP_OK)
         cli_error(&err);

@@ -236,6 +236,11 @@ int main(int argc, char **argv)
             status = printed;
             err = no;
         }
+        printed = backend_still_there(&options.backend, &no);
+        if (printed != NP_OK) {
+            status = printed;
+            err = no;
+        }
     }
 out:
     if (status == NP_ESTOP)

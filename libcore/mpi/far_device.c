@@ -238,6 +238,11 @@ out:
     return status;
 }
 
+enum np_status np_ranks_still_there(struct np_ranks *ranks, struct np_error *err)
+{
+    return np_post_ask_last(ranks->post, err);
+}
+
 void np_ranks_close(struct np_ranks *ranks)
 {
     const struct np_head head = {.a = NP_DESK_CLOSE};

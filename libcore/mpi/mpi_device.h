@@ -51,6 +51,11 @@ enum np_status np_ranks_devices(struct np_ranks *ranks, struct np_device *device
                                 struct np_error *err);
 enum np_status np_ranks_link(struct np_link **out, struct np_ranks *ranks, struct np_error *err);
 
+/* On rank 0, when all is done and before it closes: the other ranks are asked a last time whether
+ * they are there, for closing waits for them without a limit. NP_EIO: one, which is named, is not;
+ * closing then ends the job. */
+enum np_status np_ranks_still_there(struct np_ranks *ranks, struct np_error *err);
+
 /* On rank 0 after all that was made on its devices is freed: the others go home. */
 void np_ranks_close(struct np_ranks *ranks);
 

@@ -188,6 +188,32 @@ static void wait_for(struct np_post *p, pthread_cond_t *what)
     pthread_cond_timedwait(what, &p->lock, &until);
 }
 
+enum np_status np_post_ask_last(struct np_post *p, struct np_error *err)
+{
+    const struct timespec a_while = {0, 1000000};
+    enum np_status status;
+    bool calm;
+    pthread_mutex_lock(&p->turn);
+    pthread_mutex_lock(&p->lock);
+    status = failure(p, err);
+    pthread_mutex_unlock(&p->lock);
+    if (status == NP_OK) /* or nobody may use the wire any more */
+        np_turn_ask_last(p);
+    pthread_mutex_unlock(&p->turn);
+    p->wire->ops->wake(p->wire);
+    do {
+        pthread_mutex_lock(&p->turn);
+        calm = np_pulse_is_calm(&p->pulse);
+        pthread_mutex_unlock(&p->turn);
+        pthread_mutex_lock(&p->lock);
+        status = failure(p, err);
+        pthread_mutex_unlock(&p->lock);
+        if (!calm && status == NP_OK)
+            nanosleep(&a_while, NULL);
+    } while (!calm && status == NP_OK);
+    return status;
+}
+
 static enum np_status enqueue(struct np_post *p, struct np_parcel parcel, struct np_error *err)
 {
     struct np_parcel *kept;

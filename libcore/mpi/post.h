@@ -45,6 +45,9 @@ enum np_status np_post_new(struct np_post **out, struct np_wire *wire, uint64_t 
 void np_post_place(struct np_post *post, const struct np_device *device);
 /* Whoever waits, or asks for anything, is told this from here on. */
 void np_post_fail(struct np_post *post, enum np_status status, const struct np_error *err);
+/* When all is done, on rank 0: the others are asked a last time, and answer. NP_EIO: one, which is
+ * named, has been silent for the deadline. */
+enum np_status np_post_ask_last(struct np_post *post, struct np_error *err);
 /* Before the others are told to end: nobody is asked any more whether he is there. */
 void np_post_rest(struct np_post *post);
 /* When everything that was sent has gone; where the post has failed, all ranks end. */

@@ -27,6 +27,13 @@ static bool minds(const struct np_pulse *p, int rank)
     return p->rank == 0 ? !p->rests || p->peers[rank].asked : rank == 0;
 }
 
+static void note_asked(struct np_pulse *p)
+{
+    p->asked_ns = 0;
+    for (int i = 1; i < p->ranks; i++)
+        p->peers[i].asked++;
+}
+
 enum np_status np_pulse_pass(struct np_pulse *p, uint64_t ns, bool *asks, struct np_error *err)
 {
     const uint64_t part = p->deadline_ns / PARTS;
@@ -45,12 +52,18 @@ enum np_status np_pulse_pass(struct np_pulse *p, uint64_t ns, bool *asks, struct
     }
     p->asked_ns += ns;
     *asks = p->rank == 0 && p->deadline_ns && !p->rests && p->asked_ns >= part;
-    if (!*asks)
-        return NP_OK;
-    p->asked_ns = 0;
-    for (int i = 1; i < p->ranks; i++)
-        p->peers[i].asked++;
+    if (*asks)
+        note_asked(p);
     return NP_OK;
+}
+
+bool np_pulse_ask_last(struct np_pulse *p)
+{
+    bool asks = p->rank == 0 && p->deadline_ns && !p->rests;
+    p->rests = true;
+    if (asks)
+        note_asked(p);
+    return asks;
 }
 
 void np_pulse_heard(struct np_pulse *p, int rank)

@@ -38,6 +38,8 @@ enum np_status np_pulse_pass(struct np_pulse *pulse, uint64_t ns, bool *asks, st
 /* Anything has come from a rank; and: its answer. */
 void np_pulse_heard(struct np_pulse *pulse, int rank);
 void np_pulse_answered(struct np_pulse *pulse, int rank);
+/* Nobody is asked any more, but rank 0 asks all others now, where there is a deadline: true. */
+bool np_pulse_ask_last(struct np_pulse *pulse);
 /* All that was asked is answered. */
 bool np_pulse_is_calm(const struct np_pulse *pulse);
 

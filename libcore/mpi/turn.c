@@ -276,6 +276,25 @@ enum np_status np_turn_take(struct np_post *p, bool *moved)
     return status;
 }
 
+static enum np_status ask_all(struct np_post *p, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int i = 1; i < p->wire->ranks && status == NP_OK; i++)
+        status = tell(p, i, (struct np_head){.kind = ASK}, NULL, false, err);
+    return status;
+}
+
+enum np_status np_turn_ask_last(struct np_post *p)
+{
+    struct np_error err;
+    enum np_status status = NP_OK;
+    if (np_pulse_ask_last(&p->pulse))
+        status = ask_all(p, &err);
+    if (status != NP_OK)
+        np_post_fail(p, status, &err);
+    return status;
+}
+
 enum np_status np_turn_mind(struct np_post *p)
 {
     struct np_error err;
@@ -286,8 +305,8 @@ enum np_status np_turn_mind(struct np_post *p)
         return NP_OK;
     p->looked_ns = now;
     NP_TRY(np_pulse_pass(&p->pulse, (uint64_t)passed, &asks, &err));
-    for (int i = 1; asks && i < p->wire->ranks; i++)
-        NP_TRY(tell(p, i, (struct np_head){.kind = ASK}, NULL, false, &err));
+    if (asks)
+        NP_TRY(ask_all(p, &err));
 out:
     if (status != NP_OK)
         np_post_fail(p, status, &err);

@@ -65,6 +65,8 @@ static inline struct np_box *np_turn_box(struct np_post *post, const struct np_h
 enum np_status np_turn_take(struct np_post *post, bool *moved);
 /* Now and then: tells the pulse what time has passed, and asks whom it wants asked. */
 enum np_status np_turn_mind(struct np_post *post);
+/* Asks all others a last time (np_pulse_ask_last). */
+enum np_status np_turn_ask_last(struct np_post *post);
 
 enum np_status np_turn_letter(struct np_letter **out, const struct np_head *head,
                               struct np_error *err);

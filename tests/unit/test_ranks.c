@@ -116,6 +116,7 @@ static void train_on_ranks(struct tiny *t, struct tiny_outcome *o, int count,
     np_state_free(o->state);
     np_stream_close(stream);
     np_plan_clear(&plan);
+    tiny_must(np_ranks_still_there(job.ranks, &t->err), &t->err);
     close_job(&job);
 }
 
@@ -322,21 +323,30 @@ START_TEST(who_is_minded)
     tiny_must(np_pulse_init(&first, 0, 3, (uint64_t)80 * SECOND, &err), &err);
     tiny_must(np_pulse_pass(&first, (uint64_t)10000 * SECOND, &asks, &err), &err);
     ck_assert(asks);
-    first.rests = true;
+    first.rests = true; /* and not asked a last time */
     np_pulse_answered(&first, 1);
     ck_assert(!np_pulse_is_calm(&first));
     ck_assert_int_eq(pass(&first, 100, NP_EIO), 0);
     np_pulse_answered(&first, 2);
     ck_assert(np_pulse_is_calm(&first));
     pass(&first, 1000, NP_OK);
+    ck_assert(!np_pulse_ask_last(&first));
+    np_pulse_clear(&first);
+    tiny_must(np_pulse_init(&first, 0, 3, (uint64_t)80 * SECOND, &err), &err);
+    ck_assert(np_pulse_ask_last(&first));
+    ck_assert(!np_pulse_ask_last(&first));
+    np_pulse_answered(&first, 1);
+    ck_assert(!np_pulse_is_calm(&first));
+    ck_assert_int_eq(pass(&first, 80, NP_EIO), 0);
     np_pulse_clear(&first);
     tiny_must(np_pulse_init(&other, 1, 2, 0, &err), &err);
+    ck_assert(!np_pulse_ask_last(&other));
     ck_assert_int_eq(pass(&other, 1000, NP_OK), 0); /* there is no deadline */
     np_pulse_clear(&other);
 }
 END_TEST
 
-/* Neither a rank that never answers nor rank 0 is waited for in vain. */
+/* Neither a rank that never answers nor rank 0 is waited for in vain, and not at the end. */
 START_TEST(silent_ranks)
 {
     struct np_letter *letter;
@@ -344,16 +354,20 @@ START_TEST(silent_ranks)
     struct np_post *post;
     struct np_error err;
     char expected[64];
+    const int rank = _i % 3;
     thread_wires(wires, 3);
-    tiny_must(np_post_new(&post, wires[_i], SECOND / 2, &err), &err);
-    ck_assert_int_eq(np_post_take(post, np_post_desk(post), true, &letter, &err), NP_EIO);
-    snprintf(expected, sizeof expected, "rank %d has heard nothing of rank %d for 0.5 s", _i,
-             _i == 0);
+    tiny_must(np_post_new(&post, wires[rank], SECOND / 2, &err), &err);
+    if (_i == 3)
+        ck_assert_int_eq(np_post_ask_last(post, &err), NP_EIO);
+    else
+        ck_assert_int_eq(np_post_take(post, np_post_desk(post), true, &letter, &err), NP_EIO);
+    snprintf(expected, sizeof expected, "rank %d has heard nothing of rank %d for 0.5 s", rank,
+             rank == 0);
     ck_assert_ptr_nonnull(strstr(err.msg, expected));
-    thread_wires_break(wires[_i]);
+    thread_wires_break(wires[rank]);
     np_post_free(post);
     for (int i = 0; i < 3; i++)
-        if (i != _i)
+        if (i != rank)
             wires[i]->ops->close(wires[i], false);
 }
 END_TEST
@@ -366,7 +380,7 @@ int main(void)
     tcase_add_test(tests, another_build);
     tcase_add_test(tests, who_answers_is_there);
     tcase_add_test(tests, who_is_minded);
-    tcase_add_loop_test(tests, silent_ranks, 0, 3);
+    tcase_add_loop_test(tests, silent_ranks, 0, 4);
     tcase_add_test(tests, memory_of_ranks);
     tcase_add_loop_test(tests, orders_that_are_lost, 0, 3);
     tcase_add_test(tests, pace_of_the_link);
