@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -16,9 +17,20 @@ struct np_stash_file {
     struct np_stash_rings *rings; /* NULL: plain reads and writes */
 };
 
-bool np_stash_retried(int error)
+bool np_stash_retried(int error, int *tries)
 {
-    return error == EINTR || error == EAGAIN;
+    if (error == EINTR)
+        return true;
+    if ((error != EAGAIN && error != EBUSY && error != ENOMEM) || *tries == NP_STASH_TRIES)
+        return false;
+    ++*tries;
+    np_stash_pause();
+    return true;
+}
+
+void np_stash_pause(void)
+{
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 /* A refused path is the user's affair; the message is that of errno. */
@@ -92,10 +104,11 @@ void np_stash_file_free(struct np_stash_file *file)
 /* One transfer after the other. A direct one that came up short goes on at a page. */
 static int move_plain(const struct np_stash_file *file, struct np_stash_span span)
 {
+    int tries = 0;
     while (span.bytes) {
         ssize_t n = span.write ? pwrite(file->fd, span.data, (size_t)span.bytes, (off_t)span.offset)
                                : pread(file->fd, span.data, (size_t)span.bytes, (off_t)span.offset);
-        if (n < 0 && np_stash_retried(errno))
+        if (n < 0 && np_stash_retried(errno, &tries))
             continue;
         if (n < 0)
             return errno;
@@ -103,6 +116,7 @@ static int move_plain(const struct np_stash_file *file, struct np_stash_span spa
             n -= n % NP_STASH_ALIGN;
         if (n == 0)
             return EIO;
+        tries = 0;
         span.data += n;
         span.offset += (uint64_t)n;
         span.bytes -= (uint64_t)n;

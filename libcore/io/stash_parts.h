@@ -53,10 +53,14 @@ enum np_status np_stash_staging_move(struct np_stash_staging *staging, struct np
 struct np_stash_rings;
 struct np_stash_rings *np_stash_rings_new(int fd);
 void np_stash_rings_free(struct np_stash_rings *rings);
-/* 0, or what errno would be. Nothing is under way when it returns. */
+/* 0, or what errno would be, of this or of a transfer before it that has left requests unsent.
+ * Nothing is under way when it returns. */
 int np_stash_rings_move(struct np_stash_rings *rings, struct np_stash_span span);
 
-/* A transfer with this errno is tried again. */
-bool np_stash_retried(int error);
+/* Whether a transfer with this errno is tried again: interrupted, always; where the system lacks
+ * something for the moment, after a pause, NP_STASH_TRIES times in a row. */
+#define NP_STASH_TRIES 3000
+bool np_stash_retried(int error, int *tries);
+void np_stash_pause(void); /* 1 ms */
 
 #endif

@@ -23,6 +23,7 @@ struct np_stash_rings {
     struct io_uring rings[RINGS];
     struct io_uring *idle[RINGS];
     int made, idle_count;
+    int failed; /* an errno: a ring holds what could not be sent, and is not used again */
 };
 
 /* A request: what is left of its part of the span. */
@@ -55,25 +56,26 @@ static void cut(struct np_stash_span *span, struct chunk *chunk)
 }
 
 /* Takes in one result: an errno, or 0 with what is left of the chunk, from a page on. */
-static int take_result(struct chunk *chunk, int result)
+static int take_result(struct chunk *chunk, int result, int *tries)
 {
     if (result < 0)
-        return np_stash_retried(-result) ? 0 : -result;
+        return np_stash_retried(-result, tries) ? 0 : -result;
     unsigned moved = (unsigned)result - (unsigned)result % NP_STASH_ALIGN;
     if (moved == 0)
         return EIO;
     chunk->data += moved;
     chunk->offset += moved;
     chunk->bytes -= moved;
+    *tries = 0;
     return 0;
 }
 
 /* After an error nothing new is sent, but what is under way is waited for: it uses the caller's
- * memory. For the same reason a ring that does not let us wait is a broken invariant. */
+ * memory. What the kernel has not taken then stays in the ring. */
 static int move(struct io_uring *ring, int fd, struct np_stash_span span)
 {
     struct chunk chunks[DEPTH], *idle[DEPTH];
-    int idle_count = 0, error = 0, sent;
+    int idle_count = 0, error = 0, tries = 0, sent;
     while (idle_count < DEPTH) {
         idle[idle_count] = &chunks[idle_count];
         idle_count++;
@@ -85,15 +87,16 @@ static int move(struct io_uring *ring, int fd, struct np_stash_span span)
             cut(&span, chunk);
             queue(ring, fd, span.write, chunk);
         }
-        if (idle_count == DEPTH)
+        if (DEPTH - idle_count == (error ? (int)io_uring_sq_ready(ring) : 0))
             return error;
-        do
-            sent = io_uring_submit_and_wait(ring, 1);
-        while (sent < 0 && (np_stash_retried(-sent) || sent == -EBUSY));
-        assert(sent >= 0);
+        sent = io_uring_submit_and_wait(ring, 1);
+        if (sent < 0 && !np_stash_retried(-sent, &tries)) {
+            error = error ? error : -sent;
+            np_stash_pause(); /* results come without being waited for, too */
+        }
         while (io_uring_peek_cqe(ring, &cqe) == 0) {
             struct chunk *chunk = io_uring_cqe_get_data(cqe);
-            int failed = take_result(chunk, cqe->res);
+            int failed = take_result(chunk, cqe->res, &tries);
             io_uring_cqe_seen(ring, cqe);
             error = error ? error : failed;
             if (error || chunk->bytes == 0)
@@ -164,14 +167,20 @@ int np_stash_rings_move(struct np_stash_rings *rings, struct np_stash_span span)
     struct io_uring *ring;
     int error;
     pthread_mutex_lock(&rings->mutex);
-    while (rings->idle_count == 0 && !make_ring(rings))
+    while (!rings->failed && rings->idle_count == 0 && !make_ring(rings))
         pthread_cond_wait(&rings->given, &rings->mutex);
-    ring = rings->idle[--rings->idle_count];
+    error = rings->failed;
+    ring = error ? NULL : rings->idle[--rings->idle_count];
     pthread_mutex_unlock(&rings->mutex);
+    if (!ring)
+        return error;
     error = move(ring, rings->fd, span);
     pthread_mutex_lock(&rings->mutex);
-    rings->idle[rings->idle_count++] = ring;
-    pthread_cond_signal(&rings->given);
+    if (io_uring_sq_ready(ring))
+        rings->failed = error;
+    else
+        rings->idle[rings->idle_count++] = ring;
+    pthread_cond_broadcast(&rings->given);
     pthread_mutex_unlock(&rings->mutex);
     return error;
 }

@@ -212,7 +212,9 @@ static enum np_status open_object(struct reading *r, struct np_error *err)
 {
     const char *path = np_store_file(r->store, r->digest);
     struct stat info;
-    r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    do
+        r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    while (r->fd < 0 && errno == EINTR);
     if (r->fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return np_fail(err, NP_EDATA, "object '%s' is missing", np_text_safe(path).s);
     if (r->fd < 0 || fstat(r->fd, &info) != 0)
@@ -367,13 +369,14 @@ out:
 }
 
 static enum np_status visit_dir(struct np_store *store, const char *byte, np_store_visit *visit,
-                                void *context, struct np_error *err)
+                                void *context, struct np_error *unlisted, struct np_error *err)
 {
     struct np_file_names names = {0};
     char *dir = NULL, hex[NP_DIGEST_HEX + 1];
     enum np_status status;
     NP_TRY(np_file_join(&dir, store->path, byte, err));
-    NP_TRY(np_file_list(&names, dir, err));
+    if (np_file_list(&names, dir, unlisted) != NP_OK)
+        goto out;
     for (size_t i = 0; i < names.count; i++) {
         struct np_digest digest;
         int length = snprintf(hex, sizeof hex, "%s%s", byte, names.name[i]);
@@ -390,13 +393,16 @@ enum np_status np_store_each(struct np_store *store, np_store_visit *visit, void
                              struct np_error *err)
 {
     struct np_file_names names = {0};
+    struct np_error unlisted = {.code = NP_OK};
     enum np_status status;
     NP_TRY(np_file_list(&names, store->path, err));
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.name[i];
         if (strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2)
-            NP_TRY(visit_dir(store, name, visit, context, err));
+            NP_TRY(visit_dir(store, name, visit, context, &unlisted, err));
     }
+    if (unlisted.code != NP_OK)
+        status = np_fail(err, unlisted.code, "%s", unlisted.msg);
 out:
     np_file_names_clear(&names);
     return status;

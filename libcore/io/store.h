@@ -71,9 +71,9 @@ enum np_status np_store_check(struct np_store *store, const struct np_digest *di
 /* Where an object is, if it is there; stands until the next call with this store. */
 const char *np_store_file(struct np_store *store, const struct np_digest *digest);
 
-/* Calls visit for every object in the order of the digests and stops at the first failure. Files
- * that are not named as objects, such as a crashed writer's, are passed over. visit may use the
- * store. */
+/* Calls visit for every object in the order of the digests and stops where it fails; a directory
+ * that cannot be listed is passed over, and is a failure at the end. Files that are not named as
+ * objects, such as a crashed writer's, are passed over. visit may use the store. */
 typedef enum np_status np_store_visit(void *context, const struct np_digest *digest,
                                       struct np_error *err);
 enum np_status np_store_each(struct np_store *store, np_store_visit *visit, void *context,

@@ -118,9 +118,14 @@ static bool check_entry(struct check *c, const char *path, const struct np_manif
             ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
             : NULL;
     struct np_safe file = np_text_safe(np_store_file(&c->store, &entry->digest));
+    struct object unlisted = {.digest = entry->digest};
     struct np_error found;
     uint64_t back, bytes;
     uint32_t layer;
+    if (!object && np_store_check(&c->store, &entry->digest, &unlisted.bytes, &found) == NP_OK) {
+        unlisted.sound = true;
+        object = &unlisted;
+    }
     if (np_manifest_layer(entry, path, &c->net, &layer, &back, &found) == NP_OK) {
         bytes = (back > 0 ? 1 : 1 + (uint64_t)c->net.moments) *
                 np_supernet_kind(&c->net, layer)->floats * sizeof(float);
@@ -161,7 +166,7 @@ static enum np_status check_manifest(struct check *c, uint64_t step, struct np_e
         good = status == NP_OK;
         NP_TRY(sort_out(c, status, &found, err));
     }
-    for (size_t i = 0; good && c->has_recipe && i < m.count; i++)
+    for (size_t i = 0, sound = good; sound && c->has_recipe && i < m.count; i++)
         good = check_entry(c, path, &m.entries[i]) && good;
     if (good) {
         c->fsck->checkpoints++;

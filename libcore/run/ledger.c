@@ -1,5 +1,6 @@
 #include "run/ledger.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,10 @@ static enum np_status sync_file(const struct file *f, struct np_error *err)
 {
     if (!f->stream)
         return NP_OK;
-    if (fflush(f->stream) != 0 || fsync(fileno(f->stream)) != 0)
+    int failed = fflush(f->stream);
+    while (!failed && (failed = fsync(fileno(f->stream))) != 0 && errno == EINTR)
+        failed = 0;
+    if (failed)
         return np_fail_errno(err, "cannot write '%s'", f->path);
     return NP_OK;
 }

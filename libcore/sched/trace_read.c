@@ -205,7 +205,7 @@ enum np_status np_trace_read(struct np_trace *trace, const char *path, struct np
     const json_t *other = json_object_get(root, "otherData");
     if (!root && why.line < 0)
         return np_fail(err, NP_EIO, "cannot read '%s': %s", np_text_safe(path).s,
-                       np_text_safe(why.text).s);
+                       why.text[0] ? np_text_safe(why.text).s : "out of memory");
     if (!root)
         return np_fail(err, NP_EINPUT, "%s:%d:%d: %s", np_text_safe(path).s, why.line, why.column,
                        np_text_safe(why.text).s);

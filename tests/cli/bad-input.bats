@@ -241,6 +241,31 @@ damaged() {
     grep -qF "np-verify: $message" talk
 }
 
+@test "--fsck names every object that is missing, and sees those beside what cannot be listed" {
+    np-train recipe.yaml --run good --stop-after 3
+    listed=good/checkpoints/0000000003.manifest
+    for line in 5 6; do
+        name=$(sed -n "${line}s/ .*//p" $listed)
+        rm -f "good/objects/${name:0:2}/${name:2}"
+        echo "object 'good/objects/${name:0:2}/${name:2}' is missing" >> gone
+    done
+    code=0
+    np-verify --fsck good > out 2> talk || code=$?
+    [ "$code" -eq 1 ]
+    while read -r message; do grep -F "$message" talk; done < gone
+    rm -r good
+    np-train recipe.yaml --run good --stop-after 3
+    chmod -R u+w good/objects
+    first=good/objects/$(ls good/objects | head -n 1)
+    rm -r "$first"
+    touch "$first"
+    run np-verify --fsck good
+    [ "$status" -eq 1 ]
+    [[ $output == *"cannot list '$first': Not a directory"* ]]
+    grep -F "object '$first/" <<< "$output"
+    [ "$(grep 'is missing' <<< "$output" | grep -cvF "object '$first/")" -eq 0 ]
+}
+
 @test "damaged objects: truncated, grown, bits flipped, gone, another's" {
     np-train recipe.yaml --run good --stop-after 3
     name=$(sed -n '5s/ .*//p' good/checkpoints/0000000003.manifest)

@@ -1,10 +1,14 @@
 /* The stash: what was put comes back, by every means that this machine has. */
 #define _GNU_SOURCE
 #include <check.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,6 +307,67 @@ START_TEST(full)
 }
 END_TEST
 
+/* The kernel's rings, which refuse to send after so many calls, so many times. */
+static struct {
+    atomic_int let, times;
+    int refusal;
+} refuse;
+
+int io_uring_submit_and_wait(struct io_uring *ring, unsigned count)
+{
+    static int (*real)(struct io_uring *, unsigned);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "io_uring_submit_and_wait");
+    if (refuse.times > 0 && refuse.let-- <= 0) {
+        refuse.times--;
+        return -refuse.refusal;
+    }
+    return real(ring, count);
+}
+
+static enum np_status put_refused(struct np_stash *stash, unsigned char *data, int refusal, int let,
+                                  int times, struct np_error *err)
+{
+    enum np_status status;
+    refuse.refusal = refusal;
+    refuse.let = let;
+    refuse.times = times;
+    status = np_stash_put(stash, 10, data, err);
+    refuse.times = 0;
+    return status;
+}
+
+/* What the system lacks for a moment is waited for; what else it says ends the transfer once
+ * nothing is under way, and with it those after it: the ring holds what was not sent. */
+START_TEST(rings_that_refuse)
+{
+    static const int passing[] = {EINTR, EAGAIN, EBUSY, ENOMEM};
+    struct np_stash *stash = new_stash(3);
+    unsigned char *data = new_buffer(), *back = new_buffer();
+    struct np_error err;
+    for (size_t i = 0; stash && i < 2 * sizeof passing / sizeof *passing; i++) {
+        fill(data, LARGEST, (uint32_t)i + 1);
+        ck_assert_int_eq(put_refused(stash, data, passing[i / 2], i % 2, 5, &err), NP_OK);
+        ck_assert_int_eq(np_stash_get(stash, 10, back, &err), NP_OK);
+        ck_assert_mem_eq(back, data, LARGEST);
+    }
+    np_stash_free(stash);
+    for (int let = 0; stash && let < 3; let++) {
+        bool lasts = let == 2;
+        stash = new_stash(3);
+        ck_assert_int_eq(
+            put_refused(stash, data, lasts ? EAGAIN : EIO, let % 2, lasts ? INT_MAX : 1, &err),
+            NP_EIO);
+        ck_assert_msg(strstr(err.msg, "cannot write 'scratch': "), "%s", err.msg);
+        if (let != 1) /* or all may have been sent */
+            ck_assert_int_eq(np_stash_put(stash, 8, data, &err), NP_EIO);
+        np_stash_free(stash);
+    }
+    free(data);
+    free(back);
+}
+END_TEST
+
 int main(void)
 {
     char directory[] = "/tmp/test_stash.XXXXXX";
@@ -316,5 +381,6 @@ int main(void)
     tcase_add_test(tests, names);
     tcase_add_test(tests, edges);
     tcase_add_loop_test(tests, full, 1, KINDS);
+    tcase_add_test(tests, rings_that_refuse);
     return suite_run_in(suite, directory);
 }
