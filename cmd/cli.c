@@ -148,7 +148,7 @@ double cli_number(struct argp_state *state, const char *option, const char *text
 uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text)
 {
     uint64_t value = 0;
-    if (!np_text_parse_size(&value, text, 1, UINT64_MAX))
+    if (!np_text_parse_size(&value, text, 1, INT64_MAX))
         argp_error(state, "--%s must be a size such as 512MiB or 2GiB, not '%s'", option,
                    np_text_safe(text).s);
     return value;

@@ -92,21 +92,44 @@ enum np_status np_file_read(char **out, size_t *size, const char *path, size_t c
     return status;
 }
 
-enum np_status np_file_open(FILE **out, const char *path, bool write, struct np_error *err)
+static enum np_status open_regular(int *fd, const char *path, int flags, struct np_error *err)
 {
-    int fd = open_retry(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK);
     enum np_status status = NP_OK;
     struct stat info;
-    if (fd < 0)
+    *fd = open_retry(path, flags | O_NONBLOCK);
+    if (*fd < 0)
         return fail(err, "open", path);
-    if (fstat(fd, &info) != 0)
+    if (fstat(*fd, &info) != 0)
         status = fail(err, "read", path);
     else if (!S_ISREG(info.st_mode))
         status = np_fail(err, NP_EINPUT, "'%s' is not a regular file", np_text_safe(path).s);
-    else if (!(*out = fdopen(fd, write ? "r+" : "r")))
-        status = fail(err, "open", path);
     if (status != NP_OK)
+        close(*fd);
+    return status;
+}
+
+enum np_status np_file_read_regular(char **out, size_t *size, const char *path, size_t cap,
+                                    struct np_error *err)
+{
+    int fd;
+    enum np_status status = open_regular(&fd, path, O_RDONLY, err);
+    if (status != NP_OK)
+        return status;
+    status = np_file_read_fd(out, size, fd, path, cap, err);
+    close(fd);
+    return status;
+}
+
+enum np_status np_file_open(FILE **out, const char *path, bool write, struct np_error *err)
+{
+    int fd;
+    enum np_status status = open_regular(&fd, path, write ? O_RDWR : O_RDONLY, err);
+    if (status != NP_OK)
+        return status;
+    if (!(*out = fdopen(fd, write ? "r+" : "r"))) {
+        status = fail(err, "open", path);
         close(fd);
+    }
     return status;
 }
 

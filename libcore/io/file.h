@@ -26,6 +26,10 @@ enum np_status np_file_read(char **out, size_t *size, const char *path, size_t c
 enum np_status np_file_read_fd(char **out, size_t *size, int fd, const char *name, size_t cap,
                                struct np_error *err);
 
+/* The same of a regular file; a FIFO or device is refused, not waited for. */
+enum np_status np_file_read_regular(char **out, size_t *size, const char *path, size_t cap,
+                                    struct np_error *err);
+
 /* Opens a regular file for reading, or for both reading and writing; a FIFO or device is refused,
  * not waited for. */
 enum np_status np_file_open(FILE **out, const char *path, bool write, struct np_error *err);

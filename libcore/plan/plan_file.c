@@ -186,27 +186,31 @@ out:
     return status;
 }
 
-static enum np_status read_cost(struct np_plan *plan, bool *known, const struct np_yaml_node *node,
-                                const struct np_supernet *net, struct np_error *err)
+/* Looked for from the kind that `*next` is on, and it is the one behind that then: they are written
+ * in order. */
+static enum np_status read_cost(struct np_plan *plan, bool *known, int *next,
+                                const struct np_yaml_node *node, const struct np_supernet *net,
+                                struct np_error *err)
 {
     enum np_status status;
     struct np_yaml_map map;
     const char *kind;
     char name[NP_KIND_NAME];
     double f, b, w;
-    int k = 0;
+    int k = 0, found = net->kind_count;
     NP_TRY(np_yaml_get_map(node, &map, err));
     const struct np_yaml_node *at_kind = np_yaml_need(&map, "kind");
     NP_TRY(np_yaml_get_string(at_kind, &kind, err));
-    for (; k < net->kind_count; k++) {
+    for (int i = 0; i < net->kind_count && found == net->kind_count; i++) {
+        k = (*next + i) % net->kind_count;
         np_kind_name(&net->kinds[k], name);
-        if (strcmp(name, kind) == 0)
-            break;
+        found = strcmp(name, kind) == 0 ? k : found;
     }
-    if (k == net->kind_count || known[k]) {
+    *next = found + 1;
+    if (found == net->kind_count || known[k]) {
         status = np_yaml_fail(at_kind, err,
-                              k == net->kind_count ? "the recipe has no layer '%s'"
-                                                   : "costs of '%s' are given twice",
+                              found == net->kind_count ? "the recipe has no layer '%s'"
+                                                       : "costs of '%s' are given twice",
                               np_text_safe(kind).s);
         goto out;
     }
@@ -229,10 +233,11 @@ static enum np_status read_costs(struct np_plan *plan, const struct np_yaml_node
     enum np_status status;
     const struct np_yaml_node *item;
     bool *known = NULL;
+    int next = 0;
     NP_TRY(np_zalloc(&known, (size_t)net->kind_count, sizeof *known, err));
     NP_TRY(np_yaml_get_list(node, &item, 1, (size_t)net->kind_count, err));
     for (; item; item = item->next)
-        NP_TRY(read_cost(plan, known, item, net, err));
+        NP_TRY(read_cost(plan, known, &next, item, net, err));
     for (int k = 0; k < net->kind_count; k++) {
         char name[NP_KIND_NAME];
         if (!known[k]) {

@@ -98,16 +98,23 @@ static bool parse_line(const char *line, const char *key, const char *kind,
                        struct np_layer_cost *cost)
 {
     size_t key_bytes = strlen(key), kind_bytes = strlen(kind);
-    float f, b, w;
+    float costs[3];
     if (strncmp(line, key, key_bytes) != 0 || line[key_bytes] != '\t')
         return false;
     line += key_bytes + 1;
     if (strncmp(line, kind, kind_bytes) != 0 || line[kind_bytes] != '\t')
         return false;
-    if (sscanf(line + kind_bytes, "%f %f %f", &f, &b, &w) != 3 || !(f >= 0 && b >= 0 && w >= 0) ||
-        !(f + b + w <= NP_PLAN_COST_MAX_NS))
+    line += kind_bytes;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        if (line[0] != '\t' || line[1] < '0' || line[1] > '9')
+            return false;
+        costs[i] = strtof(line + 1, &end);
+        line = end;
+    }
+    if (*line != '\n' || !(costs[0] + costs[1] + costs[2] <= NP_PLAN_COST_MAX_NS))
         return false;
-    *cost = (struct np_layer_cost){f, b, w};
+    *cost = (struct np_layer_cost){costs[0], costs[1], costs[2]};
     return true;
 }
 

@@ -90,7 +90,8 @@ enum np_status np_memory_total(uint64_t *total, const struct np_plan *plan, bool
     for (int k = 0; k < plan->stages; k++) {
         uint64_t stage = memory[k].flights + memory[k].shared + memory[k].layers;
         bool capped = filed && np_plan_swaps(plan) && plan->device_bytes < stage;
-        *total += (capped ? plan->device_bytes : stage) + others * memory[k].replica;
+        stage = (capped ? plan->device_bytes : stage) + others * memory[k].replica;
+        *total = *total + stage < stage ? UINT64_MAX : *total + stage;
     }
 out:
     free(memory);

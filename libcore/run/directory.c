@@ -228,7 +228,7 @@ static enum np_status look_at_recipe(enum recipe_there *is, char **path, const c
     NP_TRY(np_file_exists(&there, *path, err));
     if (!there)
         return NP_OK;
-    NP_TRY(np_file_read(&text, &bytes, *path, NP_YAML_MAX_BYTES, err));
+    NP_TRY(np_file_read_regular(&text, &bytes, *path, NP_YAML_MAX_BYTES, err));
     *is = bytes == recipe->canonical_bytes && memcmp(text, recipe->canonical, bytes) == 0
               ? RECIPE_SAME
               : RECIPE_OTHER;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/store.h"
+#include "io/yaml.h"
 #include "run/ledger_check.h"
 #include "run/manifest_check.h"
 #include "run/products_file.h"
@@ -59,12 +60,12 @@ static enum np_status check_recipe(struct check *c, struct np_error *err)
     size_t bytes;
     enum np_status status;
     NP_TRY(np_buf_printf(&path, err, "%s/recipe.yaml", c->run));
-    status = np_recipe_read(&c->recipe, path.text, NULL, 0, &found);
+    status = np_file_read_regular(&text, &bytes, path.text, NP_YAML_MAX_BYTES, &found);
+    if (status == NP_OK)
+        status = np_recipe_read(&c->recipe, path.text, NULL, 0, &found);
     if (status == NP_OK)
         status = np_supernet_init(&c->net, &c->recipe, &found);
     c->has_recipe = status == NP_OK;
-    if (status == NP_OK)
-        status = np_file_read(&text, &bytes, path.text, SIZE_MAX - 1, &found);
     if (status == NP_OK &&
         (bytes != c->recipe.canonical_bytes || memcmp(text, c->recipe.canonical, bytes) != 0))
         status = np_fail(&found, NP_EDATA, "%s: not the canonical form of a recipe",

@@ -26,6 +26,7 @@ struct layers {
     const struct np_supernet *net;
     bool sound;
     uint64_t step, fingerprint;
+    uint64_t next; /* step after the last sound line's */
 };
 
 static enum np_status lines_open(struct lines *lines, const char *run, const char *name,
@@ -125,6 +126,8 @@ static bool layers_take(struct layers *layers)
     layers->sound = rest && take_step(&layers->step, &rest) && layers->step >= before &&
                     (name = strsep(&rest, "\t")) && np_supernet_find(layers->net, name, &layer) &&
                     take_fingerprint(&layers->fingerprint, &rest) && !rest;
+    if (layers->sound)
+        layers->next = layers->step + 1;
     return layers->sound;
 }
 
@@ -144,15 +147,19 @@ static enum np_status layers_add_up(struct layers *layers, uint64_t step, uint64
                    layers->lines.path.text, (unsigned long long)number, (unsigned long long)step);
 }
 
-/* Nothing of a step before the checkpoint follows a line that is damaged. */
+/* What a crash may leave stands behind the lines of all steps before the checkpoint; where the last
+ * ones have none, since they were not asked for, it is a line that does not end. And nothing of a
+ * step before the checkpoint follows it. */
 static enum np_status layers_end(struct layers *layers, uint64_t step, struct np_error *err)
 {
     uint64_t number = layers->lines.number;
+    bool damaged = layers->next < step && !layers->lines.ended;
     layers->step = 0;
-    while (!layers->lines.ended)
-        if (layers_take(layers) && layers->step < step)
-            return np_fail(err, NP_EDATA, "%s:%llu: damaged ledger: not a layer's line",
-                           layers->lines.path.text, (unsigned long long)number);
+    while (!damaged && !layers->lines.ended)
+        damaged = layers_take(layers) && layers->step < step;
+    if (damaged)
+        return np_fail(err, NP_EDATA, "%s:%llu: damaged ledger: not a layer's line",
+                       layers->lines.path.text, (unsigned long long)number);
     return NP_OK;
 }
 

@@ -200,7 +200,7 @@ enum np_status np_products_read(struct np_products_maker *maker, struct np_produ
     NP_TRY(np_file_exists(&there, path, err));
     if (!there)
         goto out;
-    NP_TRY(np_file_read(&r.text, &bytes, path, FILE_MAX, err));
+    NP_TRY(np_file_read_regular(&r.text, &bytes, path, FILE_MAX, err));
     r.path = path;
     r.at = r.text;
     NP_TRY(check_seal(&r, bytes, err));

@@ -68,7 +68,7 @@ static bool parse_task(const json_t *event, struct np_span *span)
     span->task.opens = json_is_true(json_object_get(args, "opens"));
     span->task.updates = json_is_true(json_object_get(args, "updates"));
     span->stall = json_is_number(stall) ? json_number_value(stall) * 1e3 : 0;
-    return true;
+    return span->stall >= 0 && span->stall <= span->end - span->start;
 }
 
 static bool parse_copy(const json_t *event, struct np_copy_span *span)

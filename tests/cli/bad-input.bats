@@ -393,6 +393,29 @@ damaged_ledger() {
     done
 }
 
+@test "damaged ledger of layers: nothing but other lines" {
+    np-train recipe.yaml --run good --stop-after 3 --ledger layers
+    damaged_ledger layers.tsv 's/^/x/' "1: damaged ledger: not a layer's line"
+    damaged_ledger layers.tsv '/^2/s/^/x/' "$(grep -n -m 1 '^2' good/layers.tsv | cut -d : -f 1)$(
+        echo ": damaged ledger: not a layer's line")"
+}
+
+@test "a run's files are not waited for" {
+    np-train recipe.yaml --run good --stop-after 1
+    cp good/recipe.yaml aside
+    for file in recipe.yaml products.txt; do
+        rm -f good/$file
+        mkfifo good/$file
+        run timeout 20 np-verify --fsck good
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"'good/$file' is not a regular file"* ]]
+        [ $file = products.txt ] || # whose numerics keep none
+            refused "'good/$file' is not a regular file" np-train recipe.yaml --run good --resume
+        rm good/$file
+        cp aside good/recipe.yaml
+    done
+}
+
 @test "damaged ledger of layers: a line changed or missing" {
     np-train recipe.yaml --run good --stop-after 2 --ledger layers
     np-train recipe.yaml --run good --stop-after 3 --resume # of this step there are none
