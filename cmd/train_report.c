@@ -168,7 +168,9 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
     }
     if (nothing && report->options->subnets && !report->options->quiet)
         cli_note("nothing was trained: no further subnet in '%s'",
-                 strcmp(report->options->subnets, "-") == 0 ? "<stdin>" : report->options->subnets);
+                 np_text_safe(strcmp(report->options->subnets, "-") == 0 ? "<stdin>"
+                                                                         : report->options->subnets)
+                     .s);
     if (nothing && cut_losses(report, result->next, err) != NP_OK)
         return err->code;
     if (report->losses && report->losses != stdout && fclose(report->losses) != 0)

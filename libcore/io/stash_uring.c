@@ -76,6 +76,7 @@ static int move(struct io_uring *ring, int fd, struct np_stash_span span)
 {
     struct chunk chunks[DEPTH], *idle[DEPTH];
     int idle_count = 0, error = 0, tries = 0, sent;
+    bool refused = false; /* what is queued */
     while (idle_count < DEPTH) {
         idle[idle_count] = &chunks[idle_count];
         idle_count++;
@@ -87,10 +88,11 @@ static int move(struct io_uring *ring, int fd, struct np_stash_span span)
             cut(&span, chunk);
             queue(ring, fd, span.write, chunk);
         }
-        if (DEPTH - idle_count == (error ? (int)io_uring_sq_ready(ring) : 0))
+        if (DEPTH - idle_count == (refused ? (int)io_uring_sq_ready(ring) : 0))
             return error;
         sent = io_uring_submit_and_wait(ring, 1);
-        if (sent < 0 && !np_stash_retried(-sent, &tries)) {
+        refused = sent < 0 && !np_stash_retried(-sent, &tries);
+        if (refused) {
             error = error ? error : -sent;
             np_stash_pause(); /* results come without being waited for, too */
         }

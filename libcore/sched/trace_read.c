@@ -12,6 +12,7 @@
 
 #define WHOLE_MAX 1e15
 #define MOST_STAGES 65536
+#define ROUNDED_NS 2 /* times are written to a nanosecond */
 
 /* A whole number from 0 in args; false if it is not there or is something else. */
 static bool whole(const json_t *args, const char *key, double max, double *out)
@@ -68,7 +69,7 @@ static bool parse_task(const json_t *event, struct np_span *span)
     span->task.opens = json_is_true(json_object_get(args, "opens"));
     span->task.updates = json_is_true(json_object_get(args, "updates"));
     span->stall = json_is_number(stall) ? json_number_value(stall) * 1e3 : 0;
-    return span->stall >= 0 && span->stall <= span->end - span->start;
+    return span->stall >= 0 && span->stall <= span->end - span->start + ROUNDED_NS;
 }
 
 static bool parse_copy(const json_t *event, struct np_copy_span *span)
