@@ -17,13 +17,22 @@ static enum np_status fail(struct np_error *err, const char *what, const char *p
     return np_fail_errno(err, "cannot %s '%s'", what, np_text_safe(path).s);
 }
 
-static int open_retry(const char *path, int flags)
+int np_file_fd(const char *path, int flags)
 {
     int fd;
     do
         fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
     while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+int np_file_sync(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed;
 }
 
 /* Reads until n bytes are there or the file ends; the number read, or -1. */
@@ -84,7 +93,7 @@ enum np_status np_file_read(char **out, size_t *size, const char *path, size_t c
                             struct np_error *err)
 {
     enum np_status status;
-    int fd = open_retry(path, O_RDONLY);
+    int fd = np_file_fd(path, O_RDONLY);
     if (fd < 0)
         return fail(err, "open", path);
     status = np_file_read_fd(out, size, fd, path, cap, err);
@@ -96,7 +105,7 @@ static enum np_status open_regular(int *fd, const char *path, int flags, struct 
 {
     enum np_status status = NP_OK;
     struct stat info;
-    *fd = open_retry(path, flags | O_NONBLOCK);
+    *fd = np_file_fd(path, flags | O_NONBLOCK);
     if (*fd < 0)
         return fail(err, "open", path);
     if (fstat(*fd, &info) != 0)
@@ -157,7 +166,7 @@ enum np_status np_file_map_init(struct np_file_map *map, const char *path, struc
     enum np_status status = NP_OK;
     struct stat info;
     void *bytes = NULL;
-    int fd = open_retry(path, O_RDONLY | O_NONBLOCK); /* a FIFO is refused below, not waited for */
+    int fd = np_file_fd(path, O_RDONLY | O_NONBLOCK); /* a FIFO is refused below, not waited for */
     if (fd < 0)
         return fail(err, "open", path);
     if (fstat(fd, &info) != 0)

@@ -19,6 +19,10 @@
 
 #include "base/error.h"
 
+/* open() and fsync(), again where they are interrupted; descriptors close on exec. */
+int np_file_fd(const char *path, int flags);
+int np_file_sync(int fd);
+
 /* The whole file, or what is left to read on fd (a pipe will do; name is for messages): *size bytes
  * and a NUL after them. More than cap bytes is NP_EINPUT, known before they are held. */
 enum np_status np_file_read(char **out, size_t *size, const char *path, size_t cap,

@@ -87,20 +87,11 @@ void np_file_out_abort(struct np_file_out *out)
     *out = (struct np_file_out){0};
 }
 
-static int sync_retry(int fd)
-{
-    int failed;
-    do
-        failed = fsync(fd);
-    while (failed && errno == EINTR);
-    return failed;
-}
-
 /* Synchronises, closes and renames; the paths stay for the caller. */
 static enum np_status finish(struct np_file_out *out, const char *path, struct np_error *err)
 {
     int fd = out->fd;
-    if (sync_retry(fd) != 0)
+    if (np_file_sync(fd) != 0)
         return fail(err, "write", path);
     out->fd = -1;
     if ((close(fd) != 0 && errno != EINTR) || rename(out->aside, path) != 0)
@@ -128,15 +119,12 @@ enum np_status np_file_out_rename(struct np_file_out *out, const char *path, str
 enum np_status np_file_sync_dir(const char *path, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    int fd;
-    do
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    int fd = np_file_fd(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fail(err, "open", path);
     /* Some file systems cannot synchronise a directory and say EINVAL; their names are as durable
      * as they get. */
-    if (sync_retry(fd) != 0 && errno != EINVAL)
+    if (np_file_sync(fd) != 0 && errno != EINVAL)
         status = fail(err, "write", path);
     close(fd);
     return status;

@@ -212,9 +212,7 @@ static enum np_status open_object(struct reading *r, struct np_error *err)
 {
     const char *path = np_store_file(r->store, r->digest);
     struct stat info;
-    do
-        r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    while (r->fd < 0 && errno == EINTR);
+    r->fd = np_file_fd(path, O_RDONLY | O_NONBLOCK);
     if (r->fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return np_fail(err, NP_EDATA, "object '%s' is missing", np_text_safe(path).s);
     if (r->fd < 0 || fstat(r->fd, &info) != 0)

@@ -50,7 +50,7 @@ static enum np_status lock_file(struct np_run_dir *dir, const char *run, struct 
  * systems that know no locks are used without. */
 enum np_status np_run_dir_open(struct np_run_dir *dir, const char *run, struct np_error *err)
 {
-    int fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = np_file_fd(run, O_RDONLY | O_DIRECTORY);
     enum np_status status;
     if (fd < 0)
         return np_fail_errno(err, "cannot open '%s'", np_text_safe(run).s);

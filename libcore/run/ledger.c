@@ -1,6 +1,5 @@
 #include "run/ledger.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,10 +101,7 @@ static enum np_status sync_file(const struct file *f, struct np_error *err)
 {
     if (!f->stream)
         return NP_OK;
-    int failed = fflush(f->stream);
-    while (!failed && (failed = fsync(fileno(f->stream))) != 0 && errno == EINTR)
-        failed = 0;
-    if (failed)
+    if (fflush(f->stream) != 0 || np_file_sync(fileno(f->stream)) != 0)
         return np_fail_errno(err, "cannot write '%s'", f->path);
     return NP_OK;
 }
