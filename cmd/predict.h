@@ -44,7 +44,7 @@ struct predict_model {
     double overhead, transfer; /* of a task, and between stages */
     int blocks;
     /* owned */
-    int *candidates; /* [blocks] */
+    int *candidates, *drawn; /* [blocks] as in struct np_stream_shape */
     uint32_t *layer_first;
     enum np_shared_kind *kind;
     struct np_layer_cost *cost;

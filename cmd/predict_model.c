@@ -14,6 +14,7 @@ static enum np_status allocate(struct predict_model *model, int positions, uint3
     enum np_status status;
     model->blocks = blocks;
     NP_TRY(np_zalloc(&model->candidates, (size_t)blocks, sizeof *model->candidates, err));
+    NP_TRY(np_zalloc(&model->drawn, (size_t)blocks, sizeof *model->drawn, err));
     NP_TRY(np_zalloc(&model->layer_first, (size_t)positions + 1, sizeof *model->layer_first, err));
     NP_TRY(np_zalloc(&model->kind, (size_t)positions, sizeof *model->kind, err));
     NP_TRY(np_zalloc(&model->cost, layers, sizeof *model->cost, err));
@@ -115,6 +116,7 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
     NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
     for (int b = 0; b < blocks; b++) {
         model->candidates[b] = given->candidates;
+        model->drawn[b] = b;
         model->layer_first[b + 1] = (uint32_t)((b + 1) * given->candidates);
         model->kind[b] = NP_CHOICE;
     }
@@ -169,8 +171,10 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     copy_config(model, &config, net->layers);
     model->overhead = np_plan_task_ns(plan);
     model->transfer = np_plan_transfer_ns(plan, net);
-    for (int b = 0; b < recipe->block_count; b++)
+    for (int b = 0; b < recipe->block_count; b++) {
         model->candidates[b] = recipe->blocks[b].count;
+        model->drawn[b] = recipe->blocks[b].drawn;
+    }
     if (given->costs > PREDICT_PLAN_COSTS) {
         if (given->costs == PREDICT_DRAWN_COSTS)
             drawn_costs(model, 1);
@@ -190,6 +194,7 @@ out:
 void predict_model_clear(struct predict_model *model)
 {
     free(model->candidates);
+    free(model->drawn);
     free(model->layer_first);
     free(model->kind);
     free(model->cost);

@@ -28,12 +28,12 @@ enum np_status np_steps_of_recipe(struct np_steps *steps, const struct np_supern
     const struct np_recipe *recipe = net->recipe;
     struct np_stream_shape shape;
     struct np_stream *stream = NULL;
-    int *candidates = NULL;
-    NP_TRY(np_stream_shape_init(&shape, &candidates, recipe, err));
+    int *arrays = NULL;
+    NP_TRY(np_stream_shape_init(&shape, &arrays, recipe, err));
     NP_TRY(np_stream_draw(&stream, &shape, recipe->sampler, recipe->spread, recipe->seed, 0, err));
     NP_TRY(np_steps_init(steps, stream, &shape, net->positions, limit, err));
 out:
-    free(candidates);
+    free(arrays);
     return status;
 }
 

@@ -21,9 +21,10 @@ struct session {
     struct np_stream *stream;
     struct np_engine *engine;
     struct np_residence_sums *residence; /* [stages]; NULL: layers stay where they are */
-    int *candidates;                     /* of the stream's shape */
-    uint64_t step;                       /* completed */
-    uint64_t saved;                      /* step of the last checkpoint, if has_saved */
+    struct np_stream_shape shape;
+    int *arrays;    /* of it */
+    uint64_t step;  /* completed */
+    uint64_t saved; /* step of the last checkpoint, if has_saved */
     bool has_saved;
     struct np_digest digest;
     struct np_error hook_err; /* why the caller's hook wants no further step */
@@ -33,12 +34,11 @@ struct session {
 static enum np_status open_stream(struct session *s, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
-    struct np_stream_shape shape;
     enum np_status status;
-    NP_TRY(np_stream_shape_init(&shape, &s->candidates, recipe, err));
+    NP_TRY(np_stream_shape_init(&s->shape, &s->arrays, recipe, err));
     if (s->config->subnets)
-        return np_stream_open(&s->stream, &shape, s->config->subnets, s->step, err);
-    return np_stream_draw(&s->stream, &shape, recipe->sampler, recipe->spread, recipe->seed,
+        return np_stream_open(&s->stream, &s->shape, s->config->subnets, s->step, err);
+    return np_stream_draw(&s->stream, &s->shape, recipe->sampler, recipe->spread, recipe->seed,
                           s->step, err);
 out:
     return status;
@@ -146,7 +146,7 @@ static void session_clear(struct session *s)
     np_checkpoints_free(s->checkpoints);
     np_run_dir_close(&s->dir);
     np_state_free(s->state);
-    free(s->candidates);
+    free(s->arrays);
     free(s->residence);
 }
 
@@ -155,7 +155,6 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
     const struct np_recipe *recipe = c->net->recipe;
-    struct np_stream_shape shape = {recipe->block_count, 1, s->candidates};
     size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
     uint16_t *choices = NULL;
     struct np_score *scores = NULL, mean = {0, 0};
@@ -166,7 +165,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
     NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
     for (size_t i = 0; i < count; i++)
-        np_stream_eval_subnet(&shape, recipe->seed, i, choices + i * blocks);
+        np_stream_eval_subnet(&s->shape, recipe->seed, i, choices + i * blocks);
     evaluation.choices = choices;
     NP_TRY(np_evaluator_new(&evaluator, &s->train, s->state, s->engine, err));
     NP_TRY(np_evaluate(scores, evaluator, &evaluation, err));

@@ -2,6 +2,7 @@
  * cells, however they were written. */
 #include <string.h>
 
+#include "space/cells.h"
 #include "space/op_fields.h"
 #include "space/recipe_internal.h"
 
@@ -33,29 +34,72 @@ out:
 static bool same_block(const struct np_block *a, const struct np_block *b)
 {
     return a->count == b->count && a->out == b->out && a->memory == b->memory &&
-           a->cell == b->cell && strcmp(a->name, b->name) == 0 &&
+           a->cell == b->cell && a->inputs == b->inputs && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->tie, b->tie) == 0 &&
            (a->choices == b->choices ||
             memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
 }
 
-static int edges_of(const struct np_block *block)
+/* A key whose value is a name, if there is one. */
+static enum np_status write_word(struct np_buf *buf, const char *key, const char *word,
+                                 struct np_error *err)
 {
-    return block->cell ? block->cell * (block->cell - 1) / 2 : 1;
+    enum np_status status;
+    if (!*word)
+        return NP_OK;
+    NP_TRY(np_buf_printf(buf, err, "      %s: ", key));
+    NP_TRY(np_yaml_quote(buf, word, err));
+    NP_TRY(np_buf_append(buf, "\n", 1, err));
+out:
+    return status;
 }
 
-static enum np_status write_blocks(struct np_buf *buf, const struct np_recipe *recipe,
-                                   const struct np_block *block, int repeat, struct np_error *err)
+/* The first repeat of an item, of which this is the first block with candidates of its own. */
+struct repeat {
+    const struct np_recipe *recipe;
+    const struct np_block *block;
+    int first;
+};
+
+static struct repeat repeat_at(const struct np_recipe *recipe, int first)
 {
-    const char *memory = block->memory > 0 ? recipe->blocks[block->memory - 1].name : "";
+    const struct np_block *block = &recipe->blocks[first];
+    return (struct repeat){recipe, block + np_cell_lead(block), first};
+}
+
+/* Its input is what was made before it; of cells with two inputs nothing else can be. */
+static bool follows(const struct repeat *r)
+{
+    return r->block->inputs == 2 || r->block->from == r->first;
+}
+
+/* The name of the value that an item's block adds to; blocks of cells do so by themselves. */
+static const char *name_at(const struct np_recipe *recipe, int position)
+{
+    return position > 0 ? recipe->blocks[position - 1].name : "";
+}
+
+static const char *added(const struct repeat *r)
+{
+    return r->block->cell ? "" : name_at(r->recipe, r->block->sum);
+}
+
+static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, int repeat,
+                                   struct np_error *err)
+{
+    const struct np_recipe *recipe = r->recipe;
+    const struct np_block *block = r->block;
+    const char *memory = name_at(recipe, block->memory);
     enum np_status status;
     NP_TRY(np_buf_printf(buf, err, "    - repeat: %d\n", repeat));
-    if (block->name[0]) {
-        NP_TRY(np_buf_printf(buf, err, "      name: "));
-        NP_TRY(np_yaml_quote(buf, block->name, err));
-        NP_TRY(np_buf_append(buf, "\n", 1, err));
-    }
+    NP_TRY(write_word(buf, "name", block->name, err));
+    NP_TRY(write_word(buf, "tie", block->tie, err));
+    NP_TRY(write_word(buf, "from", follows(r) ? "" : name_at(recipe, block->from), err));
+    NP_TRY(write_word(buf, "add", added(r), err));
     if (block->cell)
         NP_TRY(np_buf_printf(buf, err, "      cell: %d\n", block->cell));
+    if (block->inputs > 1)
+        NP_TRY(np_buf_printf(buf, err, "      inputs: %d\n", block->inputs));
     if (recipe->input == NP_INPUT_IMAGES)
         NP_TRY(np_buf_printf(buf, err, "      out: %d\n      stride: %d\n", block->out,
                              block->stride));
@@ -69,20 +113,29 @@ out:
     return status;
 }
 
-/* Equal neighbours fold into one `repeat`; all but the first have stride 1. A cell is written as
- * its first edge. */
+/* Equal neighbours fold into one `repeat`; all but the first have stride 1 and read what was made
+ * before. A cell is written as its first edge. */
+static bool goes_on(const struct repeat *r, int next)
+{
+    struct repeat other;
+    if (next == r->recipe->block_count)
+        return false;
+    other = repeat_at(r->recipe, next);
+    return other.block->stride == 1 && same_block(r->block, other.block) && follows(&other) &&
+           !*added(r) && !*added(&other);
+}
+
 static enum np_status write_list(struct np_buf *buf, const struct np_recipe *recipe,
                                  struct np_error *err)
 {
     enum np_status status = NP_OK;
     for (int first = 0, next; first < recipe->block_count; first = next) {
-        const struct np_block *block = &recipe->blocks[first];
-        int edges = edges_of(block);
-        next = first + edges;
-        while (next < recipe->block_count && recipe->blocks[next].stride == 1 &&
-               same_block(block, &recipe->blocks[next]))
-            next += edges;
-        NP_TRY(write_blocks(buf, recipe, block, (next - first) / edges, err));
+        struct repeat repeat = repeat_at(recipe, first);
+        int each = np_cell_blocks(repeat.block);
+        next = first + each;
+        while (goes_on(&repeat, next))
+            next += each;
+        NP_TRY(write_blocks(buf, &repeat, (next - first) / each, err));
     }
 out:
     return status;

@@ -27,6 +27,7 @@ static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_SHUFFLE] = np_program_shuffle,
     [NP_OP_MAX_POOL] = np_program_pool,
     [NP_OP_AVG_POOL] = np_program_pool,
+    [NP_OP_CONCAT] = np_program_concat,
     [NP_OP_ZERO] = np_program_zero,
     [NP_OP_EMBEDDING] = np_program_embedding,
     [NP_OP_PATCH] = np_program_patch,

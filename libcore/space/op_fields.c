@@ -59,6 +59,7 @@ static const struct np_op_fields rows[] = {
     {OP(SHUFFLE), "shuffle", IMAGES, F(KERNEL) | F(XCEPTION), SIZE},
     {OP(MAX_POOL), "max_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
     {OP(AVG_POOL), "avg_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
+    {OP(CONCAT), "concat", IMAGES, F(MEMORY)},
     {OP(ZERO), "zero", IMAGES, 0},
 
     {HEAD(LM), "lm", SEQUENCES, 0},

@@ -103,6 +103,11 @@ int np_program_identity(struct np_build *b)
     return np_build_norm(b, "norm", x, NP_NORM_OF_BATCH, NP_ACT_NONE);
 }
 
+int np_program_concat(struct np_build *b)
+{
+    return np_build_node(b, NP_NODE_MERGE, NP_VALUE_MEMORY, NP_VALUE_X, b->kind->out)->out;
+}
+
 /* Nothing to add to a sum: it is the result. */
 int np_program_zero(struct np_build *b)
 {

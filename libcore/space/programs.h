@@ -22,6 +22,7 @@ int np_program_patch(struct np_build *b);
 int np_program_dwconv2d(struct np_build *b);
 int np_program_pool(struct np_build *b); /* max_pool, avg_pool */
 int np_program_identity(struct np_build *b);
+int np_program_concat(struct np_build *b);
 int np_program_zero(struct np_build *b);
 int np_program_classifier(struct np_build *b); /* -1 */
 

@@ -116,6 +116,13 @@ static void clear_data(struct np_data_spec *data)
     free(data->files);
 }
 
+static void clear_words(char **words, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(words[i]);
+    free(words);
+}
+
 void np_recipe_clear(struct np_recipe *recipe)
 {
     if (!recipe)
@@ -124,13 +131,12 @@ void np_recipe_clear(struct np_recipe *recipe)
     free(recipe->directory);
     clear_data(&recipe->train_data);
     clear_data(&recipe->valid_data);
-    for (int i = 0; i < recipe->block_count; i++)
-        if (i == 0 || recipe->blocks[i].choices != recipe->blocks[i - 1].choices)
-            free(recipe->blocks[i].choices);
+    for (int i = 0; i < recipe->list_count; i++)
+        free(recipe->lists[i]);
+    free(recipe->lists);
     free(recipe->blocks);
-    for (int i = 0; i < recipe->name_count; i++)
-        free(recipe->names[i]);
-    free(recipe->names);
+    clear_words(recipe->names, recipe->name_count);
+    clear_words(recipe->ties, recipe->tie_count);
     free(recipe->numerics_place);
     free(recipe->canonical);
     memset(recipe, 0, sizeof *recipe);

@@ -19,21 +19,27 @@
  *          images: {op (conv2d), kernel (3), stride 1|2 (1), norm (batch)|group|none, act (relu)}
  *          or {op: patch, kernel (16) K or [height, width], which divides the image, positions
  *          (learned)|none}
- *          blocks: list of {repeat 1..4096 (1), name (none), cell 2..16 (none), out (as before),
- *          stride 1|2 (1), choices: list of 1..4096}; images alone have out and stride; stride is
- *          the first repeat's, the others have 1.
+ *          blocks: list of {repeat 1..4096 (1), name, tie (none), from, add (none), cell 2..16
+ *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), choices: list of 1..4096};
+ *          images alone have inputs, out and stride; stride and from are the first repeat's, the
+ *          others have 1 and read what was made before.
+ *          name, from, add: the name of what the last repeat makes, which later blocks read, or add
+ *          theirs to (no cell, repeat 1, the same shape). Every block is read.
+ *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.
  *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
  *          each edge i -> j, i < j, ordered by j, then i, is a choice block of its own: node j is
  *          the sum of its edges in that order. Edges that leave node 0 have the stride and make
- *          `out` of its channels.
+ *          `out` of its channels. inputs 2, N from 3: nodes 0 and 1 are the values before the last
+ *          and the last, made to fit by fixed blocks; nodes 2 .. are concatenated by such
+ *          (space/cells.h).
  *          head, tokens and pairs: {op (lm)}; images: {op (classifier), features 0..65536 (0:
  *          none), norm (batch; without features none)|layer|none, act (relu; without features
  *          none)}: a 1 x 1 convolution to the features, norm, act, global pool, linear
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, identity also images, where they keep the shape):
- *          mha heads, memory (none): the name of a block before this one, whose last repeat's
- *          output gives keys and values, the same for all candidates of a block, mask (causal;
+ *          mha heads, memory (none): a name, whose value gives keys and values, the same for all
+ *          candidates of a block, mask (causal;
  *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4) or hidden, the width
  *          between its layers, act (gelu); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
@@ -56,7 +62,8 @@
  *          shuffle kernel, xception (false): ShuffleNetV2's units, both halves of the output equal;
  *          max_pool, avg_pool kernel (3), norm (none)|batch, keep the channels;
  *          identity (other shapes: relu, 1 x 1 convolution, at stride 2 two of half the channels,
- *          one of them shifted by a position, batch norm); zero
+ *          one of them shifted by a position, batch norm); concat memory, of x's size: its
+ *          channels, then x's; zero
  *     Group norm has the largest number of groups up to 32 that divides the channels.
  *   shared: policy (delay)|frozen, steps 1..1024 (1)
  *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: the candidates of a block, and
@@ -105,6 +112,7 @@ enum np_op {
     NP_OP_SHUFFLE,
     NP_OP_MAX_POOL,
     NP_OP_AVG_POOL,
+    NP_OP_CONCAT,
     NP_OP_ZERO,
     NP_OP_EMBEDDING, /* stem, and the target's of pairs */
     NP_OP_PATCH,     /* stem */
@@ -131,12 +139,13 @@ struct np_layer_spec {
  * y = value[sum] + candidate(value[from], value[memory]). (The target's embedding reads no value,
  * but has a `from`, like every block.) */
 struct np_block {
-    int count;                     /* candidates, 1 .. NP_MAX_CHOICES */
-    struct np_layer_spec *choices; /* one array for all neighbours of one `repeat` */
-    int out, stride;               /* channels, of images */
-    int from, memory, sum;         /* positions before p; memory, sum: -1 none */
-    int cell;                      /* nodes of the cell that it is an edge of, 0: none */
-    const char *name;              /* "" none; one of the recipe's names */
+    int count;                           /* candidates, 1 .. NP_MAX_CHOICES */
+    const struct np_layer_spec *choices; /* one array for all blocks of an item of the list */
+    int out, stride;                     /* channels, of images */
+    int from, memory, sum;               /* positions before p; memory, sum: -1 none */
+    int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
+    int drawn;                           /* the block whose draws are its own, too */
+    const char *name, *tie;              /* "" none; one of the recipe's names, ties */
 };
 
 enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS, NP_DATA_PAIRS, NP_DATA_IDX, NP_DATA_CIFAR10 };
@@ -177,6 +186,7 @@ enum np_clip_kind {
 #define NP_MAX_WIDTH 65536
 #define NP_MAX_CHOICES 4096
 #define NP_MAX_BLOCKS 4096
+#define NP_MAX_CELL 16          /* nodes */
 #define NP_MAX_LAYERS (1 << 20) /* the stem and the head included */
 #define NP_MAX_MEMBERS 1024
 #define NP_MAX_SPREAD 1024
@@ -200,8 +210,9 @@ struct np_recipe {
     struct np_layer_spec stem, head;
     int block_count;
     struct np_block *blocks;
-    int name_count;
-    char **names; /* that blocks have */
+    int list_count, name_count, tie_count;
+    struct np_layer_spec **lists; /* the candidates of every item of the list of blocks */
+    char **names, **ties;         /* that blocks have */
     bool shared_frozen;
     int delay; /* D >= 1 when not frozen */
     enum np_sampler_kind sampler;

@@ -76,6 +76,22 @@ static enum np_status fit_patch(const struct np_layer_fit *fit, struct np_error 
                         recipe->image_width, kernel[0], kernel[1]);
 }
 
+static enum np_status fit_concat(const struct np_layer_fit *fit, struct np_error *err)
+{
+    const struct np_shape *in = &fit->place->in, *out = &fit->place->out, *memory = fit->memory;
+    if (fit->place->stride != 1 || in->height != memory->height || in->width != memory->width)
+        return np_yaml_fail(fit->node, err,
+                            "'concat' keeps the size: of %dx%d and its memory's %dx%d, its block "
+                            "makes %dx%d",
+                            in->height, in->width, memory->height, memory->width, out->height,
+                            out->width);
+    if (out->channels != memory->channels + in->channels)
+        return np_yaml_fail(fit->node, err,
+                            "'concat' puts %d channels before %d, its block makes %d",
+                            memory->channels, in->channels, out->channels);
+    return NP_OK;
+}
+
 static bool has_batch_norm(const struct np_layer_fit *fit)
 {
     switch (fit->spec->op) {
@@ -114,6 +130,8 @@ enum np_status np_recipe_fit_layer(const struct np_layer_fit *fit, bool *batch_n
         return fit_patch(fit, err);
     case NP_OP_IDENTITY:
         return fit_identity(fit, err);
+    case NP_OP_CONCAT:
+        return fit_concat(fit, err);
     case NP_OP_SHUFFLE:
         return fit_shuffle(fit, err);
     default:

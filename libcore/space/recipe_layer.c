@@ -160,11 +160,13 @@ out:
     return status;
 }
 
-/* The candidates of a block attend to one memory. */
+/* The candidates of a block have one memory. */
 static enum np_status read_memory(struct reading *r)
 {
     struct np_layer_context *context = r->context;
-    const struct np_yaml_node *node = find(r, NP_FIELD_MEMORY);
+    const struct np_yaml_node *node = r->op->op == NP_OP_CONCAT
+                                          ? np_yaml_need(&r->map, np_field_name(NP_FIELD_MEMORY))
+                                          : find(r, NP_FIELD_MEMORY);
     enum np_status status = NP_OK;
     int which = 0;
     if (node->kind == NP_YAML_ABSENT)
@@ -311,6 +313,8 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
         if (np_op_has(r.op, (enum np_field)i))
             NP_TRY(read_field(&r, (enum np_field)i));
     NP_TRY(np_yaml_map_finish(&r.map, err));
+    if (spec->cross)
+        fit.memory = &context->memories[context->memory];
     for (int i = 0; i < context->place_count; i++) {
         fit.place = &context->places[i];
         NP_TRY(np_recipe_fit_layer(&fit, &context->batch_norm, err));

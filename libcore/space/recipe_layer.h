@@ -21,7 +21,8 @@ struct np_layer_context {
     enum np_op_role role;
     struct np_place places[2];
     int place_count;
-    const char *const *names; /* of the blocks that may be a memory */
+    const char *const *names;        /* of the blocks that may be a memory */
+    const struct np_shape *memories; /* their values */
     size_t name_count;
     int memory;      /* out, index of a name, -1 none: of all candidates that are read */
     bool batch_norm; /* out: there is one somewhere */
@@ -32,6 +33,7 @@ struct np_layer_fit {
     const struct np_recipe *recipe;
     const struct np_layer_spec *spec;
     const struct np_place *place;
+    const struct np_shape *memory; /* NULL: none */
     struct np_yaml_map *map;
     const struct np_yaml_node *node;
 };

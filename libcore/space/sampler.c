@@ -7,6 +7,17 @@
 #include "num/philox.h"
 #include "space/stream.h"
 
+/* Candidates, then draws. */
+static struct np_stream_shape shape_of(const int *arrays, int blocks, int members)
+{
+    return (struct np_stream_shape){blocks, members, arrays, arrays + blocks};
+}
+
+static int drawn(const struct np_stream_shape *shape, int block)
+{
+    return shape->drawn ? shape->drawn[block] : block;
+}
+
 enum np_status np_stream_new(struct np_stream **out, const struct np_stream_shape *shape,
                              struct np_error *err)
 {
@@ -14,10 +25,11 @@ enum np_status np_stream_new(struct np_stream **out, const struct np_stream_shap
     size_t blocks = (size_t)shape->blocks;
     enum np_status status;
     NP_TRY(np_zalloc(&stream, 1, sizeof *stream, err));
-    NP_TRY(np_alloc(&stream->candidates, blocks, sizeof *stream->candidates, err));
-    memcpy(stream->candidates, shape->candidates, blocks * sizeof *stream->candidates);
-    stream->shape = *shape;
-    stream->shape.candidates = stream->candidates;
+    NP_TRY(np_alloc(&stream->arrays, 2 * blocks, sizeof *stream->arrays, err));
+    memcpy(stream->arrays, shape->candidates, blocks * sizeof *stream->arrays);
+    for (int b = 0; b < shape->blocks; b++)
+        stream->arrays[shape->blocks + b] = drawn(shape, b);
+    stream->shape = shape_of(stream->arrays, shape->blocks, shape->members);
     *out = stream;
     return NP_OK;
 out:
@@ -31,7 +43,7 @@ void np_stream_close(struct np_stream *stream)
         return;
     if (stream->close)
         stream->close(stream);
-    free(stream->candidates);
+    free(stream->arrays);
     free(stream);
 }
 
@@ -55,25 +67,34 @@ static uint16_t draw_below(uint64_t seed, enum np_purpose purpose, int member, i
     return (uint16_t)np_philox_below(np_draw(key, step, element), (uint64_t)bound);
 }
 
+/* One of a block's candidates. */
+static uint16_t draw_choice(const struct np_stream_shape *shape, uint64_t seed,
+                            enum np_purpose purpose, int member, int block, uint64_t step)
+{
+    return draw_below(seed, purpose, member, drawn(shape, block), step, 0,
+                      shape->candidates[block]);
+}
+
 void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint64_t step,
                        uint16_t *choices)
 {
     for (int member = 0; member < shape->members; member++)
         for (int block = 0; block < shape->blocks; block++)
-            *choices++ =
-                draw_below(seed, NP_DRAW_SUBNET, member, block, step, 0, shape->candidates[block]);
+            *choices++ = draw_choice(shape, seed, NP_DRAW_SUBNET, member, block, step);
 }
 
-enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **candidates,
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **arrays,
                                     const struct np_recipe *recipe, struct np_error *err)
 {
     enum np_status status =
-        np_zalloc(candidates, (size_t)recipe->block_count, sizeof **candidates, err);
+        np_zalloc(arrays, 2 * (size_t)recipe->block_count, sizeof **arrays, err);
     if (status != NP_OK)
         return status;
-    for (int b = 0; b < recipe->block_count; b++)
-        (*candidates)[b] = recipe->blocks[b].count;
-    *shape = (struct np_stream_shape){recipe->block_count, recipe->members, *candidates};
+    for (int b = 0; b < recipe->block_count; b++) {
+        (*arrays)[b] = recipe->blocks[b].count;
+        (*arrays)[recipe->block_count + b] = recipe->blocks[b].drawn;
+    }
+    *shape = shape_of(*arrays, recipe->block_count, recipe->members);
     return NP_OK;
 }
 
@@ -81,8 +102,7 @@ void np_stream_eval_subnet(const struct np_stream_shape *shape, uint64_t seed, u
                            uint16_t *choices)
 {
     for (int block = 0; block < shape->blocks; block++)
-        choices[block] =
-            draw_below(seed, NP_DRAW_EVAL, 0, block, index, 0, shape->candidates[block]);
+        choices[block] = draw_choice(shape, seed, NP_DRAW_EVAL, 0, block, index);
 }
 
 static enum np_status next_uniform(struct np_stream *stream, uint16_t *choices, bool *more,
@@ -106,8 +126,8 @@ static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, boo
         for (int i = 0; i < members; i++)
             column[i * blocks] = count > 1 ? (uint16_t)i : 0;
         for (int i = count - 1; i > 0; i--) {
-            int j = draw_below(stream->seed, NP_DRAW_SUBNET, 0, block, stream->step, (uint64_t)i,
-                               i + 1);
+            int j = draw_below(stream->seed, NP_DRAW_SUBNET, 0, drawn(&stream->shape, block),
+                               stream->step, (uint64_t)i, i + 1);
             uint16_t kept = column[i * blocks];
             column[i * blocks] = column[j * blocks];
             column[j * blocks] = kept;

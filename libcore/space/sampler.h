@@ -13,6 +13,8 @@
  *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of
  *          the seed alone; any step is reached by replaying less than 4096 steps.
  *
+ * Blocks that are tied draw alike: with the key of the first of them. What is read is what is read.
+ *
  * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
  *           is not in 0..7"; the end of a file inside a step, or before step `first`, is an error,
  *           between steps the end; fair with other counts than members.
@@ -30,10 +32,11 @@ struct np_stream;
 struct np_stream_shape {
     int blocks, members;
     const int *candidates; /* [blocks] */
+    const int *drawn;      /* [blocks]: the block whose draws a block takes; NULL: its own */
 };
 
-/* That of a recipe; *candidates is the caller's to free. */
-enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **candidates,
+/* That of a recipe; *arrays, where its arrays lie, is the caller's to free. */
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **arrays,
                                     const struct np_recipe *recipe, struct np_error *err);
 
 /* Draws from a sampler, beginning at step `first`. */

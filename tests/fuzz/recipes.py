@@ -20,8 +20,8 @@ class Recipe:
         train = self._train(r)
         if self.batch_norm:
             train["calibration"] = r.choice([1, 2, 3])
-        self.candidates = [len(block["choices"]) for block in space["blocks"]
-                           for _ in range(self._edges(block))]
+        self.candidates = [count for block in space["blocks"]
+                           for count in self._counts(block) * block.get("repeat", 1)]
         self.positions = len(self.candidates) + 2
         self.data_files = data["files"]
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
@@ -42,9 +42,11 @@ class Recipe:
         return made
 
     @staticmethod
-    def _edges(block):
-        cell = block.get("cell", 2)
-        return block.get("repeat", 1) * cell * (cell - 1) // 2
+    def _counts(block):
+        """Of a repeat: how many candidates its blocks have."""
+        nodes, two = block.get("cell", 2), block.get("inputs", 1) == 2
+        edges = [len(block["choices"])] * (nodes * (nodes - 1) // 2 - two)
+        return [1, 1] + edges + [1] * (nodes - 3) if two else edges
 
     @staticmethod
     def _parts(r, data, given):

@@ -95,22 +95,94 @@ class Images:
         self.batch_norm |= op == "identity" and (read != made or stride == 2)
         return candidate | self.keys(op, read, made)
 
-    def block(self, read):
+    def channels(self):
+        return self.r.choice([1, 2, 3, 4, 8] if self.small else
+                             [1, 2, 3, 4, 8, 10, 12, 16, 17, 33, 34, 64, 65])
+
+    def choices(self, read, made, stride):
+        return [self.candidate(read, made, stride) for _ in range(self.r.choice(self.counts))]
+
+    def tie(self, block):
+        """One of the few ties of blocks that are like it."""
+        if odds(self.r, 0.3):
+            like = (block.get("cell"), block.get("inputs"), len(block["choices"]))
+            block["tie"] = f"{like} {self.r.choice('ab')}"
+        return block
+
+    def block(self):
         r, block = self.r, {}
+        height, width, read = self.made[-1]
         made, stride = read, 1
         if odds(r, 0.4):
-            made = r.choice([1, 2, 3, 4, 8] if self.small else
-                            [1, 2, 3, 4, 8, 10, 12, 16, 17, 33, 34, 64, 65])
-            block["out"] = made
+            made = block["out"] = self.channels()
         if odds(r, 0.3):
             stride = block["stride"] = 2
         block["repeat"] = r.choice([1, 1, 2, 3])
         if odds(r, 0.3):
             block["cell"] = r.choice([2, 3, 4])
             block["repeat"] = 1 if block["cell"] == 4 else min(block["repeat"], 2)
-        block["choices"] = [self.candidate(read, made, stride)
-                            for _ in range(r.choice(self.counts))]
-        return block, made
+        block["choices"] = self.choices(read, made, stride)
+        self.make(-(-height // stride), -(-width // stride), made, block["repeat"])
+        return [self.tie(block)]
+
+    def make(self, height, width, channels, repeat=1):
+        """What the last repeat makes, and the one before it: the sizes of all but the first."""
+        self.made += [(height, width, channels)] * min(repeat, 2)
+        self.made = self.made[-2:]
+
+    def two_inputs(self):
+        """A cell of two inputs, if that is possible."""
+        r = self.r
+        (h0, w0, _), (height, width, _) = self.made[0], self.made[-1]
+        same, half = (h0, w0) == (height, width), (-(-h0 // 2), -(-w0 // 2)) == (height, width)
+        if not self.may_norm or not (same or half):
+            return self.block()
+        made, stride, repeat = self.channels(), r.choice([1, 1, 2]), r.choice([1, 1, 2])
+        made += made == 1
+        block = {"cell": r.choice([3, 4, 5][:2 if self.small else 3]), "inputs": 2, "out": made,
+                 "stride": stride, "repeat": repeat, "choices": self.choices(made, made, stride)}
+        self.batch_norm = True
+        self.make(-(-height // stride), -(-width // stride), made * (block["cell"] - 2), repeat)
+        return [self.tie(block)]
+
+    def named(self):
+        """A block of one candidate with a name, which passes on what was made."""
+        self.names += 1
+        return {"name": f"n{self.names}", "choices": [{"op": "identity"}]}
+
+    def branches(self):
+        """Two branches from one value, put together again."""
+        r, (height, width, read) = self.r, self.made[-1]
+        stride, first, second = r.choice([1, 1, 2]), self.channels(), self.channels()
+        trunk, left, joined = self.named(), {"out": first, "stride": stride}, {}
+        left |= {"name": trunk["name"] + "left", "choices": self.choices(read, first, stride)}
+        right = {"from": trunk["name"], "stride": stride}
+        if odds(r, 0.4):
+            second = first
+            right["add"] = left["name"]
+        else:
+            joined = {"out": first + second,
+                      "choices": [{"op": "concat", "memory": left["name"]}]}
+        right |= {"out": second, "choices": self.choices(read, second, stride)}
+        self.make(-(-height // stride), -(-width // stride), joined.get("out", second))
+        self.made = self.made[-1:] * 2
+        return [trunk, left, right] + ([joined] if joined else [])
+
+    def residual(self):
+        """A sequence of blocks, with what it reads added in the end; or beside itself."""
+        r, (height, width, read) = self.r, self.made[-1]
+        trunk, between = self.named(), self.channels()
+        if odds(r, 0.2):
+            self.make(height, width, 2 * read)
+            self.made = [(height, width, read), self.made[-1]]
+            return [trunk, {"out": 2 * read,
+                            "choices": [{"op": "concat", "memory": trunk["name"]}]}]
+        blocks = [{"out": between, "choices": self.choices(read, between, 1)},
+                  {"out": read, "add": trunk["name"], "choices": self.choices(between, read, 1)}]
+        if odds(r, 0.3):
+            blocks = [{"add": trunk["name"], "choices": self.choices(read, read, 1)}]
+        self.made = [(height, width, between if len(blocks) == 2 else read), self.made[-1]]
+        return [trunk] + blocks
 
     def stem(self, height, width):
         r = self.r
@@ -121,10 +193,13 @@ class Images:
                 "norm": self.norm("group", "none"), "act": r.choice(ACTS)}
 
     def space(self, given):
-        stem, blocks, channels = self.stem(given["height"], given["width"]), [], self.width
+        stem, blocks, self.names = self.stem(given["height"], given["width"]), [], 0
+        size = [given["height"], given["width"]]
+        across = stem["kernel"] if stem["op"] == "patch" else [stem["stride"]] * 2
+        self.made = [(-(-size[0] // across[0]), -(-size[1] // across[1]), self.width)]
         for _ in range(self.r.choice([1, 2, 3, 4, 5][:2 if self.small else 5])):
-            block, channels = self.block(channels)
-            blocks.append(block)
+            makes = [self.block] * 5 + [self.two_inputs, self.branches, self.residual]
+            blocks += self.r.choice(makes)()
         head = {"op": "classifier", "features": self.r.choice([0, 1, 3, 17, 33, 64]),
                 "norm": self.norm("layer", "none"), "act": self.r.choice(ACTS)}
         return {"input": given, "width": self.width, "stem": stem, "blocks": blocks, "head": head}

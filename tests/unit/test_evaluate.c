@@ -12,14 +12,13 @@
 #include "team_run.h"
 #include "tiny.h"
 
-enum { SUBNETS = 4, BLOCKS_MAX = 16 };
+enum { SUBNETS = 4, BLOCKS_MAX = 40 };
 
 static void draw_subnets(const struct tiny *t, uint16_t *choices)
 {
-    struct np_stream_shape shape = {t->recipe.block_count, 1, t->candidates};
     ck_assert_int_le(t->recipe.block_count, BLOCKS_MAX);
     for (uint64_t i = 0; i < SUBNETS; i++)
-        np_stream_eval_subnet(&shape, t->recipe.seed, i,
+        np_stream_eval_subnet(&t->shape, t->recipe.seed, i,
                               choices + i * (size_t)t->recipe.block_count);
 }
 

@@ -33,6 +33,8 @@ static void count(const struct space *s, int fifth, double *weights, double *pro
     }
 }
 
+enum { KNOWN = 5 };
+
 #define IMAGENET                                                                                   \
     "naspipe: recipe/1\ntrain: {steps: 1}\n"                                                       \
     "data: {train: {kind: idx, files: [i, l]}}\n"                                                  \
@@ -105,6 +107,7 @@ START_TEST(test_known_networks)
          25028904, 4.230}};
     double weights, products;
     struct space s;
+    ck_assert_int_eq(sizeof known / sizeof *known, KNOWN);
     space_open_text(&s, known[_i].text);
     check_space(&s);
     count(&s, 0, &weights, &products);
@@ -112,6 +115,48 @@ START_TEST(test_known_networks)
     ck_assert_msg(fabs(products * 1e-9 - known[_i].products) < 0.0006, "%s: %.0f multiplications",
                   known[_i].name, products);
     space_close(&s);
+}
+END_TEST
+
+/* DARTS_V2, the cells that DARTS found, with 36 channels and 20 cells: its authors' program counts
+ * 3.349342 million weights. */
+START_TEST(test_darts)
+{
+#define CELL                                                                                       \
+    "choices: [{op: zero}, {op: identity}, {op: sepconv}, {op: dilconv}, {op: max_pool}]}\n"
+#define NORMAL(repeat, out)                                                                        \
+    "    - {repeat: " repeat ", cell: 6, inputs: 2, tie: normal, out: " out ", " CELL
+#define REDUCTION(out) "    - {cell: 6, inputs: 2, stride: 2, tie: reduction, out: " out ", " CELL
+    static const char text[] =
+        "naspipe: recipe/1\ntrain: {steps: 1}\ndata: {train: {kind: cifar10, files: [d]}}\n"
+        "space:\n"
+        "  input: {kind: images, height: 32, width: 32, channels: 3, classes: 10}\n"
+        "  width: 108\n"
+        "  stem: {act: none}\n"
+        "  blocks:\n" NORMAL("6", "36") REDUCTION("72") NORMAL("6", "72") REDUCTION("144")
+            NORMAL("6", "144");
+    enum { NONE, SKIP, SEP, DIL, MAX, BLOCKS = 19 };
+    static const int normal[BLOCKS] = {0,    0, /* what fits the inputs */
+                                       SEP,  SEP,  SEP,  SEP,  NONE, SKIP, SEP,
+                                       NONE, NONE, SKIP, NONE, DIL,  NONE, NONE},
+                     reduction[BLOCKS] = {0,    0,    MAX,  MAX,  NONE, MAX,  SKIP, MAX,
+                                          NONE, SKIP, NONE, NONE, MAX,  SKIP, NONE, NONE};
+    double weights = 0.0;
+    struct space s;
+    space_open_text(&s, text);
+    check_space(&s);
+    ck_assert_int_eq(s.net.positions, 20 * BLOCKS + 2);
+    for (int p = 0; p < s.net.positions; p++) {
+        int cell = (p - 1) / BLOCKS, block = (p - 1) % BLOCKS;
+        bool end = p == 0 || p == s.net.positions - 1;
+        const int *chosen = cell == 6 || cell == 13 ? reduction : normal;
+        weights += (double)space_kind(&s, p, end ? 0 : chosen[block])->floats;
+    }
+    ck_assert_msg(weights == 3349342.0, "%.0f weights", weights);
+    space_close(&s);
+#undef REDUCTION
+#undef NORMAL
+#undef CELL
 }
 END_TEST
 
@@ -165,7 +210,8 @@ int main(void)
 {
     Suite *suite = suite_create("networks");
     TCase *tests = suite_case(suite, "networks");
-    tcase_add_loop_test(tests, test_known_networks, 0, 3);
+    tcase_add_loop_test(tests, test_known_networks, 0, KNOWN);
+    tcase_add_test(tests, test_darts);
     tcase_add_test(tests, test_published_sizes);
     tcase_add_test(tests, test_flops);
     return recipe_text_run(suite);

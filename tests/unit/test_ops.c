@@ -467,6 +467,7 @@ START_TEST(values_that_are_not_finite_are_seen)
     bool finite = true, blind;
     setting_init(&s, _i);
     blind = np_program_passes_on(&s.kind.program) ||
+            (s.kind.spec.op == NP_OP_CONCAT && !s.kind.summed) ||
             np_program_has(&s.kind.program, NP_NODE_ZERO) ||
             np_program_has(&s.kind.program, NP_NODE_MAX_POOL);
     if (np_program_has(&s.kind.program, NP_NODE_EMBED))

@@ -83,6 +83,8 @@ static const char pairs[] = HEAD_OF_RECIPE
 static char *const examples[] = {"cv-c1",
                                  "cv-c2",
                                  "cv-c3",
+                                 "darts",
+                                 "darts-small",
                                  "mbconv",
                                  "mbconv-small",
                                  "nasbench201",

@@ -382,14 +382,14 @@ static void simulate(const struct run *r, const struct way *way, struct np_sim_s
     struct np_error err;
     struct np_steps steps = {NULL};
     struct np_sim_report report;
-    uint64_t room[4], bytes[64];
+    uint64_t room[4], bytes[128];
     struct np_sim_memory memory = {bytes, room, way->policy, {1000, 0.1, 0.2, 0.4, 0.1}};
     struct np_sim_config config = {.memory = &memory,
                                    .stages = stages,
                                    .check = true,
                                    .next_step = np_steps_next,
                                    .context = &steps};
-    ck_assert_uint_le(r->t->net.layers, 64);
+    ck_assert_uint_le(r->t->net.layers, 128);
     tiny_must(np_memory_room(room, bytes, &r->plan, &r->t->net, &err), &err);
     tiny_must(np_plan_sched_config(&config.sched, &r->plan, &r->t->net, &err), &err);
     tiny_must(np_steps_of_recipe(&steps, &r->t->net, TINY_STEPS, &err), &err);

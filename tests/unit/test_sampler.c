@@ -30,7 +30,7 @@ static void next(struct np_stream *stream, uint16_t *choices)
 /* Beginning at any step gives the same stream as from 0. */
 START_TEST(test_any_start)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates};
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL};
     const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
     const uint64_t starts[] = {0, 1, 63, 64, 65, EPOCH - 1, EPOCH, EPOCH + 1, EPOCH + 100};
     for (size_t k = 0; k < 3; k++) {
@@ -52,7 +52,7 @@ END_TEST
 
 START_TEST(test_uniform_frequencies)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, candidates};
+    const struct np_stream_shape shape = {BLOCKS, 2, candidates, NULL};
     struct np_stream *stream = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
     int seen[2][BLOCKS][4] = {{{0}}}, pairs = 0;
     uint16_t choices[2 * BLOCKS];
@@ -74,7 +74,7 @@ END_TEST
 
 START_TEST(test_ranges)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, uneven};
+    const struct np_stream_shape shape = {BLOCKS, 1, uneven, NULL};
     const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_SPREAD};
     uint16_t choices[BLOCKS];
     for (int k = 0; k < 2; k++) {
@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(test_fair_takes_each_once)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates};
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL};
     struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
     uint16_t choices[4 * BLOCKS];
     int firsts[4] = {0};
@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(test_fair_needs_equal_counts)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, uneven};
+    const struct np_stream_shape shape = {BLOCKS, 2, uneven, NULL};
     struct np_stream *stream = NULL;
     char message[80];
     struct np_error err;
@@ -137,7 +137,7 @@ END_TEST
 START_TEST(test_fair_with_fixed_blocks)
 {
     const int fixed[] = {3, 1, 3};
-    const struct np_stream_shape shape = {3, 3, fixed};
+    const struct np_stream_shape shape = {3, 3, fixed, NULL};
     struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
     uint16_t choices[9];
     for (int step = 0; step < 100; step++) {
@@ -161,7 +161,7 @@ static int compare_steps(const void *a, const void *b)
 /* Inside an epoch the spread stream is the uniform one in another order: no draw is lost. */
 START_TEST(test_spread_is_a_reordering)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, candidates};
+    const struct np_stream_shape shape = {BLOCKS, 1, candidates, NULL};
     struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 64, EPOCH);
     struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, EPOCH);
     static uint16_t spread[EPOCH][BLOCKS], uniform[EPOCH][BLOCKS];
@@ -180,7 +180,7 @@ END_TEST
 
 START_TEST(test_spread_of_one_is_uniform)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, uneven};
+    const struct np_stream_shape shape = {BLOCKS, 2, uneven, NULL};
     struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 1, 0);
     struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
     uint16_t spread[2 * BLOCKS], uniform[2 * BLOCKS];
@@ -200,7 +200,7 @@ static uint64_t critical_path(enum np_sampler_kind kind, int per_block, int step
 {
     enum { DEEP = 48 };
     int counts[DEEP];
-    const struct np_stream_shape shape = {DEEP, 1, counts};
+    const struct np_stream_shape shape = {DEEP, 1, counts, NULL};
     struct np_stream *stream;
     uint64_t *updated = calloc((size_t)(DEEP * per_block), sizeof *updated), end = 0;
     uint16_t choices[DEEP];
@@ -239,7 +239,8 @@ END_TEST
 /* The address of a draw is fixed for ever: these are the first steps of seed 7. */
 START_TEST(test_pinned_draws)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates}, one = {BLOCKS, 1, uneven};
+    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL},
+                                 one = {BLOCKS, 1, uneven, NULL};
     const uint16_t uniform[] = {3, 0, 0, 2, 1, 3, 0, 0, 0, 3, 2, 0,
                                 0, 1, 3, 1, 1, 1, 2, 1, 2, 0, 3, 2},
                    fair[] = {2, 1, 0, 3, 3, 0, 3, 2, 3, 0, 0, 2,
@@ -271,7 +272,7 @@ START_TEST(test_pinned_spread)
     for (int b = 0; b < DEEP; b++)
         counts[b] = 12 + b;
     for (int members = 1; members <= 2; members++) {
-        const struct np_stream_shape shape = {DEEP, members, counts};
+        const struct np_stream_shape shape = {DEEP, members, counts, NULL};
         struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 16, 0);
         size_t row = (size_t)(members * DEEP);
         struct np_digest digest;
@@ -281,6 +282,39 @@ START_TEST(test_pinned_spread)
         ck_assert_int_eq(np_digest_compute(&digest, choices, STEPS * row * sizeof *choices, NULL),
                          NP_OK);
         ck_assert_str_eq(np_digest_hex(&digest).s, pinned[members - 1]);
+    }
+}
+END_TEST
+
+/* Tied blocks draw alike, the others as they would without ties, whoever asks. */
+START_TEST(test_ties)
+{
+    const int drawn[BLOCKS] = {0, 1, 0, 3, 1, 5};
+    const struct np_stream_shape tied = {BLOCKS, 4, candidates, drawn},
+                                 free_ones = {BLOCKS, 4, candidates, NULL};
+    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
+    uint16_t choices[4 * BLOCKS], others[4 * BLOCKS];
+    for (size_t k = 0; k < 3; k++) {
+        struct np_stream *stream = draw(&tied, kinds[k], 8, 0);
+        struct np_stream *plain = draw(&free_ones, kinds[k], 8, 0);
+        for (int step = 0; step < 100; step++) {
+            next(stream, choices);
+            next(plain, others);
+            for (int i = 0; i < 4 * BLOCKS; i++) {
+                int own = i / BLOCKS * BLOCKS + drawn[i % BLOCKS];
+                ck_assert_uint_eq(choices[i], choices[own]);
+                if (kinds[k] != NP_SAMPLER_SPREAD) /* whose order is another */
+                    ck_assert_uint_eq(choices[i], others[own]);
+            }
+        }
+        np_stream_close(stream);
+        np_stream_close(plain);
+    }
+    for (uint64_t i = 0; i < 100; i++) {
+        np_stream_eval_subnet(&tied, 7, i, choices);
+        np_stream_eval_subnet(&free_ones, 7, i, others);
+        for (int b = 0; b < BLOCKS; b++)
+            ck_assert_uint_eq(choices[b], others[drawn[b]]);
     }
 }
 END_TEST
@@ -298,7 +332,7 @@ static void write_stream(const char *text)
 START_TEST(test_file)
 {
     const int three[] = {4, 4, 20};
-    const struct np_stream_shape shape = {3, 2, three};
+    const struct np_stream_shape shape = {3, 2, three, NULL};
     const uint16_t expected[2][6] = {{0, 1, 2, 3, 3, 19}, {1, 1, 1, 2, 2, 2}};
     struct np_stream *stream;
     uint16_t choices[6];
@@ -323,7 +357,7 @@ END_TEST
 /* A controller at the other end of a pipe waits for the answer to each step. */
 START_TEST(test_pipe_without_look_ahead)
 {
-    const struct np_stream_shape shape = {2, 1, candidates};
+    const struct np_stream_shape shape = {2, 1, candidates, NULL};
     struct np_stream *stream;
     uint16_t choices[2];
     int ends[2];
@@ -351,7 +385,7 @@ static bool third_time(void *asked)
 /* Nobody waits for ever for a writer who says nothing. */
 START_TEST(test_pipe_given_up)
 {
-    const struct np_stream_shape shape = {2, 1, candidates};
+    const struct np_stream_shape shape = {2, 1, candidates, NULL};
     struct np_stream *stream;
     struct np_error err;
     uint16_t choices[2];
@@ -400,7 +434,7 @@ static void pipe_refuses(const struct np_stream_shape *shape, const char *text, 
 START_TEST(test_bad_files)
 {
     const int three[] = {4, 4, 20};
-    const struct np_stream_shape shape = {3, 2, three};
+    const struct np_stream_shape shape = {3, 2, three, NULL};
     const struct {
         const char *text, *message;
     } bad[] = {
@@ -430,7 +464,7 @@ END_TEST
 
 START_TEST(test_bad_open)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, candidates};
+    const struct np_stream_shape shape = {BLOCKS, 1, candidates, NULL};
     struct np_stream *stream = NULL;
     struct np_error err;
     uint16_t choices[BLOCKS];
@@ -466,6 +500,7 @@ int main(void)
     tcase_add_test(tests, test_spread_shortens_the_chain);
     tcase_add_test(tests, test_pinned_draws);
     tcase_add_test(tests, test_pinned_spread);
+    tcase_add_test(tests, test_ties);
     tcase_add_test(tests, test_file);
     tcase_add_test(tests, test_pipe_without_look_ahead);
     tcase_add_test(tests, test_pipe_given_up);

@@ -49,8 +49,7 @@ struct asker {
 
 static void draw(const struct tiny *t, uint64_t subnet, uint16_t *choices)
 {
-    struct np_stream_shape shape = {t->recipe.block_count, 1, t->candidates};
-    np_stream_eval_subnet(&shape, t->recipe.seed, subnet, choices);
+    np_stream_eval_subnet(&t->shape, t->recipe.seed, subnet, choices);
 }
 
 static enum np_status next(void *context, uint16_t *choices, bool *more, struct np_error *err)

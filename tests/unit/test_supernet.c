@@ -261,28 +261,24 @@ END_TEST
 START_TEST(test_many_kinds)
 {
     enum { COUNT = 4096, BLOCKS = 8 };
+    struct np_layer_spec *specs = calloc((size_t)BLOCKS * COUNT, sizeof *specs);
     struct np_block many[BLOCKS];
     struct np_recipe recipe = small_recipe();
     struct np_supernet net;
     recipe.block_count = BLOCKS;
     recipe.blocks = many;
-    for (int b = 0; b < BLOCKS; b++) {
-        many[b] = (struct np_block){.count = COUNT, .from = b, .memory = -1, .sum = -1};
-        many[b].choices = calloc(COUNT, sizeof *many[b].choices);
-        for (int i = 0; i < COUNT; i++)
-            many[b].choices[i] =
-                (struct np_layer_spec){.op = NP_OP_MHA,
-                                       .heads = 1,
-                                       .causal = true,
-                                       .dropout = (float)(i + b * COUNT) / 65536.0f};
-    }
+    for (int b = 0; b < BLOCKS; b++)
+        many[b] = (struct np_block){
+            .count = COUNT, .choices = specs + b * COUNT, .from = b, .memory = -1, .sum = -1};
+    for (int i = 0; i < BLOCKS * COUNT; i++)
+        specs[i] = (struct np_layer_spec){
+            .op = NP_OP_MHA, .heads = 1, .causal = true, .dropout = (float)i / 65536.0f};
     ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
     ck_assert_int_eq(net.kind_count, BLOCKS * COUNT + 2);
     for (uint32_t i = 1; i < net.layers - 1; i++)
         ck_assert(np_supernet_kind(&net, i)->spec.dropout == (float)(i - 1) / 65536.0f);
     np_supernet_clear(&net);
-    for (int b = 0; b < BLOCKS; b++)
-        free(many[b].choices);
+    free(specs);
 }
 END_TEST
 
@@ -296,6 +292,8 @@ START_TEST(test_examples)
         {"examples/cv-c1.yaml", 5580086888},
         {"examples/cv-c2.yaml", 1957839816},
         {"examples/cv-c3.yaml", 602279656},
+        {"examples/darts-small.yaml", 254274},
+        {"examples/darts.yaml", 2005114},
         {"examples/mbconv-small.yaml", 367362},
         {"examples/mbconv.yaml", 15992600},
         {"examples/nasbench201-small.yaml", 398746},

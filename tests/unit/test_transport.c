@@ -89,11 +89,10 @@ static void trial_end(struct trial *r)
 
 static void evaluate(struct trial *r, struct np_score *scores)
 {
-    struct np_stream_shape shape = {r->t.recipe.block_count, 1, r->t.candidates};
     uint16_t choices[SUBNETS * BLOCKS_MAX];
     const struct np_evaluation evaluation = {r->t.data, choices, SUBNETS, 2};
     for (uint64_t i = 0; i < SUBNETS; i++)
-        np_stream_eval_subnet(&shape, r->t.recipe.seed, i,
+        np_stream_eval_subnet(&r->t.shape, r->t.recipe.seed, i,
                               choices + i * (size_t)r->t.recipe.block_count);
     tiny_must(
         tiny_evaluate(scores, &r->config, r->outcome.state, r->engine, &evaluation, &r->t.err),

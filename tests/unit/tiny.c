@@ -16,7 +16,7 @@ static const char *const recipes[TINY_KINDS] = {
     [TINY_TEXT] = "text.yaml",           [TINY_IMAGES] = "images.yaml", [TINY_NORMS] = "norms.yaml",
     [TINY_CELLS] = "cells.yaml",         [TINY_PAIRS] = "pairs.yaml",   [TINY_LONG] = "long.yaml",
     [TINY_TRANSLATE] = "translate.yaml", [TINY_STAGES] = "stages.yaml", [TINY_ACTS] = "acts.yaml",
-    [TINY_BETWEEN] = "between.yaml"};
+    [TINY_BETWEEN] = "between.yaml",     [TINY_GRAPH] = "graph.yaml"};
 
 enum np_status tiny_on_step(void *context, const struct np_step_record *record,
                             struct np_error *err)
@@ -126,15 +126,12 @@ void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, siz
     tiny_must(np_recipe_read(&t->recipe, path_of(recipes[kind]), sets, count, &t->err), &t->err);
     tiny_must(np_supernet_init(&t->net, &t->recipe, &t->err), &t->err);
     tiny_must(np_data_open(&t->data, &t->recipe, &t->recipe.train_data, &t->err), &t->err);
-    tiny_must(np_alloc(&t->candidates, (size_t)t->recipe.block_count, sizeof(int), &t->err),
-              &t->err);
-    for (int b = 0; b < t->recipe.block_count; b++)
-        t->candidates[b] = t->recipe.blocks[b].count;
+    tiny_must(np_stream_shape_init(&t->shape, &t->arrays, &t->recipe, &t->err), &t->err);
 }
 
 void tiny_close(struct tiny *t)
 {
-    free(t->candidates);
+    free(t->arrays);
     np_data_close(t->data);
     np_supernet_clear(&t->net);
     np_recipe_clear(&t->recipe);
@@ -181,10 +178,9 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
 
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first)
 {
-    struct np_stream_shape space = {t->recipe.block_count, t->recipe.members, t->candidates};
     struct np_stream *stream;
-    tiny_must(np_stream_draw(&stream, &space, t->recipe.sampler, t->recipe.spread, t->recipe.seed,
-                             first, &t->err),
+    tiny_must(np_stream_draw(&stream, &t->shape, t->recipe.sampler, t->recipe.spread,
+                             t->recipe.seed, first, &t->err),
               &t->err);
     return stream;
 }

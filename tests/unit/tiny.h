@@ -24,6 +24,7 @@ enum tiny_kind {
     TINY_STAGES,
     TINY_ACTS,
     TINY_BETWEEN,
+    TINY_GRAPH,
     TINY_KINDS
 };
 
@@ -31,7 +32,8 @@ struct tiny {
     struct np_recipe recipe;
     struct np_supernet net;
     struct np_data *data;
-    int *candidates;
+    struct np_stream_shape shape;
+    int *arrays; /* of it */
     struct np_error err;
 };
 

@@ -1,0 +1,322 @@
+/* Which value a block reads, joins or adds to, cells of two inputs, and ties. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "recipe_text.h"
+#include "space/supernet.h"
+#include "suite.h"
+
+static const char graph[] =
+    "naspipe: recipe/1\n"
+    "data:\n"
+    "  train: {kind: idx, files: [i, l]}\n"
+    "space:\n"
+    "  input: {kind: images, height: 9, width: 6, channels: 1, classes: 5}\n"
+    "  width: 8\n"
+    "  blocks:\n"
+    "    - {name: \"a: b\", choices: [{op: ffn}, {op: identity}]}\n"
+    "    - {name: left, out: 6, choices: [{op: conv2d}]}\n"
+    "    - {from: \"a: b\", out: 10, repeat: 2, choices: [{op: conv2d}]}\n"
+    "    - {name: both, out: 16, choices: [{op: concat, memory: left}]}\n"
+    "    - {add: both, choices: [{op: ffn}, {op: zero}]}\n"
+    "    - {add: both, choices: [{op: ffn}, {op: zero}]}\n"
+    "train: {steps: 10}\n";
+
+static const char canonical[] =
+    "  blocks:\n"
+    "    - repeat: 1\n"
+    "      name: \"a: b\"\n"
+    "      out: 8\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0}\n"
+    "        - {op: identity}\n"
+    "    - repeat: 1\n"
+    "      name: left\n"
+    "      out: 6\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: conv2d, kernel: 3, dilation: 1, groups: 1, norm: batch, act: relu}\n"
+    "    - repeat: 2\n"
+    "      from: \"a: b\"\n"
+    "      out: 10\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: conv2d, kernel: 3, dilation: 1, groups: 1, norm: batch, act: relu}\n"
+    "    - repeat: 1\n"
+    "      name: both\n"
+    "      out: 16\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: concat, memory: left}\n"
+    "    - repeat: 1\n"
+    "      add: both\n"
+    "      out: 16\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0}\n"
+    "        - {op: zero}\n"
+    "    - repeat: 1\n"
+    "      add: both\n"
+    "      out: 16\n"
+    "      stride: 1\n"
+    "      choices:\n"
+    "        - {op: ffn, ratio: 4, act: gelu, dropout: 0, drop_path: 0}\n"
+    "        - {op: zero}\n"
+    "  head";
+
+static void assert_holds(const struct np_recipe *recipe, const char *text)
+{
+    ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
+                  recipe->canonical);
+}
+
+/* With other blocks. */
+static void read_blocks(struct np_recipe *recipe, const char *blocks)
+{
+    struct np_error err = {.msg = ""};
+    char set[1000];
+    const char *sets[] = {set};
+    snprintf(set, sizeof set, "space.blocks=%s", blocks);
+    recipe_text_write(graph, strlen(graph));
+    ck_assert_msg(np_recipe_read(recipe, recipe_path, sets, 1, &err) == NP_OK, "%s", err.msg);
+    recipe_text_stable(recipe);
+}
+
+/* What block i reads. */
+static void assert_reads(const struct np_recipe *recipe, int i, int from, int memory, int sum)
+{
+    const struct np_block *block = &recipe->blocks[i];
+    ck_assert_msg(block->from == from && block->memory == memory && block->sum == sum,
+                  "block %d reads %d, %d, %d", i, block->from, block->memory, block->sum);
+}
+
+START_TEST(blocks_read_what_they_say)
+{
+    struct np_recipe recipe;
+    recipe_text_read(&recipe, graph);
+    assert_holds(&recipe, canonical);
+    recipe_text_stable(&recipe);
+    ck_assert_int_eq(recipe.block_count, 7);
+    assert_reads(&recipe, 0, 0, -1, -1);
+    assert_reads(&recipe, 1, 1, -1, -1);
+    assert_reads(&recipe, 2, 1, -1, -1);
+    assert_reads(&recipe, 3, 3, -1, -1);
+    assert_reads(&recipe, 4, 4, 2, -1);
+    assert_reads(&recipe, 5, 5, -1, 5);
+    assert_reads(&recipe, 6, 6, -1, 5);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* A name before the block's neighbour says nothing new, and folds. */
+START_TEST(what_goes_without_saying)
+{
+    struct np_recipe recipe;
+    read_blocks(&recipe, "[{name: x, choices: [{op: ffn}]}, {from: x, choices: [{op: zero}]}, "
+                         "{choices: [{op: zero}]}]");
+    assert_holds(&recipe, "    - repeat: 2\n      out: 8\n      stride: 1\n      choices:\n"
+                          "        - {op: zero}\n  head");
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* Blocks of a cell: two fits, edges by their ends, one join less than nodes of its own. */
+START_TEST(cells_of_two_inputs)
+{
+    struct np_recipe recipe;
+    struct np_supernet net;
+    const struct np_shape shapes[] = {{9, 6, 8}, {9, 6, 8}, {9, 6, 4}, {9, 6, 4},
+                                      {5, 3, 4}, {5, 3, 4}, {5, 3, 4}, {5, 3, 4},
+                                      {5, 3, 4}, {5, 3, 8}, {5, 3, 4}, {5, 3, 4}};
+    read_blocks(&recipe,
+                "[{choices: [{op: ffn}]}, {cell: 4, inputs: 2, repeat: 2, stride: 2, out: 4, "
+                "choices: [{op: max_pool}, {op: zero}]}]");
+    assert_holds(&recipe, "    - repeat: 2\n      cell: 4\n      inputs: 2\n      out: 4\n"
+                          "      stride: 2\n      choices:\n"
+                          "        - {op: max_pool, kernel: 3, norm: none}\n"
+                          "        - {op: zero}\n  head");
+    ck_assert_int_eq(recipe.block_count, 17);
+    ck_assert_int_eq(recipe.calibration, 8);
+    assert_reads(&recipe, 1, 0, -1, -1); /* the fits, of positions 2 and 3 */
+    assert_reads(&recipe, 2, 1, -1, -1);
+    assert_reads(&recipe, 3, 2, -1, -1); /* node 2 */
+    assert_reads(&recipe, 4, 3, -1, 4);
+    assert_reads(&recipe, 5, 2, -1, -1); /* node 3 */
+    assert_reads(&recipe, 6, 3, -1, 6);
+    assert_reads(&recipe, 7, 5, -1, 7);
+    assert_reads(&recipe, 8, 8, 5, -1); /* both */
+    assert_reads(&recipe, 9, 1, -1, -1);
+    assert_reads(&recipe, 10, 9, -1, -1);
+    ck_assert_int_eq(recipe.blocks[3].stride, 2);
+    ck_assert_int_eq(recipe.blocks[7].stride, 1);
+    ck_assert_int_eq(recipe.blocks[9].choices[0].op, NP_OP_IDENTITY);
+    ck_assert_int_eq(recipe.blocks[9].stride, 2);
+    ck_assert_int_eq(recipe.blocks[10].choices[0].op, NP_OP_RELU_CONV_BN);
+    ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+    for (size_t p = 0; p < sizeof shapes / sizeof *shapes; p++)
+        ck_assert_msg(np_shape_equal(net.shapes[p], shapes[p]), "position %zu", p);
+    np_supernet_clear(&net);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* Directly behind the stem, that is both inputs. */
+START_TEST(the_first_cell_reads_the_stem_twice)
+{
+    struct np_recipe recipe;
+    read_blocks(&recipe, "[{cell: 3, inputs: 2, choices: [{op: zero}]}]");
+    ck_assert_int_eq(recipe.block_count, 4);
+    assert_reads(&recipe, 0, 0, -1, -1);
+    assert_reads(&recipe, 1, 0, -1, -1);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+static void assert_drawn(const struct np_recipe *recipe, const int *drawn)
+{
+    for (int b = 0; b < recipe->block_count; b++)
+        ck_assert_msg(recipe->blocks[b].drawn == drawn[b], "block %d draws as %d", b,
+                      recipe->blocks[b].drawn);
+}
+
+/* Repeats draw like the first with their tie, block by block. */
+START_TEST(ties)
+{
+    struct np_recipe recipe;
+    read_blocks(&recipe, "[{cell: 3, repeat: 2, tie: t, choices: [{op: ffn}, {op: zero}]}, "
+                         "{choices: [{op: ffn}, {op: zero}]}, {repeat: 2, choices: [{op: ffn}]}, "
+                         "{cell: 3, tie: t, choices: [{op: zero}, {op: identity}]}]");
+    assert_holds(&recipe, "    - repeat: 2\n      tie: t\n      cell: 3\n");
+    assert_holds(&recipe, "    - repeat: 1\n      tie: t\n      cell: 3\n");
+    assert_drawn(&recipe, (int[]){0, 1, 2, 0, 1, 2, 6, 7, 8, 0, 1, 2});
+    np_recipe_clear(&recipe);
+    read_blocks(&recipe, "[{repeat: 2, tie: a, choices: [{op: ffn}, {op: zero}]}, "
+                         "{tie: b, choices: [{op: ffn}, {op: zero}]}, "
+                         "{tie: a, choices: [{op: ffn}, {op: zero}]}]");
+    assert_drawn(&recipe, (int[]){0, 0, 2, 0});
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* A message is the place, which may be cut, and this. */
+static void assert_ends(const char *message, const char *end)
+{
+    size_t all = strlen(message), count = strlen(end);
+    ck_assert_uint_gt(all, count + 2);
+    ck_assert_str_eq(message + all - count, end);
+    ck_assert_mem_eq(message + all - count - 2, ": ", 2);
+}
+
+START_TEST(what_does_not_fit)
+{
+    static const struct {
+        const char *blocks, *message;
+    } bad[] = {
+        {"[{from: x, choices: [{op: ffn}]}]", "no block before this one has a name"},
+        {"[{name: x, from: x, choices: [{op: ffn}]}]", "no block before this one has a name"},
+        {"[{name: first, choices: [{op: ffn}]}, {from: frist, choices: [{op: ffn}]}]",
+         "unknown from 'frist' (did you mean 'first'?)"},
+        {"[{name: x, choices: [{op: ffn}]}, {add: x, repeat: 2, choices: [{op: ffn}]}]",
+         "'add' is for a block that is not repeated"},
+        {"[{name: x, choices: [{op: ffn}]}, {add: x, cell: 3, choices: [{op: ffn}]}]",
+         "a cell has no 'add'"},
+        {"[{name: x, choices: [{op: ffn}]}, {add: x, out: 4, choices: [{op: zero}]}]",
+         "what it adds to is 9x6x8, the block makes 9x6x4"},
+        {"[{name: x, choices: [{op: ffn}]}, {choices: [{op: ffn}]}, {from: x, choices: [{op: ffn}]"
+         "}]",
+         "no block reads what this one makes"},
+        {"[{name: x, choices: [{op: ffn}]}, {choices: [{op: concat}]}]",
+         "missing key 'memory' in 'choices.0'"},
+        {"[{name: x, choices: [{op: ffn}]}, {out: 17, choices: [{op: concat, memory: x}]}]",
+         "'concat' puts 8 channels before 8, its block makes 17"},
+        {"[{name: x, choices: [{op: ffn}]}, {stride: 2, choices: [{op: zero}]}, {out: 16, choices: "
+         "[{op: concat, memory: x}]}]",
+         "'concat' keeps the size: of 5x3 and its memory's 9x6, its block makes 5x3"},
+        {"[{inputs: 2, choices: [{op: ffn}]}]", "a 'cell' alone has two inputs"},
+        {"[{inputs: 3, cell: 4, choices: [{op: ffn}]}]",
+         "'inputs' must be a whole number from 1 to 2, not '3'"},
+        {"[{inputs: 2, cell: 2, choices: [{op: ffn}]}]",
+         "'cell' must be a whole number from 3 to 16, not '2'"},
+        {"[{name: x, choices: [{op: ffn}]}, {from: x, inputs: 2, cell: 3, choices: [{op: ffn}]}]",
+         "a cell of two inputs reads what is before it"},
+        {"[{stride: 2, choices: [{op: zero}]}, {stride: 2, choices: [{op: zero}]}, {choices: [{op: "
+         "zero}]}, {inputs: 2, cell: 3, out: 1, choices: [{op: zero}]}, {stride: 2, choices: [{op: "
+         "zero}]}, {inputs: 2, cell: 3, out: 1, choices: [{op: zero}]}]",
+         "2 channels or more are made of an input of twice the size"},
+        {"[{inputs: 2, cell: 3, out: 16, stride: 2, choices: [{op: conv2d}, {op: ffn}]}]",
+         "'ffn' keeps the shape, its block makes 5x3x16 of 9x6x16"},
+        {"[{tie: t, choices: [{op: ffn}]}, {tie: t, choices: [{op: ffn}, {op: zero}]}]",
+         "what is tied to 't' has 1 candidate, not 2"},
+        {"[{tie: t, cell: 3, choices: [{op: ffn}]}, {tie: t, cell: 4, choices: [{op: ffn}]}]",
+         "what is tied to 't' is a cell of 3 nodes, not of 4"},
+        {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct np_recipe recipe;
+        struct np_error err = {.msg = ""};
+        char set[1000];
+        const char *sets[] = {set};
+        snprintf(set, sizeof set, "space.blocks=%s", bad[i].blocks);
+        recipe_text_write(graph, strlen(graph));
+        ck_assert_msg(np_recipe_read(&recipe, recipe_path, sets, 1, &err) == NP_EINPUT, "%s",
+                      bad[i].blocks);
+        assert_ends(err.msg, bad[i].message);
+        ck_assert_ptr_null(recipe.lists);
+        ck_assert_ptr_null(recipe.ties);
+    }
+}
+END_TEST
+
+/* Sizes that are neither equal nor halves. */
+START_TEST(inputs_of_other_sizes)
+{
+    const char *set = "space.blocks=[{choices: [{op: identity}]}, {stride: 2, name: x, choices: "
+                      "[{op: zero}]}, {stride: 2, choices: [{op: zero}]}, {from: x, choices: "
+                      "[{op: zero}]}, {inputs: 2, cell: 3, choices: [{op: zero}]}]";
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    recipe_text_write(graph, strlen(graph));
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &set, 1, &err), NP_EINPUT);
+    assert_ends(err.msg,
+                "a cell of two inputs reads one size, or its double first: not 3x2 and 5x3");
+}
+END_TEST
+
+/* The head of pairs cannot read the source. */
+START_TEST(pairs_end_with_the_target)
+{
+    static const char pairs[] = "naspipe: recipe/1\n"
+                                "data: {train: {kind: pairs, files: [p]}}\n"
+                                "space:\n"
+                                "  input: {kind: pairs, vocab: 256, source_length: 9, length: 6}\n"
+                                "  width: 12\n"
+                                "  blocks:\n"
+                                "    - {name: source, choices: [{op: ffn}]}\n"
+                                "    - {choices: [{op: embedding}]}\n"
+                                "    - {from: source, choices: [{op: ffn}]}\n"
+                                "train: {steps: 10}\n";
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    recipe_text_write(pairs, strlen(pairs));
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, NULL, 0, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg + strlen(recipe_path),
+                     ":9:7: the last block reads the source, and the head the target");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recipe_graph");
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, blocks_read_what_they_say);
+    tcase_add_test(tests, what_goes_without_saying);
+    tcase_add_test(tests, cells_of_two_inputs);
+    tcase_add_test(tests, the_first_cell_reads_the_stem_twice);
+    tcase_add_test(tests, ties);
+    tcase_add_test(tests, what_does_not_fit);
+    tcase_add_test(tests, inputs_of_other_sizes);
+    tcase_add_test(tests, pairs_end_with_the_target);
+    return recipe_text_run(suite);
+}
