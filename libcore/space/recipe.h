@@ -23,6 +23,8 @@
  *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), choices: list of 1..4096};
  *          images alone have inputs, out and stride; stride and from are the first repeat's, the
  *          others have 1 and read what was made before.
+ *          Or an item is {repeat, blocks: a list of items}, repeated as a whole: strides are its
+ *          first repeat's, names are known within a repeat.
  *          name, from, add: the name of what the last repeat makes, which later blocks read, or add
  *          theirs to (no cell, repeat 1, the same shape). Every block is read.
  *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.

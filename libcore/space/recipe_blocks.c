@@ -17,6 +17,8 @@ static enum np_status read_shape(const struct np_item_list *list, struct np_item
     if (list->recipe->input == NP_INPUT_IMAGES) {
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "out"), &block->out, 1, NP_MAX_WIDTH, err));
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "stride"), &block->stride, 1, 2, err));
+        if (list->again)
+            block->stride = 1;
     }
     if (block->inputs == 2)
         item->in.channels = block->out;
@@ -125,12 +127,11 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
                                    const struct np_yaml_node *choice, struct np_error *err)
 {
     struct np_recipe *recipe = list->recipe;
-    size_t others = (size_t)recipe->name_count - item->named; /* its own is not there yet */
     struct np_layer_context context = {.recipe = recipe,
                                        .role = NP_ROLE_CHOICE,
-                                       .names = (const char *const *)recipe->names,
-                                       .memories = list->memories,
-                                       .name_count = others,
+                                       .names = list->named.words,
+                                       .memories = list->named.shapes,
+                                       .name_count = list->named.count,
                                        .memory = -1};
     struct np_layer_spec *spec;
     enum np_status status;
@@ -141,36 +142,77 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
         NP_TRY(np_recipe_read_layer(spec, choice, &context, err));
         NP_TRY(check_target(list, item, spec, choice, err));
     }
-    item->block.memory = context.memory < 0 ? -1 : list->named[context.memory];
+    item->block.memory = context.memory < 0 ? -1 : list->named.positions[context.memory];
     list->batch_norm = list->batch_norm || context.batch_norm || item->block.inputs == 2;
 out:
     return status;
 }
 
-static enum np_status read_item(struct np_item_list *list, const struct np_yaml_node *node,
-                                struct np_error *err)
+/* An item that is blocks. */
+static enum np_status read_blocks(struct np_item_list *list, const struct np_yaml_node *node,
+                                  struct np_yaml_map *map, struct np_error *err)
 {
     struct np_item item = {
         .node = node,
         .block = {.stride = 1, .inputs = 1, .from = list->made, .memory = -1, .sum = -1},
         .repeat = 1};
     const struct np_yaml_node *choices, *choice;
-    struct np_yaml_map map;
     enum np_status status;
-    NP_TRY(np_yaml_get_map(node, &map, err));
-    NP_TRY(read_cell(list, &item, &map, err));
-    NP_TRY(np_item_read_links(list, &item, &map, err));
-    NP_TRY(read_shape(list, &item, &map, err));
-    choices = np_yaml_need(&map, "choices");
+    NP_TRY(read_cell(list, &item, map, err));
+    NP_TRY(np_item_read_links(list, &item, map, err));
+    NP_TRY(read_shape(list, &item, map, err));
+    choices = np_yaml_need(map, "choices");
     NP_TRY(np_yaml_get_list(choices, &choice, 1, NP_MAX_CHOICES, err));
-    NP_TRY(np_yaml_map_finish(&map, err));
+    NP_TRY(np_yaml_map_finish(map, err));
     item.block.count = (int)choices->count;
     NP_TRY(check_counts(list, &item, err));
     NP_TRY(check_inputs(list, &item, err));
     NP_TRY(read_choices(list, &item, choice, err));
-    NP_TRY(np_item_check_links(list, &item, &map, err));
+    NP_TRY(np_item_check_links(list, &item, map, err));
     NP_TRY(np_item_lay_out(list, &item, err));
-    np_item_settle_name(list, &item);
+    NP_TRY(np_item_settle_name(list, &item, err));
+out:
+    return status;
+}
+
+static enum np_status read_items(struct np_item_list *list, const struct np_yaml_node *node,
+                                 struct np_error *err);
+
+/* An item that is a list, repeated as a whole. */
+static enum np_status read_list(struct np_item_list *list, const struct np_yaml_node *items,
+                                struct np_yaml_map *map, struct np_error *err)
+{
+    size_t known = list->named.count;
+    bool inside = list->inside, again = list->again;
+    enum np_status status;
+    int repeat = 1;
+    NP_TRY(np_recipe_get_int(np_yaml_find(map, "repeat"), &repeat, 1, NP_MAX_BLOCKS, err));
+    NP_TRY(np_yaml_map_finish(map, err));
+    list->inside = true;
+    for (int i = 0; i < repeat; i++) {
+        NP_TRY(read_items(list, items, err));
+        list->named.count = known;
+        list->again = true;
+    }
+    list->inside = inside;
+    list->again = again;
+out:
+    return status;
+}
+
+static enum np_status read_items(struct np_item_list *list, const struct np_yaml_node *node,
+                                 struct np_error *err)
+{
+    const struct np_yaml_node *item, *items;
+    struct np_yaml_map map;
+    enum np_status status;
+    NP_TRY(np_yaml_get_list(node, &item, 1, NP_MAX_BLOCKS, err));
+    for (; item; item = item->next) {
+        NP_TRY(np_yaml_get_map(item, &map, err));
+        items = np_yaml_find(&map, "blocks");
+        NP_TRY(items->kind == NP_YAML_ABSENT ? read_blocks(list, item, &map, err)
+                                             : read_list(list, items, &map, err));
+    }
 out:
     return status;
 }
@@ -217,21 +259,19 @@ enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_y
                                      bool *batch_norm, struct np_error *err)
 {
     struct np_item_list list = {.recipe = recipe, .layers = 2}; /* stem and head */
-    const struct np_yaml_node *item;
     enum np_status status;
     NP_TRY(np_grow(&list.shapes, &list.shape_capacity, 0, sizeof *list.shapes, err));
     list.shapes[0] = np_shape_of_stem(recipe);
-    NP_TRY(np_yaml_get_list(node, &item, 1, NP_MAX_BLOCKS, err));
-    for (; item; item = item->next)
-        NP_TRY(read_item(&list, item, err));
+    NP_TRY(read_items(&list, node, err));
     NP_TRY(check_pairs(&list, node, err));
     NP_TRY(check_readers(&list, err));
     *batch_norm = *batch_norm || list.batch_norm;
 out:
     free(list.shapes);
     free(list.nodes);
-    free(list.named);
-    free(list.memories);
+    free(list.named.words);
+    free(list.named.positions);
+    free(list.named.shapes);
     free(list.tied);
     return status;
 }

@@ -1,8 +1,10 @@
 /* The list of choice blocks while it is read: its items, the blocks that they stand for, and what
  * they call each other.
  *
- * An item of the list is `repeat` times the same: one block, or the blocks of a cell. What a repeat
- * makes is read by the next, unless that says `from`.
+ * An item of the list is `repeat` times the same: one block, the blocks of a cell, or a list. What
+ * a repeat makes is read by the next, unless that says `from`.
+ * Names     those of a list within the list are known in the repeat that they are in alone. Blocks
+ *           get other ones instead, "word/0", "word/1" .., which the canonical text has.
  * Errors    NP_EINPUT with file:line:column; NP_EMEM.
  * Ownership candidates, names and ties become the recipe's as they are read.
  */
@@ -11,17 +13,30 @@
 
 #include "space/recipe_layer.h"
 
+/* The words that stand for values. */
+struct np_named {
+    size_t count;
+    const char **words;
+    int *positions;
+    struct np_shape *shapes;
+    size_t word_capacity, position_capacity, shape_capacity;
+};
+
+#define NP_MAX_NAME 64
+
 struct np_item_list {
     struct np_recipe *recipe;
     size_t layers;
     struct np_shape *shapes;           /* [blocks + 1] of the values so far, the stem's first */
     const struct np_yaml_node **nodes; /* [blocks]: the items that they come from */
-    int made, before;          /* positions of what the last repeat made, and the one before it */
-    int *named;                /* the position that each of recipe->names stands for */
-    int *tied;                 /* the first block of the first repeat with each of recipe->ties */
-    struct np_shape *memories; /* of the values that names stand for */
+    int made, before; /* positions of what the last repeat made, and the one before it */
+    struct np_named named;
+    int *tied; /* the first block of the first repeat with each of recipe->ties */
     size_t block_capacity, shape_capacity, node_capacity, list_capacity;
-    size_t name_capacity, named_capacity, memory_capacity, tie_capacity, tied_capacity;
+    size_t name_capacity, tie_capacity, tied_capacity;
+    bool inside; /* of a list within the list */
+    int inner;   /* names that were given there */
+    bool again;  /* in a later repeat of one: no item has a stride */
     bool target; /* the target of pairs has begun */
     bool batch_norm;
 };
@@ -32,7 +47,7 @@ struct np_item {
     int repeat;
     int tie;            /* of recipe->ties; -1: none */
     struct np_shape in; /* of what its first block reads, past a fit */
-    bool named;
+    const char *word;   /* by which its value is known; "" none */
 };
 
 /* Before the item's blocks are there: its name, its tie, and what it reads and adds to. */
@@ -41,8 +56,9 @@ enum np_status np_item_read_links(struct np_item_list *list, struct np_item *ite
 /* With its candidates: whether what it is tied to is like it, and has the shape that it adds to. */
 enum np_status np_item_check_links(const struct np_item_list *list, const struct np_item *item,
                                    struct np_yaml_map *map, struct np_error *err);
-/* Afterwards: the name stands for what its last repeat made. */
-void np_item_settle_name(struct np_item_list *list, const struct np_item *item);
+/* Afterwards: the word stands for what its last repeat made. */
+enum np_status np_item_settle_name(struct np_item_list *list, const struct np_item *item,
+                                   struct np_error *err);
 
 /* Appends the blocks of an item. */
 enum np_status np_item_lay_out(struct np_item_list *list, const struct np_item *item,

@@ -1,12 +1,11 @@
 /* What the items of the list of blocks call each other: names, ties, and what they read and add. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "space/cells.h"
 #include "space/recipe_blocks.h"
-
-#define MAX_NAME 64
 
 /* "" if it is not there. */
 static enum np_status read_word(const struct np_yaml_node *node, const char *key, const char **word,
@@ -15,8 +14,8 @@ static enum np_status read_word(const struct np_yaml_node *node, const char *key
     enum np_status status;
     *word = "";
     NP_TRY(np_yaml_get_string(node, word, err));
-    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > MAX_NAME))
-        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %d bytes", key, MAX_NAME));
+    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > NP_MAX_NAME))
+        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %d bytes", key, NP_MAX_NAME));
 out:
     return status;
 }
@@ -30,26 +29,39 @@ static int find_word(char *const *words, int count, const char *word)
     return -1;
 }
 
+/* The word is known here, or another block has the name. */
+static bool is_taken(const struct np_item_list *list, const char *word, const char *name)
+{
+    for (size_t i = 0; i < list->named.count; i++)
+        if (strcmp(list->named.words[i], word) == 0)
+            return true;
+    return find_word(list->recipe->names, list->recipe->name_count, name) >= 0;
+}
+
 static enum np_status read_name(struct np_item_list *list, struct np_item *item,
                                 const struct np_yaml_node *node, struct np_error *err)
 {
     struct np_recipe *recipe = list->recipe;
     size_t used = (size_t)recipe->name_count;
-    const char *name;
+    char name[NP_MAX_NAME + 16];
     enum np_status status;
-    NP_TRY(read_word(node, "name", &name, err));
+    NP_TRY(read_word(node, "name", &item->word, err));
     item->block.name = "";
-    if (!*name)
+    if (!*item->word)
         return NP_OK;
-    if (find_word(recipe->names, recipe->name_count, name) >= 0)
+    if (list->inside)
+        snprintf(name, sizeof name, "%s/%d", item->word, list->inner++);
+    else
+        snprintf(name, sizeof name, "%s", item->word);
+    if (strlen(name) > NP_MAX_NAME)
+        NP_TRY(np_yaml_fail(node, err, "'name' must have 1 to %d bytes: it is '%s' here",
+                            NP_MAX_NAME, np_text_safe(name).s));
+    if (is_taken(list, item->word, name))
         NP_TRY(np_yaml_fail(node, err, "a block before this one has the name '%s'",
                             np_text_safe(name).s));
     NP_TRY(np_grow(&recipe->names, &list->name_capacity, used, sizeof *recipe->names, err));
-    NP_TRY(np_grow(&list->named, &list->named_capacity, used, sizeof *list->named, err));
-    NP_TRY(np_grow(&list->memories, &list->memory_capacity, used, sizeof *list->memories, err));
     NP_TRY(np_strdup(&recipe->names[used], name, err));
     item->block.name = recipe->names[recipe->name_count++];
-    item->named = true;
 out:
     return status;
 }
@@ -82,16 +94,15 @@ static enum np_status read_position(const struct np_item_list *list,
                                     const struct np_yaml_node *node, int *position,
                                     struct np_error *err)
 {
-    const struct np_recipe *recipe = list->recipe;
+    const struct np_named *named = &list->named;
     enum np_status status;
     int which = 0;
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
-    if (recipe->name_count == 0)
+    if (named->count == 0)
         NP_TRY(np_yaml_fail(node, err, "no block before this one has a name"));
-    NP_TRY(np_yaml_get_word(node, &which, (const char *const *)recipe->names,
-                            (size_t)recipe->name_count, err));
-    *position = list->named[which];
+    NP_TRY(np_yaml_get_word(node, &which, named->words, named->count, err));
+    *position = named->positions[which];
 out:
     return status;
 }
@@ -166,11 +177,19 @@ out:
     return status;
 }
 
-void np_item_settle_name(struct np_item_list *list, const struct np_item *item)
+enum np_status np_item_settle_name(struct np_item_list *list, const struct np_item *item,
+                                   struct np_error *err)
 {
-    int name = list->recipe->name_count - 1;
-    if (!item->named)
-        return;
-    list->named[name] = list->made;
-    list->memories[name] = list->shapes[list->made];
+    struct np_named *n = &list->named;
+    enum np_status status;
+    if (!*item->word)
+        return NP_OK;
+    NP_TRY(np_grow(&n->words, &n->word_capacity, n->count, sizeof *n->words, err));
+    NP_TRY(np_grow(&n->positions, &n->position_capacity, n->count, sizeof *n->positions, err));
+    NP_TRY(np_grow(&n->shapes, &n->shape_capacity, n->count, sizeof *n->shapes, err));
+    n->words[n->count] = item->word;
+    n->positions[n->count] = list->made;
+    n->shapes[n->count++] = list->shapes[list->made];
+out:
+    return status;
 }

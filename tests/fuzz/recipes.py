@@ -20,8 +20,7 @@ class Recipe:
         train = self._train(r)
         if self.batch_norm:
             train["calibration"] = r.choice([1, 2, 3])
-        self.candidates = [count for block in space["blocks"]
-                           for count in self._counts(block) * block.get("repeat", 1)]
+        self.candidates = self._counts({"blocks": space["blocks"]})
         self.positions = len(self.candidates) + 2
         self.data_files = data["files"]
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
@@ -43,10 +42,13 @@ class Recipe:
 
     @staticmethod
     def _counts(block):
-        """Of a repeat: how many candidates its blocks have."""
+        """How many candidates the blocks of an item have."""
+        repeat = block.get("repeat", 1)
+        if "blocks" in block:
+            return [n for item in block["blocks"] for n in Recipe._counts(item)] * repeat
         nodes, two = block.get("cell", 2), block.get("inputs", 1) == 2
         edges = [len(block["choices"])] * (nodes * (nodes - 1) // 2 - two)
-        return [1, 1] + edges + [1] * (nodes - 3) if two else edges
+        return ([1, 1] + edges + [1] * (nodes - 3) if two else edges) * repeat
 
     @staticmethod
     def _parts(r, data, given):

@@ -199,7 +199,11 @@ class Images:
         self.made = [(-(-size[0] // across[0]), -(-size[1] // across[1]), self.width)]
         for _ in range(self.r.choice([1, 2, 3, 4, 5][:2 if self.small else 5])):
             makes = [self.block] * 5 + [self.two_inputs, self.branches, self.residual]
-            blocks += self.r.choice(makes)()
+            before, items = self.made[-1], self.r.choice(makes)()
+            if len(items) > 1 and odds(self.r, 0.5):
+                same = self.made[-1] == before
+                items = [{"repeat": self.r.choice([1, 2, 2]) if same else 1, "blocks": items}]
+            blocks += items
         head = {"op": "classifier", "features": self.r.choice([0, 1, 3, 17, 33, 64]),
                 "norm": self.norm("layer", "none"), "act": self.r.choice(ACTS)}
         return {"input": given, "width": self.width, "stem": stem, "blocks": blocks, "head": head}

@@ -200,6 +200,35 @@ START_TEST(ties)
 }
 END_TEST
 
+/* Lists within the list: the names of a repeat are known there alone, and the first has strides. */
+START_TEST(lists_are_repeated_as_a_whole)
+{
+    static const char *const names[] = {"x",   "y/0", "z/1", "", "",    "z/2", "", "", "",
+                                        "y/3", "z/4", "",    "", "z/5", "",    "", "", "z"};
+    struct np_recipe recipe;
+    read_blocks(&recipe,
+                "[{name: x, choices: [{op: ffn}]}, {repeat: 2, blocks: [{name: y, stride: 2, "
+                "choices: [{op: zero}]}, {repeat: 2, blocks: [{name: z, choices: [{op: identity}]}"
+                ", {choices: [{op: ffn}]}, {add: z, tie: t, choices: [{op: conv2d}, {op: zero}]}]}"
+                ", {add: y, choices: [{op: mha, heads: 2}]}]}, {name: z, choices: [{op: zero}]}]");
+    ck_assert_int_eq(recipe.block_count, 18);
+    for (int i = 0; i < 18; i++) {
+        const struct np_block *block = &recipe.blocks[i];
+        ck_assert_str_eq(block->name, names[i]);
+        ck_assert_int_eq(block->stride, i == 1 ? 2 : 1);
+        ck_assert_int_eq(block->from, i);
+        ck_assert_int_eq(block->drawn, block->tie[0] ? 4 : i);
+    }
+    assert_reads(&recipe, 4, 4, -1, 3);
+    assert_reads(&recipe, 7, 7, -1, 6);
+    assert_reads(&recipe, 8, 8, -1, 2);
+    assert_reads(&recipe, 12, 12, -1, 11);
+    assert_reads(&recipe, 15, 15, -1, 14);
+    assert_reads(&recipe, 16, 16, -1, 10);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
 /* A message is the place, which may be cut, and this. */
 static void assert_ends(const char *message, const char *end)
 {
@@ -251,6 +280,19 @@ START_TEST(what_does_not_fit)
          "what is tied to 't' has 1 candidate, not 2"},
         {"[{tie: t, cell: 3, choices: [{op: ffn}]}, {tie: t, cell: 4, choices: [{op: ffn}]}]",
          "what is tied to 't' is a cell of 3 nodes, not of 4"},
+        {"[{repeat: 2, blocks: [{name: x, choices: [{op: ffn}]}]}, {from: x, choices: [{op: "
+         "ffn}]}]",
+         "no block before this one has a name"},
+        {"[{name: x, choices: [{op: ffn}]}, {blocks: [{name: x, choices: [{op: ffn}]}]}]",
+         "a block before this one has the name 'x/0'"},
+        {"[{blocks: [{name: x, choices: [{op: ffn}]}]}, {name: x/0, choices: [{op: ffn}]}]",
+         "a block before this one has the name 'x/0'"},
+        {"[{repeat: 2, blocks: [{choices: [{op: ffn}]}], stride: 2}]",
+         "unknown key 'stride' (known: blocks, repeat)"},
+        {"[{blocks: []}]", "'blocks' must have at least 1 item, not 0"},
+        {"[{repeat: 64, blocks: [{repeat: 64, blocks: [{choices: [{op: ffn}]}, {choices: [{op: "
+         "zero}]}]}]}]",
+         "more than 4096 choice blocks"},
         {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -315,6 +357,7 @@ int main(void)
     tcase_add_test(tests, cells_of_two_inputs);
     tcase_add_test(tests, the_first_cell_reads_the_stem_twice);
     tcase_add_test(tests, ties);
+    tcase_add_test(tests, lists_are_repeated_as_a_whole);
     tcase_add_test(tests, what_does_not_fit);
     tcase_add_test(tests, inputs_of_other_sizes);
     tcase_add_test(tests, pairs_end_with_the_target);
