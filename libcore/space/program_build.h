@@ -50,7 +50,8 @@ static inline bool np_build_keeps(const struct np_build *b)
 }
 
 /* Windows; whichever it is, the output has ceil(size / stride) positions.
- * A kernel of odd sizes around its position; of a sequence, the last tap being the present. */
+ * A kernel around its position, of even sizes with one tap more behind it than before; of a
+ * sequence, the last tap being the present. */
 struct np_window np_build_window(const int kernel[2], int stride, int dilation);
 struct np_window np_build_causal_window(int kernel);
 struct np_shape np_build_windowed(struct np_shape in, struct np_window window, int channels);

@@ -48,8 +48,9 @@
  *          (pairs: of the target; once, and the only candidate of its block), positions
  *          (learned)|none. Heads divide the width. Pre-norm residual: y = x +
  *          drop(branch(layernorm(x))).
- *     images, all of them with the block's out and stride; kernel is K or [height, width], odd, at
- *     most 256 taps, padded to keep the size (stride 2: ceil(size / 2)):
+ *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
+ *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
+ *     before:
  *          conv2d kernel (3), dilation 1|2 (1), groups (1), norm (batch)|group|layer|none, act
  *          (relu): act(norm(conv)); dwconv2d likewise without groups, keeps the channels;
  *          relu_conv_bn kernel, dilation (1); sepconv kernel: twice relu, depthwise, 1 x 1, batch

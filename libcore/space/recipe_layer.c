@@ -107,9 +107,6 @@ static enum np_status read_kernel(struct reading *r)
     NP_TRY(read_two(r, node, r->op->op == NP_OP_PATCH ? MAX_PATCH : NP_KC));
     if (r->op->op == NP_OP_PATCH)
         return NP_OK;
-    if (kernel[0] % 2 == 0 || kernel[1] % 2 == 0)
-        NP_TRY(
-            np_yaml_fail(node, r->err, "'kernel' must be odd, not %d x %d", kernel[0], kernel[1]));
     if (kernel[0] * kernel[1] > NP_KC)
         NP_TRY(np_yaml_fail(node, r->err, "a kernel of %d x %d has more than %d taps", kernel[0],
                             kernel[1], NP_KC));

@@ -19,8 +19,8 @@ def _drops(r):
 
 def _kernel(r):
     if odds(r, 0.4):
-        return [r.choice([1, 3, 5, 7]), r.choice([1, 3, 5, 7, 9])]
-    return r.choice([1, 3, 3, 5, 7] + ([11, 15] if odds(r, 0.2) else []))
+        return [r.choice([1, 2, 3, 5, 7]), r.choice([1, 3, 4, 5, 7, 9])]
+    return r.choice([1, 2, 3, 3, 4, 5, 7] + ([8, 11, 16] if odds(r, 0.2) else []))
 
 
 class Images:

@@ -264,7 +264,7 @@ START_TEST(test_pairs_in_detail)
 }
 END_TEST
 
-/* Windows of a kernel of odd sizes, of the shifted half of a reduction, and of patches. */
+/* Windows of kernels around their positions, of the shifted half of a reduction, and of patches. */
 START_TEST(test_windows)
 {
     const struct np_window *w;
@@ -281,6 +281,32 @@ START_TEST(test_windows)
     ck_assert_int_eq(w->pad_left, -1);
     ck_assert_int_eq(s.net.shapes[0].height, 8);
     ck_assert_int_eq(s.net.shapes[0].width, 6);
+    space_close(&s);
+}
+END_TEST
+
+/* Even sizes have one tap more behind a position than before it, and none before it of two. */
+START_TEST(test_even_windows)
+{
+    const struct np_window *w;
+    struct space s;
+    space_open_text(&s, HEAD_OF_RECIPE
+                    "data: {train: {kind: idx, files: [i, l]}}\n"
+                    "space:\n"
+                    "  input: {kind: images, height: 5, width: 6, channels: 1, classes: 2}\n"
+                    "  width: 8\n"
+                    "  blocks:\n"
+                    "    - {stride: 2, choices: [{op: avg_pool, kernel: 2}]}\n"
+                    "    - choices: [{op: conv2d, kernel: [4, 2], dilation: 2}]\n");
+    check_space(&s);
+    w = &space_kind(&s, 1, 0)->program.nodes[0].window;
+    ck_assert_int_eq(w->pad_top, 0);
+    ck_assert_int_eq(w->pad_left, 0);
+    ck_assert_int_eq(s.net.shapes[1].height, 3);
+    ck_assert_int_eq(s.net.shapes[1].width, 3);
+    w = &space_kind(&s, 2, 0)->program.nodes[0].window;
+    ck_assert_int_eq(w->pad_top, 3);
+    ck_assert_int_eq(w->pad_left, 1);
     space_close(&s);
 }
 END_TEST
@@ -341,6 +367,7 @@ int main(void)
     tcase_add_loop_test(tests, test_readers, 0, 2);
     tcase_add_test(tests, test_pairs_in_detail);
     tcase_add_test(tests, test_windows);
+    tcase_add_test(tests, test_even_windows);
     tcase_add_test(tests, test_initial_values);
     tcase_add_test(tests, test_one_position);
     return recipe_text_run(suite);
