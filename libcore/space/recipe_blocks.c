@@ -46,12 +46,19 @@ out:
     return status;
 }
 
-/* What the fit of the last input but one can do: keep the size, or halve it. */
+/* What the fit of the last input but one can do: keep the size, or halve it; and what is made of
+ * all nodes. */
 static enum np_status check_inputs(const struct np_item_list *list, const struct np_item *item,
                                    struct np_error *err)
 {
     const struct np_shape *a = &list->shapes[list->before], *b = &list->shapes[list->made];
-    if (item->block.inputs != 2 || (a->height == b->height && a->width == b->width))
+    const int64_t made = (int64_t)(item->block.cell - 2) * item->block.out;
+    if (item->block.inputs != 2)
+        return NP_OK;
+    if (made > NP_MAX_WIDTH)
+        return np_yaml_fail(item->node, err, "the cell makes %lld channels, more than %d",
+                            (long long)made, NP_MAX_WIDTH);
+    if (a->height == b->height && a->width == b->width)
         return NP_OK;
     if ((a->height + 1) / 2 != b->height || (a->width + 1) / 2 != b->width)
         return np_yaml_fail(item->node, err,
@@ -265,6 +272,7 @@ enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_y
     NP_TRY(read_items(&list, node, err));
     NP_TRY(check_pairs(&list, node, err));
     NP_TRY(check_readers(&list, err));
+    NP_TRY(np_items_name_inner(&list, err));
     *batch_norm = *batch_norm || list.batch_norm;
 out:
     free(list.shapes);
@@ -273,5 +281,6 @@ out:
     free(list.named.positions);
     free(list.named.shapes);
     free(list.tied);
+    free(list.inner);
     return status;
 }

@@ -3,8 +3,8 @@
  *
  * An item of the list is `repeat` times the same: one block, the blocks of a cell, or a list. What
  * a repeat makes is read by the next, unless that says `from`.
- * Names     those of a list within the list are known in the repeat that they are in alone. Blocks
- *           get other ones instead, "word/0", "word/1" .., which the canonical text has.
+ * Names     those of a list within the list are known in the repeat that they are in alone. In the
+ *           end blocks get other ones instead, "word/0", "word/1" .., which the canonical text has.
  * Errors    NP_EINPUT with file:line:column; NP_EMEM.
  * Ownership candidates, names and ties become the recipe's as they are read.
  */
@@ -34,8 +34,9 @@ struct np_item_list {
     int *tied; /* the first block of the first repeat with each of recipe->ties */
     size_t block_capacity, shape_capacity, node_capacity, list_capacity;
     size_t name_capacity, tie_capacity, tied_capacity;
-    bool inside; /* of a list within the list */
-    int inner;   /* names that were given there */
+    bool *inner; /* of each of recipe->names: it is of a list within the list */
+    size_t inner_capacity;
+    bool inside; /* of such a list */
     bool again;  /* in a later repeat of one: no item has a stride */
     bool target; /* the target of pairs has begun */
     bool batch_norm;
@@ -59,6 +60,9 @@ enum np_status np_item_check_links(const struct np_item_list *list, const struct
 /* Afterwards: the word stands for what its last repeat made. */
 enum np_status np_item_settle_name(struct np_item_list *list, const struct np_item *item,
                                    struct np_error *err);
+
+/* In the end: names of their own for all blocks. */
+enum np_status np_items_name_inner(struct np_item_list *list, struct np_error *err);
 
 /* Appends the blocks of an item. */
 enum np_status np_item_lay_out(struct np_item_list *list, const struct np_item *item,

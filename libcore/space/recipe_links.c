@@ -1,5 +1,6 @@
 /* What the items of the list of blocks call each other: names, ties, and what they read and add. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -7,15 +8,18 @@
 #include "space/cells.h"
 #include "space/recipe_blocks.h"
 
+/* What is added to a word of a list within the list: a slash, and a number below NP_MAX_BLOCKS. */
+#define INNER_BYTES 5
+
 /* "" if it is not there. */
-static enum np_status read_word(const struct np_yaml_node *node, const char *key, const char **word,
-                                struct np_error *err)
+static enum np_status read_word(const struct np_yaml_node *node, const char *key, size_t max,
+                                const char **word, struct np_error *err)
 {
     enum np_status status;
     *word = "";
     NP_TRY(np_yaml_get_string(node, word, err));
-    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > NP_MAX_NAME))
-        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %d bytes", key, NP_MAX_NAME));
+    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > max))
+        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %zu bytes", key, max));
 out:
     return status;
 }
@@ -29,13 +33,12 @@ static int find_word(char *const *words, int count, const char *word)
     return -1;
 }
 
-/* The word is known here, or another block has the name. */
-static bool is_taken(const struct np_item_list *list, const char *word, const char *name)
+static bool is_known(const struct np_named *named, const char *word)
 {
-    for (size_t i = 0; i < list->named.count; i++)
-        if (strcmp(list->named.words[i], word) == 0)
+    for (size_t i = 0; i < named->count; i++)
+        if (strcmp(named->words[i], word) == 0)
             return true;
-    return find_word(list->recipe->names, list->recipe->name_count, name) >= 0;
+    return false;
 }
 
 static enum np_status read_name(struct np_item_list *list, struct np_item *item,
@@ -43,24 +46,19 @@ static enum np_status read_name(struct np_item_list *list, struct np_item *item,
 {
     struct np_recipe *recipe = list->recipe;
     size_t used = (size_t)recipe->name_count;
-    char name[NP_MAX_NAME + 16];
+    size_t max = list->inside ? NP_MAX_NAME - INNER_BYTES : NP_MAX_NAME;
     enum np_status status;
-    NP_TRY(read_word(node, "name", &item->word, err));
+    NP_TRY(read_word(node, "name", max, &item->word, err));
     item->block.name = "";
     if (!*item->word)
         return NP_OK;
-    if (list->inside)
-        snprintf(name, sizeof name, "%s/%d", item->word, list->inner++);
-    else
-        snprintf(name, sizeof name, "%s", item->word);
-    if (strlen(name) > NP_MAX_NAME)
-        NP_TRY(np_yaml_fail(node, err, "'name' must have 1 to %d bytes: it is '%s' here",
-                            NP_MAX_NAME, np_text_safe(name).s));
-    if (is_taken(list, item->word, name))
+    if (is_known(&list->named, item->word))
         NP_TRY(np_yaml_fail(node, err, "a block before this one has the name '%s'",
-                            np_text_safe(name).s));
+                            np_text_safe(item->word).s));
     NP_TRY(np_grow(&recipe->names, &list->name_capacity, used, sizeof *recipe->names, err));
-    NP_TRY(np_strdup(&recipe->names[used], name, err));
+    NP_TRY(np_grow(&list->inner, &list->inner_capacity, used, sizeof *list->inner, err));
+    NP_TRY(np_strdup(&recipe->names[used], item->word, err));
+    list->inner[used] = list->inside;
     item->block.name = recipe->names[recipe->name_count++];
 out:
     return status;
@@ -73,7 +71,7 @@ static enum np_status read_tie(struct np_item_list *list, struct np_item *item,
     size_t used = (size_t)recipe->tie_count;
     const char *tie;
     enum np_status status;
-    NP_TRY(read_word(node, "tie", &tie, err));
+    NP_TRY(read_word(node, "tie", NP_MAX_NAME, &tie, err));
     item->block.tie = "";
     item->tie = *tie ? find_word(recipe->ties, recipe->tie_count, tie) : -1;
     if (*tie && item->tie < 0) {
@@ -89,18 +87,33 @@ out:
     return status;
 }
 
+/* Why a word is none of those that are known. */
+static enum np_status refuse_word(const struct np_item_list *list, const struct np_yaml_node *node,
+                                  const char *word, struct np_error *err)
+{
+    const struct np_recipe *recipe = list->recipe;
+    if (find_word(recipe->names, recipe->name_count, word) >= 0)
+        return np_yaml_fail(node, err, "the name '%s' is known in its list alone",
+                            np_text_safe(word).s);
+    return np_yaml_fail(node, err, "no block before this one has the name '%s'",
+                        np_text_safe(word).s);
+}
+
 /* The position of a named block before this one, or what it was. */
 static enum np_status read_position(const struct np_item_list *list,
                                     const struct np_yaml_node *node, int *position,
                                     struct np_error *err)
 {
     const struct np_named *named = &list->named;
+    const char *word = "";
     enum np_status status;
     int which = 0;
+    NP_TRY(np_yaml_get_string(node, &word, err));
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
-    if (named->count == 0)
-        NP_TRY(np_yaml_fail(node, err, "no block before this one has a name"));
+    if (named->count == 0 || (!is_known(named, word) &&
+                              find_word(list->recipe->names, list->recipe->name_count, word) >= 0))
+        NP_TRY(refuse_word(list, node, word, err));
     NP_TRY(np_yaml_get_word(node, &which, named->words, named->count, err));
     *position = named->positions[which];
 out:
@@ -143,9 +156,16 @@ static enum np_status check_tie(const struct np_item_list *list, const struct np
     if (item->tie < 0 || list->tied[item->tie] < 0)
         return NP_OK;
     first = &list->recipe->blocks[list->tied[item->tie]];
-    if (first->cell != block->cell || first->inputs != block->inputs)
+    if (!first->cell != !block->cell)
+        return np_yaml_fail(node, err, "what is tied to '%s' is %s cell",
+                            np_text_safe(block->tie).s, first->cell ? "a" : "no");
+    if (first->cell != block->cell)
         return np_yaml_fail(node, err, "what is tied to '%s' is a cell of %d nodes, not of %d",
                             np_text_safe(block->tie).s, first->cell, block->cell);
+    if (first->inputs != block->inputs)
+        return np_yaml_fail(node, err, "what is tied to '%s' is a cell of %d input%s, not of %d",
+                            np_text_safe(block->tie).s, first->inputs,
+                            first->inputs == 1 ? "" : "s", block->inputs);
     first += np_cell_lead(first);
     if (first->count != block->count)
         return np_yaml_fail(node, err, "what is tied to '%s' has %d candidate%s, not %d",
@@ -190,6 +210,34 @@ enum np_status np_item_settle_name(struct np_item_list *list, const struct np_it
     n->words[n->count] = item->word;
     n->positions[n->count] = list->made;
     n->shapes[n->count++] = list->shapes[list->made];
+out:
+    return status;
+}
+
+static enum np_status name_inner(struct np_recipe *recipe, int which, int *number,
+                                 struct np_error *err)
+{
+    char name[NP_MAX_NAME + 16], *old = recipe->names[which];
+    enum np_status status;
+    do
+        snprintf(name, sizeof name, "%.*s/%d", NP_MAX_NAME - INNER_BYTES, old, (*number)++);
+    while (find_word(recipe->names, recipe->name_count, name) >= 0);
+    NP_TRY(np_strdup(&recipe->names[which], name, err));
+    for (int i = 0; i < recipe->block_count; i++)
+        if (recipe->blocks[i].name == old)
+            recipe->blocks[i].name = recipe->names[which];
+    free(old);
+out:
+    return status;
+}
+
+enum np_status np_items_name_inner(struct np_item_list *list, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    int number = 0;
+    for (int i = 0; i < list->recipe->name_count; i++)
+        if (list->inner[i])
+            NP_TRY(name_inner(list->recipe, i, &number, err));
 out:
     return status;
 }

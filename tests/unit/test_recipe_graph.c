@@ -229,6 +229,25 @@ START_TEST(lists_are_repeated_as_a_whole)
 }
 END_TEST
 
+/* Those of lists take what is left, whoever comes first. */
+START_TEST(names_of_lists_meet_no_others)
+{
+    struct np_recipe recipe;
+    read_blocks(&recipe, "[{name: x/1, choices: [{op: ffn}]}, {repeat: 2, blocks: [{name: x, "
+                         "choices: [{op: ffn}]}, {add: x, choices: [{op: ffn}]}]}, {blocks: [{name"
+                         ": x, choices: [{op: ffn}]}]}, {name: x/0, choices: [{op: ffn}]}, {add: "
+                         "x/1, choices: [{op: ffn}]}]");
+    ck_assert_str_eq(recipe.blocks[0].name, "x/1");
+    ck_assert_str_eq(recipe.blocks[1].name, "x/2");
+    ck_assert_str_eq(recipe.blocks[3].name, "x/3");
+    ck_assert_str_eq(recipe.blocks[5].name, "x/4");
+    ck_assert_str_eq(recipe.blocks[6].name, "x/0");
+    assert_reads(&recipe, 4, 4, -1, 4);
+    assert_reads(&recipe, 7, 7, -1, 1);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
 /* A message is the place, which may be cut, and this. */
 static void assert_ends(const char *message, const char *end)
 {
@@ -243,8 +262,8 @@ START_TEST(what_does_not_fit)
     static const struct {
         const char *blocks, *message;
     } bad[] = {
-        {"[{from: x, choices: [{op: ffn}]}]", "no block before this one has a name"},
-        {"[{name: x, from: x, choices: [{op: ffn}]}]", "no block before this one has a name"},
+        {"[{from: x, choices: [{op: ffn}]}]", "no block before this one has the name 'x'"},
+        {"[{name: x, from: x, choices: [{op: ffn}]}]", "no block before this one has the name 'x'"},
         {"[{name: first, choices: [{op: ffn}]}, {from: frist, choices: [{op: ffn}]}]",
          "unknown from 'frist' (did you mean 'first'?)"},
         {"[{name: x, choices: [{op: ffn}]}, {add: x, repeat: 2, choices: [{op: ffn}]}]",
@@ -282,17 +301,27 @@ START_TEST(what_does_not_fit)
          "what is tied to 't' is a cell of 3 nodes, not of 4"},
         {"[{repeat: 2, blocks: [{name: x, choices: [{op: ffn}]}]}, {from: x, choices: [{op: "
          "ffn}]}]",
-         "no block before this one has a name"},
+         "the name 'x' is known in its list alone"},
         {"[{name: x, choices: [{op: ffn}]}, {blocks: [{name: x, choices: [{op: ffn}]}]}]",
-         "a block before this one has the name 'x/0'"},
-        {"[{blocks: [{name: x, choices: [{op: ffn}]}]}, {name: x/0, choices: [{op: ffn}]}]",
-         "a block before this one has the name 'x/0'"},
+         "a block before this one has the name 'x'"},
+        {"[{blocks: [{name: x123456789012345678901234567890123456789012345678901234567890, "
+         "choices: [{op: ffn}]}]}]",
+         "'name' must have 1 to 59 bytes"},
+        {"[{inputs: 2, cell: 6, out: 16385, choices: [{op: zero}]}]",
+         "the cell makes 65540 channels, more than 65536"},
         {"[{repeat: 2, blocks: [{choices: [{op: ffn}]}], stride: 2}]",
          "unknown key 'stride' (known: blocks, repeat)"},
         {"[{blocks: []}]", "'blocks' must have at least 1 item, not 0"},
         {"[{repeat: 64, blocks: [{repeat: 64, blocks: [{choices: [{op: ffn}]}, {choices: [{op: "
          "zero}]}]}]}]",
          "more than 4096 choice blocks"},
+        {"[{tie: t, cell: 3, choices: [{op: ffn}]}, {tie: t, choices: [{op: ffn}]}]",
+         "what is tied to 't' is a cell"},
+        {"[{tie: t, choices: [{op: ffn}]}, {tie: t, cell: 3, choices: [{op: ffn}]}]",
+         "what is tied to 't' is no cell"},
+        {"[{tie: t, inputs: 2, cell: 3, choices: [{op: ffn}]}, {tie: t, cell: 3, choices: [{op: "
+         "ffn}]}]",
+         "what is tied to 't' is a cell of 2 inputs, not of 1"},
         {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -358,6 +387,7 @@ int main(void)
     tcase_add_test(tests, the_first_cell_reads_the_stem_twice);
     tcase_add_test(tests, ties);
     tcase_add_test(tests, lists_are_repeated_as_a_whole);
+    tcase_add_test(tests, names_of_lists_meet_no_others);
     tcase_add_test(tests, what_does_not_fit);
     tcase_add_test(tests, inputs_of_other_sizes);
     tcase_add_test(tests, pairs_end_with_the_target);
