@@ -7,9 +7,8 @@
  * Shapes    a value is [samples * height * width][channels]; a sequence of T tokens is 1 x T.
  *           Values 0, 1, 2 are the layer's input x, its memory (what cross-attention attends to,
  *           what concat puts first) and its sum (what the output is added to); absent ones have 0
- *           channels. The
- *           stem and the target's embedding have no x. Every other value is written by one node,
- *           before it is read.
+ *           channels. The stem and the target's embedding have no x. Every other value is written
+ *           by one node, before it is read.
  *           Every value is read by a node or is the output, and the output is the last one written.
  *           What a slice is cut from is read by slices alone, which share out its channels; a slice
  *           is read by one node, conv, dwconv or merge. What GLU reads is read by it alone.

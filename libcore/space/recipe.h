@@ -143,7 +143,7 @@ struct np_layer_spec {
  * but has a `from`, like every block.) */
 struct np_block {
     int count;                           /* candidates, 1 .. NP_MAX_CHOICES */
-    const struct np_layer_spec *choices; /* one array for all blocks of an item of the list */
+    const struct np_layer_spec *choices; /* of an item of the list, one array; or fixed */
     int out, stride;                     /* channels, of images */
     int from, memory, sum;               /* positions before p; memory, sum: -1 none */
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "space/cells.h"
 
-/* What a block makes of the item's kind, where two of the shape's keys are not said. */
+/* The channels that the item's blocks make, and the first one's stride. */
 static enum np_status read_shape(const struct np_item_list *list, struct np_item *item,
                                  struct np_yaml_map *map, struct np_error *err)
 {

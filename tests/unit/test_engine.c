@@ -157,7 +157,8 @@ static const char *const recorded[TINY_KINDS] = {
     [TINY_STAGES] = "a19e29c56e50af2abb693eadebd560b817bb8115ba6ccbd44ce9eb117fc23db4",
     [TINY_ACTS] = "a71ad850e2c09938442adfb0791a82f49195df9947f422da9e27a2f48c571e66",
     [TINY_BETWEEN] = "0a0603411c89ade6ae43d4228bc5184f740d0f191d2c05b4a82b2e9797f068f0",
-    [TINY_GRAPH] = "a325694dfa1d40d059dc79fa1791aa93bc0fda34bbb3f33cb9412b25e32906be"};
+    [TINY_GRAPH] = "a325694dfa1d40d059dc79fa1791aa93bc0fda34bbb3f33cb9412b25e32906be",
+    [TINY_JOINS] = "87fdd7084be5a85c1fa410f7fd88d18b2ae71e91f71da0f129ffb9d5b417d11a"};
 
 START_TEST(recorded_bits)
 {

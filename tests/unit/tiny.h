@@ -25,6 +25,7 @@ enum tiny_kind {
     TINY_ACTS,
     TINY_BETWEEN,
     TINY_GRAPH,
+    TINY_JOINS,
     TINY_KINDS
 };
 
