@@ -74,12 +74,16 @@ WIDE     := $(BUILD)/tests/asan/wide.o
 NP_LIBS  += $(WIDE) -Wl,--wrap=__asan_loadN,--wrap=__asan_storeN
 endif
 
-# MPI, where pkg-config knows one (Open MPI or MPICH), is linked into the tools, unless MPI=0.
-MPI      ?= $(shell $(PKG_CONFIG) --exists mpi-c && echo 1 || echo 0)
+# MPI, where pkg-config knows one (Debian's choice, Open MPI or MPICH), is linked into the tools,
+# unless MPI=0; MPI_PACKAGE says which. GCC takes MPICH's MPI_STATUSES_IGNORE for an array.
+MPI_PACKAGE ?= $(firstword $(foreach p,mpi-c ompi-c mpich,$(shell $(PKG_CONFIG) --exists $p && \
+                                                                    echo $p)))
+MPI      ?= $(if $(MPI_PACKAGE),1,0)
 ifeq ($(MPI),1)
 MPI_OBJ  := $(BUILD)/libcore/mpi/wire_mpi.o
-NP_MPI_LIBS := $(shell $(PKG_CONFIG) --libs mpi-c)
-$(MPI_OBJ): NP_ISA = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I mpi-c))
+NP_MPI_LIBS := $(shell $(PKG_CONFIG) --libs $(MPI_PACKAGE))
+NP_MPI_INC := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I $(MPI_PACKAGE)))
+$(MPI_OBJ): NP_ISA = $(NP_MPI_INC) $(if $(CLANG),,-Wno-stringop-overflow)
 endif
 
 # What takes longest to compile comes first, so that no processor has nothing to do at the end.
@@ -155,7 +159,7 @@ $(FAR_BIN): $(BUILD)/far/%: $(BUILD)/tests/unit/%.o $(BUILD)/tests/unit/backends
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
              $(NP_NUMERIC) $(NP_UNROLLED) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) \
-             CUBLASLT=$(CUBLASLT) MPI=$(MPI)
+             CUBLASLT=$(CUBLASLT) MPI=$(MPI) $(NP_MPI_INC) $(NP_MPI_LIBS)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
@@ -463,7 +467,7 @@ help:
 	@echo 'lint bench demo deps completions install uninstall dist clean'
 	@echo 'fuzz: random recipes and plans; FUZZ_SECONDS=60 FUZZ_SEED=N'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
-	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; MPI=0; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; MPI=0 MPI_PACKAGE=; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)

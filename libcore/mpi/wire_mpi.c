@@ -316,4 +316,6 @@ void np_mpi_version(char *out, size_t bytes)
     int length = 0;
     MPI_Get_library_version(name, &length);
     snprintf(out, bytes, "%.*s", (int)strcspn(name, ",\n"), name);
+    for (char *tab = out; (tab = strchr(tab, '\t'));)
+        *tab = ' ';
 }
