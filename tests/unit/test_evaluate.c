@@ -12,11 +12,10 @@
 #include "team_run.h"
 #include "tiny.h"
 
-enum { SUBNETS = 4, BLOCKS_MAX = 40 };
+enum { SUBNETS = 4 };
 
 static void draw_subnets(const struct tiny *t, uint16_t *choices)
 {
-    ck_assert_int_le(t->recipe.block_count, BLOCKS_MAX);
     for (uint64_t i = 0; i < SUBNETS; i++)
         np_stream_eval_subnet(&t->shape, t->recipe.seed, i,
                               choices + i * (size_t)t->recipe.block_count);
@@ -28,7 +27,7 @@ static void evaluate(struct tiny *t, struct np_state *state, struct np_score *sc
     const struct np_plan plan = {.threads = threads};
     struct np_train_config config = {
         .net = &t->net, .data = t->data, .kernels = np_kernels_get(isa), .plan = &plan};
-    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    uint16_t choices[SUBNETS * TINY_BLOCKS];
     const struct np_evaluation evaluation = {t->data, choices, SUBNETS, batches};
     draw_subnets(t, choices);
     tiny_must(tiny_evaluate(scores, &config, state, NULL, &evaluation, &t->err), &t->err);
@@ -69,7 +68,7 @@ START_TEST(scores_are_the_same_on_stages)
     struct tiny t;
     struct np_state *state;
     struct np_score scores[SUBNETS], again[SUBNETS];
-    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    uint16_t choices[SUBNETS * TINY_BLOCKS];
     tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
     tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
     evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 3);
@@ -127,7 +126,7 @@ static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_
         .net = &t->net, .data = t->data, .kernels = np_kernels_get(NP_ISA_SCALAR), .plan = &plan};
     struct np_solo solo;
     struct np_sweep sweep;
-    uint16_t choices[BLOCKS_MAX + 2] = {0};
+    uint16_t choices[TINY_BLOCKS + 2] = {0};
     float grain_loss[64];
     bool finite = true;
     memcpy(choices + 1, blocks, (size_t)recipe->block_count * sizeof *blocks);
@@ -151,7 +150,7 @@ START_TEST(calibration_takes_the_batch_statistics)
     struct tiny t;
     struct np_state *state;
     struct np_score scores[SUBNETS], others[SUBNETS];
-    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    uint16_t choices[SUBNETS * TINY_BLOCKS];
     tiny_open(&t, TINY_IMAGES, sets, 1);
     tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
     evaluate(&t, state, scores, NP_ISA_SCALAR, 1, 1);

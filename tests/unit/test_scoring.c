@@ -9,7 +9,7 @@
 #include "suite.h"
 #include "tiny.h"
 
-enum { SUBNETS = 40, BLOCKS_MAX = 16, BATCHES = 2 };
+enum { SUBNETS = 40, BATCHES = 2 };
 
 static char run[256];
 
@@ -67,7 +67,7 @@ static enum np_status scored(void *context, const uint16_t *choices, struct np_s
                              struct np_error *err)
 {
     struct asker *a = context;
-    uint16_t expected[BLOCKS_MAX];
+    uint16_t expected[TINY_BLOCKS];
     draw(a->t, a->told, expected);
     ck_assert_mem_eq(choices, expected, (size_t)a->t->recipe.block_count * sizeof *expected);
     if (a->told == a->fail)
@@ -140,7 +140,7 @@ START_TEST(the_scores_of_the_trained_state)
     tiny_must(ask(&a, 3, 1), &t.err);
     ck_assert_uint_eq(a.told, SUBNETS);
     for (uint64_t i = 0; i < SUBNETS; i += 7) {
-        uint16_t choices[BLOCKS_MAX];
+        uint16_t choices[TINY_BLOCKS];
         struct np_evaluation evaluation = {t.data, choices, 1, BATCHES};
         draw(&t, i, choices);
         tiny_must(tiny_evaluate(one, &config, state, NULL, &evaluation, &t.err), &t.err);

@@ -11,7 +11,7 @@
 #include "team_run.h"
 #include "tiny.h"
 
-enum { MOST = 4, SUBNETS = 3, BLOCKS_MAX = 16 };
+enum { MOST = 4, SUBNETS = 3 };
 
 /* Carries by copying; the `fails`th time it cannot. */
 struct copier {
@@ -89,7 +89,7 @@ static void trial_end(struct trial *r)
 
 static void evaluate(struct trial *r, struct np_score *scores)
 {
-    uint16_t choices[SUBNETS * BLOCKS_MAX];
+    uint16_t choices[SUBNETS * TINY_BLOCKS];
     const struct np_evaluation evaluation = {r->t.data, choices, SUBNETS, 2};
     for (uint64_t i = 0; i < SUBNETS; i++)
         np_stream_eval_subnet(&r->t.shape, r->t.recipe.seed, i,

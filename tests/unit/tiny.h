@@ -10,6 +10,7 @@
 
 #define TINY_STEPS 10
 #define TINY_MEMBERS 8
+#define TINY_BLOCKS 40
 
 extern char tiny_directory[];
 
