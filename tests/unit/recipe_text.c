@@ -34,6 +34,12 @@ void recipe_text_read(struct np_recipe *recipe, const char *text)
     ck_assert_msg(np_recipe_read(recipe, recipe_path, NULL, 0, &err) == NP_OK, "%s", err.msg);
 }
 
+void recipe_text_holds(const struct np_recipe *recipe, const char *text)
+{
+    ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
+                  recipe->canonical);
+}
+
 void recipe_text_stable(const struct np_recipe *recipe)
 {
     struct np_recipe again;

@@ -66,12 +66,6 @@ static const char canonical[] =
     "        - {op: zero}\n"
     "  head";
 
-static void assert_holds(const struct np_recipe *recipe, const char *text)
-{
-    ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
-                  recipe->canonical);
-}
-
 /* With other blocks. */
 static void read_blocks(struct np_recipe *recipe, const char *blocks)
 {
@@ -96,7 +90,7 @@ START_TEST(blocks_read_what_they_say)
 {
     struct np_recipe recipe;
     recipe_text_read(&recipe, graph);
-    assert_holds(&recipe, canonical);
+    recipe_text_holds(&recipe, canonical);
     recipe_text_stable(&recipe);
     ck_assert_int_eq(recipe.block_count, 7);
     assert_reads(&recipe, 0, 0, -1, -1);
@@ -116,8 +110,8 @@ START_TEST(what_goes_without_saying)
     struct np_recipe recipe;
     read_blocks(&recipe, "[{name: x, choices: [{op: ffn}]}, {from: x, choices: [{op: zero}]}, "
                          "{choices: [{op: zero}]}]");
-    assert_holds(&recipe, "    - repeat: 2\n      out: 8\n      stride: 1\n      choices:\n"
-                          "        - {op: zero}\n  head");
+    recipe_text_holds(&recipe, "    - repeat: 2\n      out: 8\n      stride: 1\n      choices:\n"
+                               "        - {op: zero}\n  head");
     np_recipe_clear(&recipe);
 }
 END_TEST
@@ -133,10 +127,10 @@ START_TEST(cells_of_two_inputs)
     read_blocks(&recipe,
                 "[{choices: [{op: ffn}]}, {cell: 4, inputs: 2, repeat: 2, stride: 2, out: 4, "
                 "choices: [{op: max_pool}, {op: zero}]}]");
-    assert_holds(&recipe, "    - repeat: 2\n      cell: 4\n      inputs: 2\n      out: 4\n"
-                          "      stride: 2\n      choices:\n"
-                          "        - {op: max_pool, kernel: 3, norm: none}\n"
-                          "        - {op: zero}\n  head");
+    recipe_text_holds(&recipe, "    - repeat: 2\n      cell: 4\n      inputs: 2\n      out: 4\n"
+                               "      stride: 2\n      choices:\n"
+                               "        - {op: max_pool, kernel: 3, norm: none}\n"
+                               "        - {op: zero}\n  head");
     ck_assert_int_eq(recipe.block_count, 17);
     ck_assert_int_eq(recipe.calibration, 8);
     assert_reads(&recipe, 1, 0, -1, -1); /* the fits, of positions 2 and 3 */
@@ -188,8 +182,8 @@ START_TEST(ties)
     read_blocks(&recipe, "[{cell: 3, repeat: 2, tie: t, choices: [{op: ffn}, {op: zero}]}, "
                          "{choices: [{op: ffn}, {op: zero}]}, {repeat: 2, choices: [{op: ffn}]}, "
                          "{cell: 3, tie: t, choices: [{op: zero}, {op: identity}]}]");
-    assert_holds(&recipe, "    - repeat: 2\n      tie: t\n      cell: 3\n");
-    assert_holds(&recipe, "    - repeat: 1\n      tie: t\n      cell: 3\n");
+    recipe_text_holds(&recipe, "    - repeat: 2\n      tie: t\n      cell: 3\n");
+    recipe_text_holds(&recipe, "    - repeat: 1\n      tie: t\n      cell: 3\n");
     assert_drawn(&recipe, (int[]){0, 1, 2, 0, 1, 2, 6, 7, 8, 0, 1, 2});
     np_recipe_clear(&recipe);
     read_blocks(&recipe, "[{repeat: 2, tie: a, choices: [{op: ffn}, {op: zero}]}, "

@@ -119,18 +119,12 @@ static const char pairs_canonical[] =
     "        - {op: identity}\n"
     "  head: {op: lm}\n";
 
-static void assert_holds(const struct np_recipe *recipe, const char *text)
-{
-    ck_assert_msg(strstr(recipe->canonical, text) != NULL, "no\n%s\nin\n%s", text,
-                  recipe->canonical);
-}
-
 START_TEST(test_images)
 {
     struct np_recipe recipe, other;
     recipe_text_read(&recipe, images);
-    assert_holds(&recipe, images_canonical);
-    assert_holds(&recipe, "  checkpoint_every: 0\n  calibration: 8\n");
+    recipe_text_holds(&recipe, images_canonical);
+    recipe_text_holds(&recipe, "  checkpoint_every: 0\n  calibration: 8\n");
     recipe_text_stable(&recipe);
     recipe_text_read(&other, images_spelled_out);
     ck_assert_str_eq(other.canonical, recipe.canonical);
@@ -143,7 +137,7 @@ START_TEST(test_pairs)
 {
     struct np_recipe recipe;
     recipe_text_read(&recipe, pairs);
-    assert_holds(&recipe, pairs_canonical);
+    recipe_text_holds(&recipe, pairs_canonical);
     ck_assert_ptr_null(strstr(recipe.canonical, "calibration"));
     recipe_text_stable(&recipe);
     ck_assert_int_eq(recipe.blocks[4].memory, 3);
@@ -190,7 +184,7 @@ START_TEST(test_choices)
         snprintf(set, sizeof set, "space.blocks.1.choices.0=%s", cases[i].choice);
         recipe_text_write(images, strlen(images));
         ck_assert_msg(np_recipe_read(&recipe, recipe_path, sets, 1, &err) == NP_OK, "%s", err.msg);
-        assert_holds(&recipe, cases[i].line);
+        recipe_text_holds(&recipe, cases[i].line);
         recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
     }
@@ -226,7 +220,7 @@ START_TEST(test_ends)
         recipe_text_write(images, strlen(images));
         ck_assert_msg(np_recipe_read(&recipe, recipe_path, &cases[i].set, 1, &err) == NP_OK, "%s",
                       err.msg);
-        assert_holds(&recipe, cases[i].line);
+        recipe_text_holds(&recipe, cases[i].line);
         recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
     }
@@ -422,10 +416,10 @@ START_TEST(test_cells_fold)
         struct np_recipe recipe;
         recipe_text_write(images, strlen(images));
         ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &ways[i], 1, NULL), NP_OK);
-        assert_holds(&recipe,
-                     "  blocks:\n    - repeat: 3\n      cell: 3\n      out: 16\n"
-                     "      stride: 2\n      choices:\n        - {op: sepconv, kernel: 3}\n"
-                     "  head");
+        recipe_text_holds(&recipe,
+                          "  blocks:\n    - repeat: 3\n      cell: 3\n      out: 16\n"
+                          "      stride: 2\n      choices:\n        - {op: sepconv, kernel: 3}\n"
+                          "  head");
         ck_assert_int_eq(recipe.block_count, 9);
         recipe_text_stable(&recipe);
         np_recipe_clear(&recipe);
@@ -441,9 +435,9 @@ START_TEST(test_strides_do_not_fold)
     struct np_recipe recipe;
     recipe_text_write(images, strlen(images));
     ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &set, 1, NULL), NP_OK);
-    assert_holds(&recipe, "    - repeat: 1\n      out: 16\n      stride: 2\n"
-                          "      choices:\n        - {op: zero}\n"
-                          "    - repeat: 2\n      out: 16\n      stride: 2\n");
+    recipe_text_holds(&recipe, "    - repeat: 1\n      out: 16\n      stride: 2\n"
+                               "      choices:\n        - {op: zero}\n"
+                               "    - repeat: 2\n      out: 16\n      stride: 2\n");
     recipe_text_stable(&recipe);
     np_recipe_clear(&recipe);
 }
