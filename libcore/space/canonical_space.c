@@ -54,11 +54,11 @@ out:
     return status;
 }
 
-/* The first repeat of an item, of which this is the first block with candidates of its own. */
+/* A repeat of an item. */
 struct repeat {
     const struct np_recipe *recipe;
-    const struct np_block *block;
-    int first;
+    const struct np_block *block; /* its first one with the item's candidates */
+    int first;                    /* its first one of all */
 };
 
 static struct repeat repeat_at(const struct np_recipe *recipe, int first)
@@ -73,12 +73,13 @@ static bool follows(const struct repeat *r)
     return r->block->inputs == 2 || r->block->from == r->first;
 }
 
-/* The name of the value that an item's block adds to; blocks of cells do so by themselves. */
+/* The name of the value at a position, "" if it has none or there is none. */
 static const char *name_at(const struct np_recipe *recipe, int position)
 {
     return position > 0 ? recipe->blocks[position - 1].name : "";
 }
 
+/* What an item's block adds to; blocks of cells do so by themselves. */
 static const char *added(const struct repeat *r)
 {
     return r->block->cell ? "" : name_at(r->recipe, r->block->sum);

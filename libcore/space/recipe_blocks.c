@@ -67,8 +67,7 @@ static enum np_status check_inputs(const struct np_item_list *list, const struct
                             a->height, a->width, b->height, b->width);
     if (item->block.out == 1)
         return np_yaml_fail(item->node, err,
-                            "2 channels or more are made of an input of twice "
-                            "the size");
+                            "2 channels or more are made of an input of twice the size");
     return NP_OK;
 }
 

@@ -120,15 +120,16 @@ out:
     return status;
 }
 
+/* An addition is of a single block. */
 static enum np_status check_alone(const struct np_item *item, const struct np_yaml_node *node,
-                                  const char *key, struct np_error *err)
+                                  struct np_error *err)
 {
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     if (item->block.cell)
-        return np_yaml_fail(node, err, "a cell has no '%s'", key);
+        return np_yaml_fail(node, err, "a cell has no 'add'");
     if (item->repeat > 1)
-        return np_yaml_fail(node, err, "'%s' is for a block that is not repeated", key);
+        return np_yaml_fail(node, err, "'add' is for a block that is not repeated");
     return NP_OK;
 }
 
@@ -139,7 +140,7 @@ enum np_status np_item_read_links(struct np_item_list *list, struct np_item *ite
     enum np_status status;
     if (item->block.inputs == 2 && from->kind != NP_YAML_ABSENT)
         NP_TRY(np_yaml_fail(from, err, "a cell of two inputs reads what is before it"));
-    NP_TRY(check_alone(item, add, "add", err));
+    NP_TRY(check_alone(item, add, err));
     NP_TRY(read_position(list, from, &item->block.from, err));
     NP_TRY(read_position(list, add, &item->block.sum, err));
     NP_TRY(read_tie(list, item, np_yaml_find(map, "tie"), err));

@@ -13,7 +13,7 @@
  *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of
  *          the seed alone; any step is reached by replaying less than 4096 steps.
  *
- * Blocks that are tied draw alike: with the key of the first of them. What is read is what is read.
+ * Blocks that are tied draw alike, with the key of the first of them. What is read is not tied.
  *
  * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
  *           is not in 0..7"; the end of a file inside a step, or before step `first`, is an error,

@@ -179,7 +179,7 @@ ranks_of() {
         kill -s $signal $job
         code=0
         wait $job || code=$?
-        [ $code -eq 75 ] || [ "$passed" = USR1 ]
+        [ $code -eq 75 ] || { [ "$passed" = USR1 ] && [ $code -eq 0 ]; }
         grep -q 'np-train: stopped on request after step .*; continue with --resume' said
         np-verify --fsck asked
         np-train recipe.yaml --run whole -q --stop-after "$(wc -l < asked/ledger.tsv)" > /dev/null
