@@ -66,15 +66,20 @@ static const char canonical[] =
     "        - {op: zero}\n"
     "  head";
 
-/* With other blocks. */
-static void read_blocks(struct np_recipe *recipe, const char *blocks)
+/* The recipe with other blocks. */
+static enum np_status try_blocks(struct np_recipe *recipe, const char *blocks, struct np_error *err)
 {
-    struct np_error err = {.msg = ""};
     char set[1000];
     const char *sets[] = {set};
     snprintf(set, sizeof set, "space.blocks=%s", blocks);
     recipe_text_write(graph, strlen(graph));
-    ck_assert_msg(np_recipe_read(recipe, recipe_path, sets, 1, &err) == NP_OK, "%s", err.msg);
+    return np_recipe_read(recipe, recipe_path, sets, 1, err);
+}
+
+static void read_blocks(struct np_recipe *recipe, const char *blocks)
+{
+    struct np_error err = {.msg = ""};
+    ck_assert_msg(try_blocks(recipe, blocks, &err) == NP_OK, "%s", err.msg);
     recipe_text_stable(recipe);
 }
 
@@ -321,12 +326,7 @@ START_TEST(what_does_not_fit)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct np_recipe recipe;
         struct np_error err = {.msg = ""};
-        char set[1000];
-        const char *sets[] = {set};
-        snprintf(set, sizeof set, "space.blocks=%s", bad[i].blocks);
-        recipe_text_write(graph, strlen(graph));
-        ck_assert_msg(np_recipe_read(&recipe, recipe_path, sets, 1, &err) == NP_EINPUT, "%s",
-                      bad[i].blocks);
+        ck_assert_msg(try_blocks(&recipe, bad[i].blocks, &err) == NP_EINPUT, "%s", bad[i].blocks);
         assert_ends(err.msg, bad[i].message);
         ck_assert_ptr_null(recipe.lists);
         ck_assert_ptr_null(recipe.ties);
@@ -337,13 +337,12 @@ END_TEST
 /* Sizes that are neither equal nor halves. */
 START_TEST(inputs_of_other_sizes)
 {
-    const char *set = "space.blocks=[{choices: [{op: identity}]}, {stride: 2, name: x, choices: "
-                      "[{op: zero}]}, {stride: 2, choices: [{op: zero}]}, {from: x, choices: "
-                      "[{op: zero}]}, {inputs: 2, cell: 3, choices: [{op: zero}]}]";
     struct np_recipe recipe;
     struct np_error err = {.msg = ""};
-    recipe_text_write(graph, strlen(graph));
-    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &set, 1, &err), NP_EINPUT);
+    const char *blocks = "[{choices: [{op: identity}]}, {stride: 2, name: x, choices: [{op: zero}]}"
+                         ", {stride: 2, choices: [{op: zero}]}, {from: x, choices: [{op: zero}]}, "
+                         "{inputs: 2, cell: 3, choices: [{op: zero}]}]";
+    ck_assert_int_eq(try_blocks(&recipe, blocks, &err), NP_EINPUT);
     assert_ends(err.msg,
                 "a cell of two inputs reads one size, or its double first: not 3x2 and 5x3");
 }
