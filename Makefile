@@ -271,7 +271,7 @@ CXX        ?= c++
 SHIM_OBJ   := $(CUDA_SRC:%.cu=$(BUILD)/shim/%.o) \
               $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/shim/[!t]*.cc))
 SHIM_TOOLS := $(patsubst %,$(BUILD)/shim/np-%,train partition evaluate)
-SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops weights
+SHIM_TESTS := kernels kernels_vision matmul attention conv dwconv ops parts weights
 SHIM_BIN   := $(SHIM_TESTS:%=$(BUILD)/shim/test_%)
 SHIM_OWN   := $(patsubst tests/%.cc,$(BUILD)/%,$(wildcard tests/shim/test_*.cc))
 NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \

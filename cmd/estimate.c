@@ -15,6 +15,7 @@ static enum np_status write_layer(struct np_buf *out, const struct np_plan *plan
     struct np_flops flops = np_kind_flops(kind);
     size_t samples = (size_t)(net->recipe->batch / plan->micro_batches);
     uint64_t activations = np_flight_layer_floats(net, layer, samples) * sizeof(float);
+    size_t weights = kind->whole ? kind->part_floats : kind->floats;
     uint64_t moments = kind->floats * (uint64_t)net->moments;
     uint32_t candidate = layer - net->layer_first[np_supernet_position(net, layer)];
     char name[NP_LAYER_NAME], kind_name[NP_KIND_NAME];
@@ -23,7 +24,7 @@ static enum np_status write_layer(struct np_buf *out, const struct np_plan *plan
     return np_buf_printf(out, err,
                          "%.*s\t%" PRIu32 "\t%s\t%zu\t%" PRIu64 "\t%" PRIu64
                          "\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\n",
-                         (int)strcspn(name, "."), name, candidate, kind_name, kind->floats,
+                         (int)strcspn(name, "."), name, candidate, kind_name, weights,
                          moments * sizeof(float), (activations + samples - 1) / samples,
                          flops.forward, flops.backward, flops.weight, (double)cost.f,
                          (double)cost.b, (double)cost.w);

@@ -45,7 +45,7 @@ struct predict_model {
     int blocks;
     /* owned */
     int *candidates, *drawn; /* [blocks] as in struct np_stream_shape */
-    uint32_t *layer_first;
+    uint32_t *layer_first, *whole;
     enum np_shared_kind *kind;
     struct np_layer_cost *cost;
     bool *weightless;

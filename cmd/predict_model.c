@@ -19,6 +19,9 @@ static enum np_status allocate(struct predict_model *model, int positions, uint3
     NP_TRY(np_zalloc(&model->kind, (size_t)positions, sizeof *model->kind, err));
     NP_TRY(np_zalloc(&model->cost, layers, sizeof *model->cost, err));
     NP_TRY(np_zalloc(&model->weightless, layers, sizeof *model->weightless, err));
+    NP_TRY(np_alloc(&model->whole, layers, sizeof *model->whole, err));
+    for (uint32_t l = 0; l < layers; l++)
+        model->whole[l] = l;
     NP_TRY(np_zalloc(&model->stage_first, (size_t)stages + 1, sizeof *model->stage_first, err));
 out:
     return status;
@@ -31,6 +34,7 @@ static void attach(struct predict_model *model)
     model->sched.kind = model->kind;
     model->sched.cost = model->cost;
     model->sched.weightless = model->weightless;
+    model->sched.whole = model->whole;
     model->sched.stage_first = model->stage_first;
 }
 
@@ -152,6 +156,7 @@ static void copy_config(struct predict_model *model, const struct np_sched_confi
     memcpy(model->kind, from->kind, positions * sizeof *model->kind);
     memcpy(model->cost, from->cost, layers * sizeof *model->cost);
     memcpy(model->weightless, from->weightless, layers * sizeof *model->weightless);
+    memcpy(model->whole, from->whole, layers * sizeof *model->whole);
     memcpy(model->stage_first, from->stage_first, (stages + 1) * sizeof *model->stage_first);
     model->sched = *from;
     model->nanoseconds = true;
@@ -199,6 +204,7 @@ void predict_model_clear(struct predict_model *model)
     free(model->kind);
     free(model->cost);
     free(model->weightless);
+    free(model->whole);
     free(model->stage_first);
     free(model->bytes);
     free(model->room);

@@ -13,7 +13,8 @@ static void count_conflicts(struct predict_run *run, const uint16_t *choices)
     const struct np_sched_config *c = &run->model->sched;
     for (int i = 0; i < c->members; i++)
         for (int p = 0; p < c->positions; p++) {
-            uint64_t *last = &run->last_use[c->layer_first[p] + choices[i * c->positions + p]];
+            uint32_t candidate = c->layer_first[p] + choices[i * c->positions + p];
+            uint64_t *last = &run->last_use[np_sched_whole(c, candidate)];
             bool block = run->model->blocks == c->positions || (p > 0 && p < c->positions - 1);
             if (block && *last > 0 && *last <= run->step &&
                 run->step + 1 - *last < (uint64_t)c->window)

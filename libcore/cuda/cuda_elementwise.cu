@@ -141,6 +141,37 @@ void np_cuda_spread(struct np_team *team, float *y, const float *x, size_t count
     });
 }
 
+/* Where a row of a slice lies in its tensor. */
+static __device__ size_t slice_row(const struct np_slice &slice, size_t row)
+{
+    size_t k = row % slice.count[2], j = row / slice.count[2] % slice.count[1];
+    size_t i = row / slice.count[2] / slice.count[1];
+    return i * slice.stride[0] + j * slice.stride[1] + k * slice.stride[2];
+}
+
+static size_t slice_rows(const struct np_slice &slice)
+{
+    return slice.count[0] * slice.count[1] * slice.count[2];
+}
+
+void np_cuda_gather(struct np_team *team, float *y, const float *x, const struct np_slice *call)
+{
+    const struct np_slice slice = *call;
+    cuda_cells(team, slice_rows(slice), slice.count[3], [=] __device__(size_t r, uint32_t l) {
+        y[r * slice.count[3] + l] = x[slice_row(slice, r) + l];
+        return 0u;
+    });
+}
+
+void np_cuda_scatter(struct np_team *team, float *y, const float *x, const struct np_slice *call)
+{
+    const struct np_slice slice = *call;
+    cuda_cells(team, slice_rows(slice), slice.count[3], [=] __device__(size_t r, uint32_t l) {
+        y[slice_row(slice, r) + l] = x[r * slice.count[3] + l];
+        return 0u;
+    });
+}
+
 void np_cuda_hits(struct np_team *team, int32_t *hits, const float *logits, const int32_t *targets,
                   size_t rows, size_t classes)
 {

@@ -18,6 +18,8 @@
     X(finite)                                                                                      \
     X(fill)                                                                                        \
     X(copy)                                                                                        \
+    X(gather)                                                                                      \
+    X(scatter)                                                                                     \
     X(divide)                                                                                      \
     X(rstd)                                                                                        \
     X(spread)                                                                                      \

@@ -44,8 +44,7 @@ static bool crosses(const struct cut *cut, int value)
 /* Whether B of a reader gives something back, as np_sweep_backward has it. */
 static bool gives(const struct cut *cut, const struct np_reader *reader)
 {
-    uint32_t layer = np_step_layer(cut->net, cut->sweep->choices, reader->position);
-    const struct np_kind *kind = np_supernet_kind(cut->net, layer);
+    const struct np_kind *kind = np_step_kind(cut->net, cut->sweep->choices, reader->position);
     if (reader->value == NP_VALUE_SUM)
         return true;
     if (np_program_passes_on(&kind->program))

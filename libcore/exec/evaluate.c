@@ -156,7 +156,7 @@ out:
 static bool has_batch_norm(const struct np_evaluator *e, const uint16_t *choices)
 {
     for (int p = 0; p < e->net->positions; p++)
-        if (np_supernet_kind(e->net, np_step_layer(e->net, choices, p))->norm_floats)
+        if (np_step_kind(e->net, choices, p)->norm_floats)
             return true;
     return false;
 }

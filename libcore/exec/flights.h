@@ -30,14 +30,15 @@ static inline float *np_flights_part(const struct np_flights *flights,
            part;
 }
 
-/* The gradient sum of the layer `choice` of a position, which `owner` (np_step_owner) owns. */
+/* The gradient sum of a layer, number `candidate` of its position, which `owner` (np_step_owner)
+ * owns. */
 static inline float *np_flights_sum(const struct np_flights *flights,
                                     const struct np_flight_stage *stage, int position,
-                                    uint64_t step, int owner, int choice)
+                                    uint64_t step, int owner, uint32_t candidate)
 {
     const struct np_flight_place *place = np_flight_place(stage, position);
     size_t sum = (size_t)(step % stage->open_steps) * place->sums_a_step +
-                 (size_t)(place->sums_by_choice ? choice : owner);
+                 (place->sums_by_choice ? (size_t)candidate : (size_t)owner);
     return flights->block[NP_BLOCK_SUMS] + place->sums + sum * place->sum_floats;
 }
 

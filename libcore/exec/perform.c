@@ -62,10 +62,11 @@ static enum np_status weight(const struct job *job, int position, bool *finite,
 {
     struct np_started *started = job->started;
     const struct np_supernet *net = job->engine->config.net;
+    uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
     int stage = job->task->stage;
     float *g = np_flights_sum(&job->sweep.flights[stage], &job->engine->layout.stage[stage],
-                              position, job->task->step, owner, job->sweep.choices[position]);
+                              position, job->task->step, owner, layer - net->layer_first[position]);
     enum np_status status = NP_OK;
     NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, finite, err));
     if (!job->task->updates)
@@ -73,7 +74,7 @@ static enum np_status weight(const struct job *job, int position, bool *finite,
     NP_TRY(
         np_sweep_update(&job->sweep, position, g, started->prints, &started->update_finite, err));
     if (job->engine->mirrors)
-        np_mirrors_send(job->engine->mirrors, np_step_layer(net, job->sweep.choices, position));
+        np_mirrors_send(job->engine->mirrors, layer);
     started->updates = true;
 out:
     return status;

@@ -82,8 +82,9 @@ out:
 /* The sum of the gradients of a member's layer, which it or an earlier member owns. */
 static float *sum_of(const struct run *r, int position, int owner)
 {
+    uint32_t layer = np_step_layer(r->net, r->sweep.choices, position);
     return np_flights_sum(&r->solo.flights, &r->solo.layout.stage[0], position, r->sweep.step,
-                          owner, r->sweep.choices[position]);
+                          owner, layer - r->net->layer_first[position]);
 }
 
 /* Backward-input, then backward-weight, of every position from the head to the stem. */

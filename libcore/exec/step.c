@@ -15,9 +15,9 @@ uint64_t np_step_version(const struct np_state *state, int position, uint32_t la
 
 int np_step_owner(const struct np_supernet *net, const uint16_t *choices, int member, int position)
 {
-    uint16_t choice = choices[member * net->positions + position];
+    uint32_t layer = np_step_layer(net, choices + member * net->positions, position);
     int owner = 0;
-    while (choices[owner * net->positions + position] != choice)
+    while (np_step_layer(net, choices + owner * net->positions, position) != layer)
         owner++;
     return owner;
 }

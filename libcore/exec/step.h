@@ -4,11 +4,18 @@
 
 #include "exec/train.h"
 
-/* The layer at a position, given choices[positions]. */
+/* The layer whose weights a subnet has at a position, given choices[positions], and what it
+ * computes with them. */
 static inline uint32_t np_step_layer(const struct np_supernet *net, const uint16_t *choices,
                                      int position)
 {
-    return net->layer_first[position] + choices[position];
+    return net->layer_whole[net->layer_first[position] + choices[position]];
+}
+
+static inline const struct np_kind *np_step_kind(const struct np_supernet *net,
+                                                 const uint16_t *choices, int position)
+{
+    return np_supernet_kind(net, net->layer_first[position] + choices[position]);
 }
 
 static inline bool np_step_is_shared(const struct np_supernet *net, int position)

@@ -25,7 +25,7 @@ static struct spot spot_at(const struct np_sweep *sweep, int position)
                          .place = np_flight_place(&sweep->layout->stage[stage], position),
                          .cell = &sweep->cells[position],
                          .layer = layer,
-                         .kind = np_supernet_kind(net, layer),
+                         .kind = np_step_kind(net, sweep->choices, position),
                          .position = position};
 }
 
@@ -134,6 +134,7 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                        : np_step_version(sweep->state, s->position, s->layer, sweep->step),
         .lr = np_recipe_lr(recipe, sweep->step),
         .call = {.kernels = sweep->config->kernels,
+                 .kind = s->kind,
                  .samples = sweep->samples,
                  .grain = (size_t)recipe->grain,
                  .first = sweep->first,

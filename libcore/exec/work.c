@@ -40,8 +40,7 @@ static void run_member(struct np_team *team, void *argument)
     struct np_op_call call = w->call;
     np_state_ready(w->state, call.kernels, team, call.layer);
     call.team = team;
-    call.kind = np_supernet_kind(w->state->net, call.layer);
-    if (call.kind->floats)
+    if (np_kind_whole(call.kind)->floats)
         call.w = np_state_weights(w->state, call.layer, w->version);
     if (!run_call(job, &call))
         atomic_store_explicit(&job->not_finite, true, memory_order_relaxed);

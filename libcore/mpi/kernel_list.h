@@ -28,6 +28,8 @@
     X(bool, finite, (V, const float *, x), (V, size_t, count))                                     \
     X(void, fill, (V, float *, y), (V, size_t, count), (V, float, value))                          \
     X(void, copy, (V, float *, y), (V, const float *, x), (V, size_t, count))                      \
+    X(void, gather, (V, float *, y), (V, const float *, x), (S, np_slice, slice))                  \
+    X(void, scatter, (V, float *, y), (V, const float *, x), (S, np_slice, slice))                 \
     X(bool, divide, (V, float *, y), (V, const float *, x), (V, const float *, gamma),             \
       (V, size_t, count), (V, float, by))                                                          \
     X(bool, rstd, (V, float *, y), (V, const float *, x), (V, size_t, count), (V, float, eps))     \

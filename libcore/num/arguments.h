@@ -67,6 +67,12 @@ struct np_conv {
     struct np_epilogue epilogue;
 };
 
+/* A part of a tensor: element (i, j, k, l) lies i * stride[0] + j * stride[1] + k * stride[2] + l
+ * floats behind its first. */
+struct np_slice {
+    size_t count[4], stride[3];
+};
+
 /* Attention of `samples` samples: T queries, S keys and values each. Head h uses columns h*C/heads
  * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i. */
 struct np_attention {

@@ -115,6 +115,30 @@ static void copy(struct np_team *team, float *y, const float *x, size_t count)
         memcpy(y + share.begin, x + share.begin, (share.end - share.begin) * sizeof *y);
 }
 
+/* Where a row of a slice lies in its tensor. */
+static size_t slice_row(const struct np_slice *slice, size_t row)
+{
+    size_t k = row % slice->count[2], j = row / slice->count[2] % slice->count[1];
+    size_t i = row / slice->count[2] / slice->count[1];
+    return i * slice->stride[0] + j * slice->stride[1] + k * slice->stride[2];
+}
+
+static void gather(struct np_team *team, float *y, const float *x, const struct np_slice *slice)
+{
+    size_t rows = slice->count[0] * slice->count[1] * slice->count[2], width = slice->count[3];
+    struct np_share share = np_team_share(team, rows, 1);
+    for (size_t r = share.begin; r < share.end; r++)
+        memcpy(y + r * width, x + slice_row(slice, r), width * sizeof *y);
+}
+
+static void scatter(struct np_team *team, float *y, const float *x, const struct np_slice *slice)
+{
+    size_t rows = slice->count[0] * slice->count[1] * slice->count[2], width = slice->count[3];
+    struct np_share share = np_team_share(team, rows, 1);
+    for (size_t r = share.begin; r < share.end; r++)
+        memcpy(y + slice_row(slice, r), x + r * width, width * sizeof *y);
+}
+
 static bool divide(struct np_team *team, float *y, const float *x, const float *gamma, size_t count,
                    float by)
 {

@@ -104,6 +104,10 @@ struct np_kernels {
     void (*fill)(struct np_team *, float *y, size_t count, float value);
     /* y = x, which may be y. */
     void (*copy)(struct np_team *, float *y, const float *x, size_t count);
+    /* gather: y [count], the part of the tensor that begins at x. scatter: the inverse, the part of
+     * the tensor that begins at y; the rest of it stays. */
+    void (*gather)(struct np_team *, float *y, const float *x, const struct np_slice *);
+    void (*scatter)(struct np_team *, float *y, const float *x, const struct np_slice *);
     /* y = x / by; with gamma, y = (gamma * x) / by. y may be x. */
     bool (*divide)(struct np_team *, float *y, const float *x, const float *gamma, size_t count,
                    float by) NP_CHECKED;

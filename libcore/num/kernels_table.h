@@ -20,6 +20,8 @@
         .finite = all_finite,                                                                      \
         .fill = fill,                                                                              \
         .copy = copy,                                                                              \
+        .gather = gather,                                                                          \
+        .scatter = scatter,                                                                        \
         .divide = divide,                                                                          \
         .rstd = rstd,                                                                              \
         .spread = spread,                                                                          \

@@ -19,6 +19,7 @@ struct np_pass {
     const struct np_program *program;
     const struct np_kernels *kernels;
     struct np_team *team;
+    const float *w;        /* the kind's tensors */
     float *slab[NP_SLABS]; /* NULL: absent */
     /* B: the gradients of x and of memory up to now, NULL: none yet; and whether nobody has looked
      * if they are finite. */
@@ -138,7 +139,7 @@ static inline size_t np_pass_floats(const struct np_pass *pass, int value)
 static inline const float *np_pass_tensor(const struct np_pass *pass, int node, int k)
 {
     const struct np_kind *kind = pass->call->kind;
-    return pass->call->w + kind->tensors[np_pass_node(pass, node)->tensor + k].offset;
+    return pass->w + kind->tensors[np_pass_node(pass, node)->tensor + k].offset;
 }
 
 static inline float *np_pass_gradient(const struct np_pass *pass, float *g, int node, int k)

@@ -4,6 +4,22 @@
 
 #include "ops/node.h"
 
+/* Room for the tensors of a part as a slab of their own, behind what else the pass works with. */
+static float *part_room(const struct np_pass *pass)
+{
+    return pass->call->work + pass->layout.used[NP_SLAB_WORK];
+}
+
+/* A part's tensors, out of a slab of its whole. */
+static void gather_part(const struct np_pass *pass, const float *slab)
+{
+    const struct np_kind *kind = pass->call->kind;
+    for (int t = 0; t < kind->tensor_count; t++)
+        pass->kernels->gather(pass->team, part_room(pass) + kind->tensors[t].offset,
+                              slab + kind->pieces[t].offset, &kind->pieces[t].slice);
+    np_team_wait(pass->team);
+}
+
 static void begin(struct np_pass *pass, const struct np_op_call *call, enum np_pass_kind kind)
 {
     pass->call = call;
@@ -16,6 +32,12 @@ static void begin(struct np_pass *pass, const struct np_op_call *call, enum np_p
     pass->slab[NP_SLAB_DELTA] = call->delta;
     pass->slab[NP_SLAB_WORK] = call->work;
     np_layout_make(&pass->layout, call->kind, call->samples, kind);
+    pass->w = call->w;
+    if (!call->kind->pieces)
+        return;
+    pass->w = part_room(pass);
+    if (kind != NP_PASS_WEIGHT) /* which reads no weights */
+        gather_part(pass, call->w);
 }
 
 static void begin_back(struct np_pass *pass, const struct np_op_call *call,
@@ -47,6 +69,8 @@ struct np_op_sizes np_op_sizes(const struct np_kind *kind, size_t samples)
         sizes.delta = max_size(sizes.delta, layout.used[NP_SLAB_DELTA]);
         sizes.work = max_size(sizes.work, layout.used[NP_SLAB_WORK]);
     }
+    if (kind->pieces)
+        sizes.work += np_lines(kind->part_floats);
     return sizes;
 }
 
@@ -216,20 +240,45 @@ static bool look_at_tensors(struct np_pass *pass, int i, float *g)
     return finite;
 }
 
+static bool differentiate(struct np_pass *pass, float *g, bool accumulate)
+{
+    bool finite = true;
+    for (int i = 0; i < pass->program->node_count; i++) {
+        const struct np_node_ops *ops = np_node_ops_of(np_pass_node(pass, i));
+        if (ops->weight)
+            finite = ops->weight(pass, i, g, accumulate) && finite;
+    }
+    np_team_wait(pass->team);
+    for (int i = 0; i < pass->program->node_count; i++)
+        finite = look_at_tensors(pass, i, g) && finite;
+    return finite;
+}
+
+/* A part's gradient goes on from what is there of its whole's, and back there; +0 else. */
+static bool differentiate_part(struct np_pass *pass, float *g, bool accumulate)
+{
+    const struct np_kind *kind = pass->call->kind;
+    bool finite;
+    if (accumulate)
+        gather_part(pass, g);
+    else
+        pass->kernels->fill(pass->team, g, kind->whole->floats, 0.0f);
+    finite = differentiate(pass, part_room(pass), accumulate);
+    np_team_wait(pass->team);
+    for (int t = 0; t < kind->tensor_count; t++)
+        pass->kernels->scatter(pass->team, g + kind->pieces[t].offset,
+                               part_room(pass) + kind->tensors[t].offset, &kind->pieces[t].slice);
+    return finite;
+}
+
 bool np_op_weight(const struct np_op_call *call, float *g, const struct np_op_backward *io,
                   bool accumulate)
 {
     struct np_pass pass;
-    bool finite = true;
+    bool finite;
     begin_back(&pass, call, io, NP_PASS_WEIGHT);
-    for (int i = 0; i < pass.program->node_count; i++) {
-        const struct np_node_ops *ops = np_node_ops_of(np_pass_node(&pass, i));
-        if (ops->weight)
-            finite = ops->weight(&pass, i, g, accumulate) && finite;
-    }
-    np_team_wait(call->team);
-    for (int i = 0; i < pass.program->node_count; i++)
-        finite = look_at_tensors(&pass, i, g) && finite;
+    finite = call->kind->pieces ? differentiate_part(&pass, g, accumulate)
+                                : differentiate(&pass, g, accumulate);
     np_team_wait(call->team);
     return finite;
 }

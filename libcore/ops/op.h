@@ -60,7 +60,7 @@ struct np_op_call {
     const struct np_kernels *kernels;
     struct np_team *team;
     const struct np_kind *kind;
-    const float *w;      /* the layer's weights */
+    const float *w;      /* the layer's weights; of a part: its whole's */
     size_t samples;      /* of this micro-batch */
     size_t grain;        /* samples a grain */
     size_t first;        /* first sample's index in the mini-batch */
@@ -101,8 +101,9 @@ struct np_op_backward {
 
 bool np_op_forward(const struct np_op_call *call, const struct np_op_forward *io);
 bool np_op_backward(const struct np_op_call *call, const struct np_op_backward *io);
-/* The layer's gradient slab g from what F and B left (accumulate false: g is overwritten); of io,
- * x, memory and dy count. False if a gradient is not finite. */
+/* The gradient slab g, of the layer or of the whole that it is a part of, from what F and B left
+ * (accumulate false: g is overwritten, +0 beside the part); of io, x, memory and dy count. False if
+ * a gradient is not finite. */
 bool np_op_weight(const struct np_op_call *call, float *g, const struct np_op_backward *io,
                   bool accumulate);
 

@@ -65,7 +65,7 @@ static struct needs needs_of(const struct np_supernet *net, uint32_t layer, int 
     needs.batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
                                np_program_reads_targets(&kind->program), NULL);
     if (!shared || !recipe->shared_frozen)
-        needs.sum = kind->floats;
+        needs.sum = np_kind_whole(kind)->floats;
     if (block && block->memory == block->from && np_op_gives(kind, NP_VALUE_X) &&
         np_op_gives(kind, NP_VALUE_MEMORY))
         needs.apart = samples * np_shape_floats(net->shapes[block->from]);

@@ -137,7 +137,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
         kind[p] = shared_kind(net->recipe, p, net->positions);
     for (uint32_t l = 0; l < net->layers; l++) {
         cost[l] = plan->kind_cost[net->layer_kind[l]];
-        weightless[l] = np_supernet_kind(net, l)->floats == 0;
+        weightless[l] = np_supernet_kind(net, net->layer_whole[l])->floats == 0;
     }
     *config = (struct np_sched_config){.positions = net->positions,
                                        .layer_first = net->layer_first,
@@ -145,6 +145,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .delay = net->recipe->delay,
                                        .cost = cost,
                                        .weightless = weightless,
+                                       .whole = net->layer_whole,
                                        .stages = plan->stages,
                                        .stage_first = plan->stage_first,
                                        .unit = plan->unit,

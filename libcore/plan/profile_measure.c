@@ -24,7 +24,7 @@ static bool same_cost(const struct np_kind *a, const struct np_kind *b)
     x.dropout = y.dropout = x.drop_path = y.drop_path = 0;
     return memcmp(&x, &y, sizeof x) == 0 && np_shape_equal(a->in, b->in) &&
            np_shape_equal(a->out, b->out) && np_shape_equal(a->memory, b->memory) &&
-           a->summed == b->summed;
+           a->summed == b->summed && a->part_of == b->part_of;
 }
 
 static size_t value_floats(const struct np_kind *kind, size_t samples)
@@ -67,7 +67,7 @@ static enum np_status choose_samples(size_t *samples, const struct np_supernet *
 static size_t layer_floats(const struct np_supernet *net, const struct np_kind *kind,
                            size_t samples)
 {
-    return kind->floats * (size_t)(2 + net->moments) + value_floats(kind, samples);
+    return np_kind_whole(kind)->floats * (size_t)(2 + net->moments) + value_floats(kind, samples);
 }
 
 /* Measures `distinct` group by group: as many kinds at once as fit in a slab of GROUP_FLOATS. */

@@ -28,15 +28,18 @@ void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net,
         double n = (double)samples, out = n * (double)np_shape_floats(kind->out);
         double in = n * (double)(np_shape_floats(kind->in) + np_shape_floats(kind->memory));
         bool gives = np_op_gives(kind, NP_VALUE_X) || np_op_gives(kind, NP_VALUE_MEMORY);
+        double floats = (double)np_kind_whole(kind)->floats;
+        /* A part is copied from its whole for F and B, and for W there and back. */
+        double copied = kind->pieces ? 2 * (double)kind->part_floats : 0;
         cost[k] = (struct np_layer_cost){0, 0, 0};
         if (np_program_passes_on(&kind->program))
             continue;
-        cost[k].f = work_ns(flops.forward * n, in + out, threads);
+        cost[k].f = work_ns(flops.forward * n, in + out + copied, threads);
         if (gives || flops.backward > 0)
-            cost[k].b = work_ns(flops.backward * n, 2 * in + out, threads);
+            cost[k].b = work_ns(flops.backward * n, 2 * in + out + copied, threads);
         /* The update reads the gradient and reads and writes weights and moments, once a step. */
-        double update = (double)kind->floats * (1 + 2 * (1 + net->moments)) / micro_batches;
-        if (kind->floats)
-            cost[k].w = work_ns(flops.weight * n, in + out + update, threads);
+        double update = floats * (1 + 2 * (1 + net->moments)) / micro_batches;
+        if (floats > 0)
+            cost[k].w = work_ns(flops.weight * n, in + out + 2 * copied + update, threads);
     }
 }

@@ -76,10 +76,11 @@ static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, float
     for (int k = 0; k < net->kind_count; k++) {
         const struct np_kind *kind = &net->kinds[k];
         struct np_op_sizes sizes = np_op_sizes(kind, samples[k]);
-        stage->weights[k] = carve(slab, &used, kind->floats);
-        stage->gradient[k] = carve(slab, &used, kind->floats);
-        stage->moments[2 * k] = net->moments > 0 ? carve(slab, &used, kind->floats) : NULL;
-        stage->moments[2 * k + 1] = net->moments > 1 ? carve(slab, &used, kind->floats) : NULL;
+        size_t floats = np_kind_whole(kind)->floats;
+        stage->weights[k] = carve(slab, &used, floats);
+        stage->gradient[k] = carve(slab, &used, floats);
+        stage->moments[2 * k] = net->moments > 0 ? carve(slab, &used, floats) : NULL;
+        stage->moments[2 * k + 1] = net->moments > 1 ? carve(slab, &used, floats) : NULL;
         stage->call[k].saved = carve(slab, &used, sizes.saved);
         stage->call[k].delta = carve(slab, &used, sizes.delta);
     }
@@ -185,8 +186,8 @@ void np_bench_stage_clear(struct np_bench_stage *stage)
 void np_bench_stage_begin(const struct np_bench_stage *stage, struct np_team *team)
 {
     for (int k = 0; k < stage->net->kind_count; k++)
-        np_weights_init(stage->call[k].kernels, team, stage->weights[k], &stage->net->kinds[k], 1,
-                        0);
+        np_weights_init(stage->call[k].kernels, team, stage->weights[k],
+                        np_kind_whole(&stage->net->kinds[k]), 1, 0);
 }
 
 bool np_bench_stage_has(const struct np_bench_stage *stage, enum np_bench_op op, int kind)
@@ -194,7 +195,7 @@ bool np_bench_stage_has(const struct np_bench_stage *stage, enum np_bench_op op,
     const struct np_kind *k = &stage->net->kinds[kind];
     if (np_program_passes_on(&k->program))
         return false;
-    return k->floats > 0 || op == NP_BENCH_F ||
+    return np_kind_whole(k)->floats > 0 || op == NP_BENCH_F ||
            (op == NP_BENCH_B && (np_op_gives(k, NP_VALUE_X) || np_op_gives(k, NP_VALUE_MEMORY)));
 }
 
@@ -204,7 +205,7 @@ static void update(const struct np_bench_stage *stage, const struct np_op_call *
                                   .m = stage->moments[2 * kind],
                                   .v = stage->moments[2 * kind + 1],
                                   .g = stage->gradient[kind],
-                                  .kind = call->kind,
+                                  .kind = np_kind_whole(call->kind),
                                   .agreed = stage->agreed};
     uint64_t fingerprint = 0; /* of no interest */
     np_weights_update(call->kernels, call->team, stage->net->recipe, &u,

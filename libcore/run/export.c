@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "exec/train.h"
+#include "space/parts.h"
 
 #define MAX_HEADER 100000000 /* bytes: readers refuse more */
 
@@ -15,6 +16,7 @@ struct np_export {
     struct np_evaluator *evaluator; /* has the statistics; NULL: there are none */
     struct np_plan plan;
     struct np_train_config train;
+    const float *weights; /* of the layer that is written */
     struct np_buf header; /* with the 8 bytes before it */
     uint64_t bytes;       /* of tensors */
 };
@@ -123,7 +125,8 @@ static enum np_status each_layer(struct np_export *e,
             end = first + 1;
         }
         for (uint32_t layer = first; layer < end; layer++)
-            NP_TRY(hook(e, layer, err));
+            if (e->config.choices || net->layer_whole[layer] == layer)
+                NP_TRY(hook(e, layer, err));
     }
 out:
     return status;
@@ -277,9 +280,9 @@ static enum np_status write_piece(struct np_export *e, uint32_t layer, const str
     const struct np_export_config *c = &e->config;
     int position = np_supernet_position(c->net, layer);
     float *turned = NULL;
-    const float *values =
-        piece->tensor ? np_trained_state(c->trained)->layers[layer].slab + piece->tensor->offset
-                      : np_evaluator_statistics(e->evaluator, position) + piece->first;
+    const float *values = piece->tensor
+                              ? e->weights + piece->tensor->offset
+                              : np_evaluator_statistics(e->evaluator, position) + piece->first;
     enum np_status status;
     if (on_stop(e))
         return np_fail(err, NP_ESTOP, "stopped on request in an export");
@@ -297,13 +300,24 @@ out:
 
 static enum np_status write_layer(struct np_export *e, uint32_t layer, struct np_error *err)
 {
+    struct np_trained *trained = e->config.trained;
+    const struct np_kind *kind = np_supernet_kind(e->config.net, layer);
+    uint32_t whole = e->config.net->layer_whole[layer];
+    float *part = NULL;
     enum np_status status;
-    if (!np_supernet_kind(e->config.net, layer)->floats)
+    if (!np_kind_whole(kind)->floats)
         return NP_OK;
-    NP_TRY(np_trained_bring_layer(e->config.trained, layer, err));
+    NP_TRY(np_trained_bring_layer(trained, whole, err));
+    e->weights = np_trained_state(trained)->layers[whole].slab;
+    if (kind->pieces) {
+        NP_TRY(np_alloc(&part, kind->part_floats, sizeof *part, err));
+        np_part_cut(part, kind, e->weights);
+        e->weights = part;
+    }
     NP_TRY(each_piece(e, layer, write_piece, err));
-    np_trained_forget(e->config.trained, layer);
+    np_trained_forget(trained, whole);
 out:
+    free(part);
     return status;
 }
 

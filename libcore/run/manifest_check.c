@@ -54,7 +54,7 @@ static enum np_status check_block(const struct np_manifest *m, const char *path,
     uint32_t first = net->layer_first[position], end = net->layer_first[position + 1];
     uint64_t sum = 0;
     for (uint32_t layer = first; layer < end; layer++) {
-        if (np_supernet_kind(net, layer)->floats == 0)
+        if (np_supernet_kind(net, net->layer_whole[layer])->floats == 0)
             return NP_OK;
         sum += updates[layer];
     }

@@ -79,7 +79,8 @@ enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, s
 {
     enum np_status status = NP_OK;
     for (int p = 0; p < t->net.positions && status == NP_OK; p++)
-        status = np_trained_bring_layer(t, np_supernet_chosen(&t->net, choices, p), err);
+        status = np_trained_bring_layer(
+            t, t->net.layer_whole[np_supernet_chosen(&t->net, choices, p)], err);
     return status;
 }
 

@@ -7,17 +7,23 @@
 #include "sched/virtual.h"
 
 struct np_ahead {
-    struct np_ahead_config config; /* of sched, only what is no pointer, and the two copies */
-    uint32_t *layer_first;
+    struct np_ahead_config config; /* of sched, only what is no pointer */
     struct np_virtual *machine;
-    uint64_t slots;    /* steps that may be known */
-    uint16_t *choices; /* [slots][members][positions] */
-    uint8_t *begun;    /* [slots][members][positions]: 1 << pass, where the member owns the layer */
+    uint64_t slots; /* steps that may be known */
+    uint8_t *begun; /* [slots][members][positions]: 1 << pass, where the member owns the layer */
 };
 
 static size_t places(const struct np_ahead *a)
 {
     return (size_t)a->config.sched.members * (size_t)a->config.sched.positions;
+}
+
+static uint32_t layer_of(const struct np_ahead *a, const struct np_task *task, int member,
+                         int position)
+{
+    struct np_task other = *task;
+    other.member = member;
+    return np_sched_layer(np_virtual_sched(a->machine), &other, position);
 }
 
 static enum np_status visit(struct np_ahead *a, const struct np_task *task, int position,
@@ -26,21 +32,19 @@ static enum np_status visit(struct np_ahead *a, const struct np_task *task, int 
     const struct np_sched_config *c = &a->config.sched;
     enum np_context_pass pass = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
     size_t slot = (size_t)(task->step % a->slots) * places(a), positions = (size_t)c->positions;
-    const uint16_t *choice = a->choices + slot + position;
-    uint16_t own = choice[(size_t)task->member * positions];
-    size_t owner = 0;
-    uint32_t users = 0;
-    while (choice[owner * positions] != own)
+    uint32_t layer = layer_of(a, task, task->member, position), users = 0;
+    int owner = 0;
+    while (layer_of(a, task, owner, position) != layer)
         owner++;
-    uint8_t *begun = &a->begun[slot + owner * positions + (size_t)position];
+    uint8_t *begun = &a->begun[slot + (size_t)owner * positions + (size_t)position];
     if (*begun & 1 << pass)
         return NP_OK;
     *begun |= (uint8_t)(1 << pass);
-    for (size_t i = owner; i < (size_t)c->members; i++)
-        users += choice[i * positions] == own;
+    for (int i = owner; i < c->members; i++)
+        users += layer_of(a, task, i, position) == layer;
     users *= (uint32_t)c->micro_batches;
     struct np_visit v = {.stage = task->stage,
-                         .layer = a->layer_first[position] + own,
+                         .layer = layer,
                          .step = task->step,
                          .pass = pass,
                          .tasks = pass == NP_PASS_FORWARD ? users : 2 * users};
@@ -69,9 +73,6 @@ enum np_status np_ahead_new(struct np_ahead **out, const struct np_ahead_config 
     NP_TRY(np_zalloc(&a, 1, sizeof *a, err));
     a->config = *config;
     a->slots = (uint64_t)c->window + (uint64_t)c->lookahead;
-    NP_TRY(np_zalloc(&a->layer_first, (size_t)c->positions, sizeof *a->layer_first, err));
-    memcpy(a->layer_first, c->layer_first, (size_t)c->positions * sizeof *a->layer_first);
-    NP_TRY(np_zalloc(&a->choices, (size_t)a->slots, places(a) * sizeof *a->choices, err));
     NP_TRY(np_zalloc(&a->begun, (size_t)a->slots, places(a), err));
     machine.context = a;
     NP_TRY(np_virtual_new(&a->machine, &machine, err));
@@ -87,8 +88,6 @@ void np_ahead_free(struct np_ahead *a)
     if (!a)
         return;
     np_virtual_free(a->machine);
-    free(a->layer_first);
-    free(a->choices);
     free(a->begun);
     free(a);
 }
@@ -113,7 +112,6 @@ enum np_status np_ahead_push(struct np_ahead *a, const uint16_t *choices, struct
     size_t slot;
     NP_TRY(np_ahead_run(a, a->slots - 1, err));
     slot = (size_t)(np_sched_known(sched) % a->slots) * places(a);
-    memcpy(a->choices + slot, choices, places(a) * sizeof *choices);
     memset(a->begun + slot, 0, places(a));
     NP_TRY(np_virtual_push(a->machine, choices, err));
 out:

@@ -62,7 +62,7 @@ static float weight_path(const struct np_sched *s, uint64_t step, uint32_t membe
     after = path_after_update(s, use, step, position, end);
     if (after <= 0)
         return 0;
-    return s->config.cost[use->layer].w + s->step[slot].piece * (float)(np_pieces(s) - 1) + after;
+    return use->cost.w + s->step[slot].piece * (float)(np_pieces(s) - 1) + after;
 }
 
 /* W and B, upwards from the first block; then F, downwards from the last. */
@@ -70,7 +70,6 @@ static void member_paths(struct np_sched *s, uint64_t step, uint32_t member, uin
                          float after_step)
 {
     uint32_t slot = np_slot(s, step), base = np_node(s, slot, member, 0);
-    const struct np_layer_cost *cost = s->config.cost;
     float path = after_step;
     for (int u = 0; u < s->units; u++) {
         const struct np_unit *unit = &s->unit[u];
@@ -78,7 +77,7 @@ static void member_paths(struct np_sched *s, uint64_t step, uint32_t member, uin
         for (uint32_t p = unit->first; p < (uint32_t)unit->first + unit->count; p++) {
             s->tail[base + p].w = weight_path(s, step, member, p, end);
             path = greater(path, s->tail[base + p].w);
-            own += cost[s->use[base + p].layer].b;
+            own += s->use[base + p].cost.b;
         }
         path += own;
         s->tail[base + unit->first].b = path;
@@ -86,7 +85,7 @@ static void member_paths(struct np_sched *s, uint64_t step, uint32_t member, uin
     for (int u = s->units; u-- > 0;) {
         const struct np_unit *unit = &s->unit[u];
         for (uint32_t p = unit->first; p < (uint32_t)unit->first + unit->count; p++)
-            path += cost[s->use[base + p].layer].f;
+            path += s->use[base + p].cost.f;
         s->tail[base + unit->first].f = path;
     }
 }

@@ -18,6 +18,7 @@ struct np_rule {
     uint32_t *layer_first;
     enum np_shared_kind *kind;
     bool *weightless;
+    uint32_t *whole;
     int *stage_first;
     int *width; /* [stages]: flights that may be in flight on each device; 0: any number */
     uint64_t ring, known, last;
@@ -71,7 +72,8 @@ static int unit_of(const struct np_rule *r, int position)
 
 static uint32_t layer_of(const struct np_rule *r, uint64_t step, int member, int position)
 {
-    return r->layer_first[position] + r->choice[node(r, step, member, position)];
+    return np_sched_whole(&r->config,
+                          r->layer_first[position] + r->choice[node(r, step, member, position)]);
 }
 
 static bool learns(const struct np_rule *r, int position, uint32_t layer)
@@ -102,6 +104,8 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
     NP_TRY(np_zalloc(&r->layer_first, positions + 1, sizeof *r->layer_first, err));
     NP_TRY(np_zalloc(&r->kind, positions, sizeof *r->kind, err));
     NP_TRY(np_zalloc(&r->weightless, layers, sizeof *r->weightless, err));
+    if (config->whole)
+        NP_TRY(np_zalloc(&r->whole, layers, sizeof *r->whole, err));
     NP_TRY(np_zalloc(&r->stage_first, (size_t)config->stages + 1, sizeof *r->stage_first, err));
     NP_TRY(np_zalloc(&r->updates, layers, sizeof *r->updates, err));
     NP_TRY(np_zalloc(&r->tickets, layers, sizeof *r->tickets, err));
@@ -116,6 +120,9 @@ enum np_status np_rule_new(struct np_rule **out, const struct np_sched_config *c
     memcpy(r->layer_first, config->layer_first, (positions + 1) * sizeof *r->layer_first);
     memcpy(r->kind, config->kind, positions * sizeof *r->kind);
     memcpy(r->weightless, config->weightless, layers * sizeof *r->weightless);
+    if (config->whole)
+        memcpy(r->whole, config->whole, layers * sizeof *r->whole);
+    r->config.whole = r->whole;
     memcpy(r->stage_first, config->stage_first,
            ((size_t)config->stages + 1) * sizeof *r->stage_first);
     *out = r;
@@ -132,6 +139,7 @@ void np_rule_free(struct np_rule *r)
     free(r->layer_first);
     free(r->kind);
     free(r->weightless);
+    free(r->whole);
     free(r->stage_first);
     free(r->width);
     free(r->updates);

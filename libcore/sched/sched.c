@@ -365,7 +365,7 @@ double np_sched_cost(const struct np_sched *s, const struct np_task *task)
         &s->use[np_node(s, np_slot(s, task->step), (uint32_t)task->member, (uint32_t)task->first)];
     double sum = 0;
     for (int p = 0; p < task->count; p++) {
-        struct np_layer_cost cost = s->config.cost[use[p].layer];
+        struct np_layer_cost cost = use[p].cost;
         sum += (double)(task->kind == NP_TASK_F   ? cost.f
                         : task->kind == NP_TASK_B ? cost.b
                                                   : cost.w);

@@ -5,7 +5,8 @@
  * drivers: the engine, the simulator of np-predict-trace, and the context manager's look-ahead.
  *
  * Words:   position: 0 is the stem, 1 .. N the choice blocks, N+1 the head; layer: one candidate of
- *          a position (global number layer_first[position] + choice); home of a position: the
+ *          a position (global number layer_first[position] + choice), or, where candidates share
+ *          weights, the one of them that stands for these; home of a position: the
  *          stage k with stage_first[k] <= position < stage_first[k + 1]; unit: consecutive
  *          positions of one home that one F or B task covers; step, member, micro-batch as in the
  *          README.
@@ -82,8 +83,9 @@ struct np_sched_config {
     const uint32_t *layer_first;      /* [positions + 1] */
     const enum np_shared_kind *kind;  /* [positions] */
     int delay;                        /* D >= 1, of every NP_SHARED_DELAY position */
-    const struct np_layer_cost *cost; /* [layers] */
+    const struct np_layer_cost *cost; /* [layers], of each candidate */
     const bool *weightless;           /* [layers]: identity, no W task */
+    const uint32_t *whole;            /* [layers]: that whose weights a candidate has; NULL: own */
     int stages;
     const int *stage_first; /* [stages + 1]: stage k has positions stage_first[k] .. */
     int unit;               /* positions a unit, >= 1; the last unit of a home may be shorter */
@@ -97,6 +99,11 @@ struct np_sched_config {
 };
 
 #define NP_SCHED_MOST_AHEAD 65536 /* of what files may say of a window or a look-ahead */
+
+static inline uint32_t np_sched_whole(const struct np_sched_config *config, uint32_t candidate)
+{
+    return config->whole ? config->whole[candidate] : candidate;
+}
 
 static inline int np_sched_replicas(const struct np_sched_config *config)
 {

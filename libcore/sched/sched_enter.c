@@ -44,11 +44,13 @@ static void enter(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t p
 {
     const struct np_sched_config *c = &s->config;
     struct np_use *use = &s->use[np_node(s, slot, member, position)];
-    uint32_t layer = c->layer_first[position] + choice;
-    struct np_layer_cost cost = c->cost[layer];
+    uint32_t candidate = c->layer_first[position] + choice;
+    uint32_t layer = np_sched_whole(c, candidate);
+    struct np_layer_cost cost = c->cost[candidate];
     bool learns = c->kind[position] != NP_SHARED_FROZEN && !c->weightless[layer], waits;
-    assert(layer < c->layer_first[position + 1]);
+    assert(candidate < c->layer_first[position + 1]);
     *use = (struct np_use){.layer = layer,
+                           .cost = cost,
                            .next = NP_NO_NODE,
                            .same = NP_NO_MEMBER,
                            .last = (uint16_t)member,
@@ -95,8 +97,7 @@ static void cut(struct np_sched *s, uint32_t slot)
         s->load[p] = 0;
         for (int i = 0; i < c->members; i++) {
             const struct np_use *use = &s->use[np_node(s, slot, (uint32_t)i, (uint32_t)p)];
-            struct np_layer_cost cost = c->cost[use->layer];
-            s->load[p] += cost.f + cost.b + (use->learns ? cost.w : 0);
+            s->load[p] += use->cost.f + use->cost.b + (use->learns ? use->cost.w : 0);
         }
     }
     if (c->reach)

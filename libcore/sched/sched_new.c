@@ -56,6 +56,8 @@ static void lay_out(struct np_sched *s, const struct np_sched_config *c, struct 
     s->config.kind = carve(carver, positions, sizeof *c->kind);
     s->config.cost = carve(carver, layers, sizeof *c->cost);
     s->config.weightless = carve(carver, layers, sizeof *c->weightless);
+    if (c->whole)
+        s->config.whole = carve(carver, layers, sizeof *c->whole);
     s->config.stage_first = carve(carver, stages + 1, sizeof *c->stage_first);
     s->step = carve(carver, slots, sizeof *s->step);
     s->begins = carve(carver, slots, (stages + 1) * sizeof *s->begins);
@@ -91,6 +93,8 @@ static void copy_config(struct np_sched *s, const struct np_sched_config *c)
     memcpy((void *)s->config.kind, c->kind, positions * sizeof *c->kind);
     memcpy((void *)s->config.cost, c->cost, layers * sizeof *c->cost);
     memcpy((void *)s->config.weightless, c->weightless, layers * sizeof *c->weightless);
+    if (c->whole)
+        memcpy((void *)s->config.whole, c->whole, layers * sizeof *c->whole);
     memcpy((void *)s->config.stage_first, c->stage_first, (stages + 1) * sizeof *c->stage_first);
 }
 

@@ -27,6 +27,7 @@ enum np_flight_flag {
  * owns the FIFO link and the turn. */
 struct np_use {
     uint32_t layer;
+    struct np_layer_cost cost;
     uint32_t next; /* owner: the node that owns the layer in the next step that activates it */
     uint16_t same; /* the next member of this step with this layer */
     uint16_t last; /* owner: the last member of the chain */

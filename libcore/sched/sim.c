@@ -16,8 +16,9 @@ void np_sim_stage_costs(const struct np_sched_config *config, const uint16_t *ch
         for (int k = 0; k < config->stages; k++, cost++) {
             *cost = (struct np_stage_cost){0, 0};
             for (int p = config->stage_first[k]; p < config->stage_first[k + 1]; p++) {
-                uint32_t layer = config->layer_first[p] + choices[i * config->positions + p];
-                struct np_layer_cost c = config->cost[layer];
+                uint32_t candidate = config->layer_first[p] + choices[i * config->positions + p];
+                uint32_t layer = np_sched_whole(config, candidate);
+                struct np_layer_cost c = config->cost[candidate];
                 cost->f += (double)c.f;
                 cost->b += (double)c.b + (np_sim_learns(config, p, layer) ? (double)c.w : 0);
             }

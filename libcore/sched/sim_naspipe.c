@@ -44,16 +44,22 @@ static bool *conflict_of(const struct queue *q, uint64_t newer, uint64_t older)
     return &q->conflict[row * (uint64_t)q->config->sched.stages];
 }
 
+static uint32_t layer_of(const struct queue *q, uint64_t step, int position)
+{
+    const struct np_sched_config *c = &q->config->sched;
+    uint16_t choice = q->choices[at(q, step) * (uint64_t)c->positions + (uint64_t)position];
+    return np_sched_whole(c, c->layer_first[position] + choice);
+}
+
 static bool position_conflicts(const struct queue *q, uint64_t newer, uint64_t older, int position)
 {
     const struct np_sched_config *c = &q->config->sched;
-    uint64_t positions = (uint64_t)c->positions;
-    uint16_t choice = q->choices[at(q, newer) * positions + (uint64_t)position];
-    if (!np_sim_learns(c, position, c->layer_first[position] + choice))
+    uint32_t layer = layer_of(q, newer, position);
+    if (!np_sim_learns(c, position, layer))
         return false;
     if (c->kind[position] == NP_SHARED_DELAY)
         return newer - older < (uint64_t)c->delay;
-    return choice == q->choices[at(q, older) * positions + (uint64_t)position];
+    return layer == layer_of(q, older, position);
 }
 
 static void enter(struct queue *q)

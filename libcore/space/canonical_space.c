@@ -34,8 +34,8 @@ out:
 static bool same_block(const struct np_block *a, const struct np_block *b)
 {
     return a->count == b->count && a->out == b->out && a->memory == b->memory &&
-           a->cell == b->cell && a->inputs == b->inputs && strcmp(a->name, b->name) == 0 &&
-           strcmp(a->tie, b->tie) == 0 &&
+           a->cell == b->cell && a->inputs == b->inputs && a->entangled == b->entangled &&
+           strcmp(a->name, b->name) == 0 && strcmp(a->tie, b->tie) == 0 &&
            (a->choices == b->choices ||
             memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
 }
@@ -104,6 +104,8 @@ static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, i
     if (recipe->input == NP_INPUT_IMAGES)
         NP_TRY(np_buf_printf(buf, err, "      out: %d\n      stride: %d\n", block->out,
                              block->stride));
+    if (block->entangled)
+        NP_TRY(np_buf_printf(buf, err, "      weights: entangled\n"));
     NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
     for (int i = 0; i < block->count; i++) {
         NP_TRY(np_buf_printf(buf, err, "        - "));

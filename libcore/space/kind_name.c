@@ -56,18 +56,34 @@ static const struct np_op_fields *fields_of(const struct np_kind *kind)
     return op ? op : np_op_fields(kind->spec.op, NP_ROLE_HEAD);
 }
 
-void np_kind_name(const struct np_kind *kind, char *out)
+static void begin(char *out, const struct np_op_fields *op, const struct np_layer_spec *spec)
 {
-    const struct np_op_fields *op = fields_of(kind);
     char text[NP_FIELD_TEXT];
     snprintf(out, NP_KIND_NAME, "%s", op->name);
     for (int i = 0; i < NP_FIELD_COUNT; i++) {
         enum np_field field = (enum np_field)i;
         if (field != NP_FIELD_MEMORY && (np_op_has(op, field) || field == NP_FIELD_STRIDE) &&
-            np_field_text(text, op, &kind->spec, field, true))
+            np_field_text(text, op, spec, field, true))
             add(out, np_field_name(field), text);
     }
-    add_surroundings(out, op, kind);
+}
+
+static void end(char *out)
+{
     if (strchr(out, '('))
         strncat(out, ")", NP_KIND_NAME - strlen(out) - 1);
+}
+
+void np_kind_name(const struct np_kind *kind, char *out)
+{
+    const struct np_op_fields *op = fields_of(kind);
+    char whole[NP_KIND_NAME];
+    begin(out, op, &kind->spec);
+    add_surroundings(out, op, kind);
+    if (kind->whole) {
+        begin(whole, op, &kind->whole->spec);
+        end(whole);
+        add(out, "part_of", whole);
+    }
+    end(out);
 }

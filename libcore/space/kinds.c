@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "space/op_fields.h"
 #include "space/programs.h"
+#include "space/shapes.h"
 
 static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_IDENTITY] = np_program_identity,
@@ -52,6 +53,24 @@ static void build_program(struct np_build *b)
     kind->program.output = value;
 }
 
+void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
+                 const struct np_layer_spec *spec, const struct np_setting *setting)
+{
+    memset(kind, 0, sizeof *kind);
+    kind->spec = *spec;
+    if (spec->op != NP_OP_EMBEDDING) /* the target's, which begins another sequence */
+        kind->in = setting->in;
+    kind->out = setting->out;
+    kind->summed = setting->summed;
+    kind->image = np_shape_of_images(recipe);
+    kind->vocab = (size_t)recipe->vocab;
+    kind->length = (size_t)recipe->length;
+    if (kind->image.channels && setting->stride)
+        kind->spec.stride = setting->stride;
+    if (spec->cross)
+        kind->memory = setting->memory;
+}
+
 enum np_status np_kind_build(struct np_kind *kind, const char *path, struct np_error *err)
 {
     struct np_build b = {.kind = kind, .err = err};
@@ -76,6 +95,7 @@ void np_kind_clear(struct np_kind *kind)
     free(kind->program.live);
     free(kind->program.nodes);
     free(kind->tensors);
+    free(kind->pieces);
     memset(kind, 0, sizeof *kind);
 }
 

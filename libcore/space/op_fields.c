@@ -36,7 +36,7 @@ static const struct np_op_fields rows[] = {
     {STEM(PATCH), "patch", IMAGES, F(KERNEL) | F(POSITIONS), .kernel = 16},
 
     {OP(IDENTITY), "identity", ANY, 0},
-    {OP(MHA), "mha", ANY, F(HEADS) | F(MASK) | F(MEMORY) | DROPS},
+    {OP(MHA), "mha", ANY, F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | DROPS},
     {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, .act = NP_ACT_GELU},
     {OP(GLU), "glu", SEQUENCES, DROPS},
     {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},

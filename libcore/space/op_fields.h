@@ -14,11 +14,11 @@ enum np_field {
     NP_FIELD_STRIDE,
     NP_FIELD_DILATION,
     NP_FIELD_GROUPS,
+    NP_FIELD_HIDDEN, /* which heads divide */
     NP_FIELD_HEADS,
     NP_FIELD_MEMORY,
     NP_FIELD_MASK,
     NP_FIELD_RATIO,
-    NP_FIELD_HIDDEN,
     NP_FIELD_EXPAND,
     NP_FIELD_SE,
     NP_FIELD_XCEPTION,

@@ -78,7 +78,7 @@ void np_build_tensor(struct np_build *b, struct np_node *node, const char *name,
         !grow(b, &kind->tensors, &b->tensor_capacity, kind->tensor_count, sizeof *kind->tensors))
         return;
     tensor = &kind->tensors[kind->tensor_count];
-    *tensor = (struct np_tensor){.offset = kind->floats, .count = 1};
+    *tensor = (struct np_tensor){.offset = kind->floats, .count = 1, .abreast = 1};
     snprintf(tensor->name, sizeof tensor->name, "%s.%s", name, part);
     while (tensor->rank < 4 && dims[tensor->rank]) {
         size_t dim = dims[tensor->rank];
@@ -95,6 +95,12 @@ void np_build_tensor(struct np_build *b, struct np_node *node, const char *name,
     if (node->out >= 0)
         kind->program.live[node->out] = true;
     kind->tensor_count++;
+}
+
+void np_build_abreast(struct np_build *b, int first, int matrices)
+{
+    for (int t = first; b->status == NP_OK && t < b->kind->tensor_count; t++)
+        b->kind->tensors[t].abreast = matrices;
 }
 
 struct np_window np_build_window(const int kernel[2], int stride, int dilation)

@@ -66,6 +66,9 @@ struct np_node *np_build_node(struct np_build *b, enum np_node_op op, int in0, i
 void np_build_tensor(struct np_build *b, struct np_node *node, const char *name, const char *part,
                      const size_t dims[4], enum np_fill fill);
 
+/* The tensors from one on are of so many matrices side by side. */
+void np_build_abreast(struct np_build *b, int first, int matrices);
+
 /* A convolution of images, He initialised, without a bias. */
 int np_build_conv(struct np_build *b, const char *name, int x, int channels,
                   struct np_window window);

@@ -21,9 +21,21 @@ static int residual(struct np_build *b, int branch)
     return np_build_residual(b, NP_VALUE_X, branch, NP_ACT_NONE);
 }
 
-static int attention(struct np_build *b, int queries, int keys)
+/* Matrices side by side: of keys and values, or of queries too. */
+static int projections(struct np_build *b, const char *name, int x, int count, int width)
 {
-    struct np_node *node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, b->kind->in);
+    int first = b->kind->tensor_count;
+    x = linear(b, name, x, count * width);
+    np_build_abreast(b, first, count);
+    return x;
+}
+
+static int attention(struct np_build *b, int queries, int keys, int width)
+{
+    struct np_shape out = b->kind->in;
+    struct np_node *node;
+    out.channels = width;
+    node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, out);
     node->heads = b->kind->spec.heads;
     node->causal = b->kind->spec.causal;
     return node->out;
@@ -31,14 +43,16 @@ static int attention(struct np_build *b, int queries, int keys)
 
 int np_program_mha(struct np_build *b)
 {
-    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X), keys;
-    if (b->kind->spec.cross) {
+    const struct np_layer_spec *spec = &b->kind->spec;
+    int width = spec->hidden ? spec->hidden : channels_of(b);
+    int x = layer_norm(b, "norm", NP_VALUE_X), keys;
+    if (spec->cross) {
         x = linear(b, "q", x, width);
-        keys = linear(b, "kv", layer_norm(b, "memory", NP_VALUE_MEMORY), 2 * width);
+        keys = projections(b, "kv", layer_norm(b, "memory", NP_VALUE_MEMORY), 2, width);
     } else {
-        keys = x = linear(b, "qkv", x, 3 * width);
+        keys = x = projections(b, "qkv", x, 3, width);
     }
-    return residual(b, linear(b, "out", attention(b, x, keys), width));
+    return residual(b, linear(b, "out", attention(b, x, keys, width), channels_of(b)));
 }
 
 int np_program_ffn(struct np_build *b)

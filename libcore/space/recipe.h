@@ -20,13 +20,16 @@
  *          or {op: patch, kernel (16) K or [height, width], which divides the image, positions
  *          (learned)|none}
  *          blocks: list of {repeat 1..4096 (1), name, tie (none), from, add (none), cell 2..16
- *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), choices: list of 1..4096};
+ *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), weights (own)|entangled,
+ *          choices: list of 1..4096};
  *          images alone have inputs, out and stride; stride and from are the first repeat's, the
  *          others have 1 and read what was made before.
  *          Or an item is {repeat, blocks: a list of items}, repeated as a whole: strides are its
  *          first repeat's, names are known within a repeat.
  *          name, from, add: the name of what the last repeat makes, which later blocks read, or add
  *          theirs to (no cell, repeat 1, the same shape). Every block is read.
+ *          weights: entangled candidates of one operator have the weights of the largest of them,
+ *          each as large a part as it needs (space/parts.h), and must fit into them.
  *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.
  *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
  *          each edge i -> j, i < j, ordered by j, then i, is a choice block of its own: node j is
@@ -40,13 +43,13 @@
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, identity also images, where they keep the shape):
- *          mha heads, memory (none): a name, whose value gives keys and values, the same for all
- *          candidates of a block, mask (causal;
+ *          mha heads, hidden (the width), their width in all, memory (none): a name, whose value
+ *          gives keys and values, the same for all candidates of a block, mask (causal;
  *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4) or hidden, the width
  *          between its layers, act (gelu); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
- *          (learned)|none. Heads divide the width. Pre-norm residual: y = x +
+ *          (learned)|none. Heads divide the width, or hidden. Pre-norm residual: y = x +
  *          drop(branch(layernorm(x))).
  *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
  *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
@@ -146,6 +149,7 @@ struct np_block {
     const struct np_layer_spec *choices; /* of an item of the list, one array; or fixed */
     int out, stride;                     /* channels, of images */
     int from, memory, sum;               /* positions before p; memory, sum: -1 none */
+    bool entangled;                      /* candidates share weights (space/parts.h) */
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
     int drawn;                           /* the block whose draws are its own, too */
     const char *name, *tie;              /* "" none; one of the recipe's names, ties */

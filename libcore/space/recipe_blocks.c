@@ -1,10 +1,12 @@
 /* The list of choice blocks: its items, and whether what they stand for fits together. */
 #include "space/recipe_blocks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "space/cells.h"
+#include "space/parts.h"
 
 /* The channels that the item's blocks make, and the first one's stride. */
 static enum np_status read_shape(const struct np_item_list *list, struct np_item *item,
@@ -23,6 +25,16 @@ static enum np_status read_shape(const struct np_item_list *list, struct np_item
     if (block->inputs == 2)
         item->in.channels = block->out;
 out:
+    return status;
+}
+
+static enum np_status read_weights(struct np_item *item, const struct np_yaml_node *node,
+                                   struct np_error *err)
+{
+    static const char *const words[] = {"own", "entangled"};
+    int which = 0;
+    enum np_status status = np_yaml_get_word(node, &which, words, 2, err);
+    item->block.entangled = which == 1;
     return status;
 }
 
@@ -129,6 +141,65 @@ out:
     return status;
 }
 
+/* "64x256" */
+static const char *shape_text(char *out, size_t bytes, const struct np_tensor *tensor)
+{
+    size_t used = 0;
+    for (int i = 0; i < tensor->rank; i++)
+        used += (size_t)snprintf(out + used, bytes - used, i ? "x%zu" : "%zu", tensor->shape[i]);
+    return out;
+}
+
+static enum np_status refuse_part(const struct np_yaml_node *choice, const struct np_tensor *tensor,
+                                  const struct np_kind *whole, int candidate, struct np_error *err)
+{
+    const struct np_tensor *there = np_kind_tensor(whole, tensor->name);
+    char inner[96], outer[96];
+    if (!there)
+        return np_yaml_fail(choice, err,
+                            "entangled weights: candidate %d, the largest like this one, has no "
+                            "'%s'",
+                            candidate, tensor->name);
+    return np_yaml_fail(choice, err,
+                        "entangled weights: '%s' of %s is no part of that of candidate %d, the "
+                        "largest like this one, of %s",
+                        tensor->name, shape_text(inner, sizeof inner, tensor), candidate,
+                        shape_text(outer, sizeof outer, there));
+}
+
+/* Each candidate of an entangled block has a place in the largest one like it. */
+static enum np_status check_family(const struct np_family *family,
+                                   const struct np_yaml_node *choice, struct np_error *err)
+{
+    for (int i = 0; i < family->count; i++, choice = choice->next) {
+        const struct np_kind *part = &family->kinds[i], *whole = &family->kinds[family->whole[i]];
+        const struct np_tensor *tensor = np_part_misfit(part, whole);
+        if (tensor)
+            return refuse_part(choice, tensor, whole, family->whole[i], err);
+    }
+    return NP_OK;
+}
+
+static enum np_status check_entangled(const struct np_item *item,
+                                      const struct np_layer_context *context,
+                                      const struct np_yaml_node *choice, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int i = 0; item->block.entangled && i < context->place_count && status == NP_OK; i++) {
+        struct np_setting setting = {.in = context->places[i].in,
+                                     .out = context->places[i].out,
+                                     .stride = context->places[i].stride};
+        struct np_family family;
+        if (context->memory >= 0)
+            setting.memory = context->memories[context->memory];
+        status = np_family_init(&family, context->recipe, &item->block, &setting, err);
+        if (status == NP_OK)
+            status = check_family(&family, choice, err);
+        np_family_clear(&family);
+    }
+    return status;
+}
+
 static enum np_status read_choices(struct np_item_list *list, struct np_item *item,
                                    const struct np_yaml_node *choice, struct np_error *err)
 {
@@ -139,6 +210,7 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
                                        .memories = list->named.shapes,
                                        .name_count = list->named.count,
                                        .memory = -1};
+    const struct np_yaml_node *first = choice;
     struct np_layer_spec *spec;
     enum np_status status;
     NP_TRY(new_choices(list, (size_t)item->block.count, &spec, err));
@@ -148,6 +220,7 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
         NP_TRY(np_recipe_read_layer(spec, choice, &context, err));
         NP_TRY(check_target(list, item, spec, choice, err));
     }
+    NP_TRY(check_entangled(item, &context, first, err));
     item->block.memory = context.memory < 0 ? -1 : list->named.positions[context.memory];
     list->batch_norm = list->batch_norm || context.batch_norm || item->block.inputs == 2;
 out:
@@ -167,6 +240,7 @@ static enum np_status read_blocks(struct np_item_list *list, const struct np_yam
     NP_TRY(read_cell(list, &item, map, err));
     NP_TRY(np_item_read_links(list, &item, map, err));
     NP_TRY(read_shape(list, &item, map, err));
+    NP_TRY(read_weights(&item, np_yaml_find(map, "weights"), err));
     choices = np_yaml_need(map, "choices");
     NP_TRY(np_yaml_get_list(choices, &choice, 1, NP_MAX_CHOICES, err));
     NP_TRY(np_yaml_map_finish(map, err));

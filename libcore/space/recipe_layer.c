@@ -136,7 +136,8 @@ static enum np_status read_multiple(struct reading *r, enum np_field field, int 
 static enum np_status read_hidden(struct reading *r)
 {
     int out = r->context->places[0].out.channels, preset = out;
-    if (np_op_has(r->op, NP_FIELD_RATIO) || np_op_has(r->op, NP_FIELD_EXPAND))
+    bool other = np_op_has(r->op, NP_FIELD_RATIO) || np_op_has(r->op, NP_FIELD_EXPAND);
+    if (other || r->op->op == NP_OP_MHA)
         preset = 0;
     else if (r->op->op == NP_OP_BOTTLENECK)
         preset = out < 4 ? 1 : out / 4;
@@ -149,6 +150,8 @@ static enum np_status read_heads(struct reading *r)
     int width = r->context->places[r->context->place_count - 1].in.channels;
     int *heads = &r->spec->heads;
     enum np_status status;
+    if (r->spec->hidden)
+        width = r->spec->hidden;
     NP_TRY(np_recipe_get_int(node, heads, 1, width, r->err));
     if (width % *heads != 0)
         NP_TRY(np_yaml_fail(node, r->err, "'heads' must divide the width of %d, not %d", width,

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "space/kinds.h"
+#include "space/parts.h"
 #include "space/shapes.h"
 
 /* Open addressing from layer spec and surroundings to kind, while a supernet is built. */
@@ -18,6 +18,8 @@ struct kind_table {
 };
 
 #define NP_MAX_KINDS UINT16_MAX
+
+static const struct np_shape no_shape;
 
 /* The slot that holds the kind, or the free one where it belongs. */
 static uint32_t *find_slot(const struct kind_table *table, const struct np_kind *kind)
@@ -54,9 +56,12 @@ static enum np_status add_kind(struct kind_table *table, const struct np_kind *k
                        np_text_safe(net->recipe->path).s, NP_MAX_KINDS);
     NP_TRY(np_grow(&net->kinds, &table->kind_capacity, (size_t)net->kind_count, sizeof *net->kinds,
                    err));
-    net->kinds[net->kind_count] = *kind;
-    NP_TRY(np_kind_build(&net->kinds[net->kind_count], net->recipe->path, err));
+    struct np_kind *added = &net->kinds[net->kind_count];
+    *added = *kind;
+    NP_TRY(np_kind_build(added, net->recipe->path, err));
     net->kind_count++;
+    if (added->part_of)
+        NP_TRY(np_part_join(added, &net->kinds[added->part_of - 1], err));
 out:
     return status;
 }
@@ -78,27 +83,51 @@ out:
     return status;
 }
 
-/* A kind to look for, of a layer that makes values of shape out; padding is zero. */
-static void surround(struct np_kind *kind, const struct np_supernet *net, struct np_shape in,
-                     struct np_shape out)
-{
-    const struct np_recipe *recipe = net->recipe;
-    memset(kind, 0, sizeof *kind);
-    kind->in = in;
-    kind->out = out;
-    kind->image = np_shape_of_images(recipe);
-    kind->vocab = (size_t)recipe->vocab;
-    kind->length = (size_t)recipe->length;
-}
-
 /* Whether two blocks give their candidates equal surroundings. */
 static bool same_place(const struct np_supernet *net, int a, int b)
 {
     const struct np_block *p = &net->recipe->blocks[a], *q = &net->recipe->blocks[b];
     return p->choices == q->choices && p->stride == q->stride && p->memory == q->memory &&
-           (p->sum < 0) == (q->sum < 0) &&
+           p->entangled == q->entangled && (p->sum < 0) == (q->sum < 0) &&
            np_shape_equal(net->shapes[p->from], net->shapes[q->from]) &&
            np_shape_equal(net->shapes[a + 1], net->shapes[b + 1]);
+}
+
+/* The kinds of a block's candidates: those with layers of their own, then parts of these. */
+static enum np_status add_candidates(struct kind_table *table, int block,
+                                     const struct np_setting *setting, struct np_error *err)
+{
+    struct np_supernet *net = table->net;
+    const struct np_block *now = &net->recipe->blocks[block];
+    const uint32_t *whole = net->layer_whole + net->layer_first[block + 1];
+    uint16_t *kinds = net->layer_kind + net->layer_first[block + 1];
+    enum np_status status = NP_OK;
+    struct np_kind kind;
+    for (int parts = 0; parts < 2; parts++)
+        for (int i = 0; i < now->count; i++) {
+            uint32_t of = whole[i] - net->layer_first[block + 1];
+            if ((of != (uint32_t)i) != parts)
+                continue;
+            np_kind_set(&kind, net->recipe, &now->choices[i], setting);
+            kind.part_of = parts ? kinds[of] + 1 : 0;
+            NP_TRY(find_kind(table, &kind, &kinds[i], err));
+        }
+out:
+    return status;
+}
+
+/* Which candidates have a part of others' weights. */
+static enum np_status find_wholes(struct np_supernet *net, int block,
+                                  const struct np_setting *setting, struct np_error *err)
+{
+    const struct np_block *now = &net->recipe->blocks[block];
+    uint32_t first = net->layer_first[block + 1];
+    struct np_family family;
+    enum np_status status = np_family_init(&family, net->recipe, now, setting, err);
+    for (int i = 0; status == NP_OK && i < now->count; i++)
+        net->layer_whole[first + (uint32_t)i] = first + (uint32_t)family.whole[i];
+    np_family_clear(&family);
+    return status;
 }
 
 /* Blocks of one `repeat` share their choices, and mostly their kinds. */
@@ -106,25 +135,24 @@ static enum np_status add_block(struct kind_table *table, int block, struct np_e
 {
     struct np_supernet *net = table->net;
     const struct np_block *now = &net->recipe->blocks[block];
-    uint16_t *kinds = net->layer_kind + net->layer_first[block + 1];
+    const struct np_setting setting = {.in = net->shapes[now->from],
+                                       .memory =
+                                           now->memory < 0 ? no_shape : net->shapes[now->memory],
+                                       .out = net->shapes[block + 1],
+                                       .stride = now->stride,
+                                       .summed = now->sum >= 0};
     enum np_status status = NP_OK;
-    struct np_kind kind;
+    uint32_t first = net->layer_first[block + 1], count = (uint32_t)now->count;
     if (block > 0 && same_place(net, block - 1, block)) {
-        memcpy(kinds, kinds - now->count, (size_t)now->count * sizeof *kinds);
+        for (uint32_t l = first; l < first + count; l++) {
+            net->layer_kind[l] = net->layer_kind[l - count];
+            net->layer_whole[l] = net->layer_whole[l - count] + count;
+        }
         return NP_OK;
     }
-    surround(&kind, net, net->shapes[now->from], net->shapes[block + 1]);
-    kind.summed = now->sum >= 0;
-    for (int i = 0; i < now->count; i++) {
-        struct np_shape none = {0, 0, 0};
-        kind.spec = now->choices[i];
-        if (kind.image.channels)
-            kind.spec.stride = now->stride;
-        kind.memory = kind.spec.cross ? net->shapes[now->memory] : none;
-        if (kind.spec.op == NP_OP_EMBEDDING)
-            kind.in = none;
-        NP_TRY(find_kind(table, &kind, &kinds[i], err));
-    }
+    if (now->entangled)
+        NP_TRY(find_wholes(net, block, &setting, err));
+    NP_TRY(add_candidates(table, block, &setting, err));
 out:
     return status;
 }
@@ -132,14 +160,14 @@ out:
 static enum np_status add_ends(struct kind_table *table, struct np_error *err)
 {
     struct np_supernet *net = table->net;
-    struct np_shape none = {0, 0, 0}, losses = {1, net->recipe->length, 1};
+    struct np_setting setting = {.out = net->shapes[0]};
     enum np_status status;
     struct np_kind kind;
-    surround(&kind, net, none, net->shapes[0]);
-    kind.spec = net->recipe->stem;
+    np_kind_set(&kind, net->recipe, &net->recipe->stem, &setting);
     NP_TRY(find_kind(table, &kind, &net->layer_kind[0], err));
-    surround(&kind, net, net->shapes[net->positions - 2], losses);
-    kind.spec = net->recipe->head;
+    setting.in = net->shapes[net->positions - 2];
+    setting.out = net->shapes[net->positions - 1];
+    np_kind_set(&kind, net->recipe, &net->recipe->head, &setting);
     NP_TRY(find_kind(table, &kind, &net->layer_kind[net->layers - 1], err));
 out:
     return status;
@@ -173,6 +201,9 @@ static enum np_status number_layers(struct np_supernet *net, struct np_error *er
     net->block_digits = digits_of(recipe->block_count);
     net->choice_digits = digits_of(most);
     NP_TRY(np_zalloc(&net->layer_kind, layer, sizeof *net->layer_kind, err));
+    NP_TRY(np_alloc(&net->layer_whole, layer, sizeof *net->layer_whole, err));
+    for (uint32_t l = 0; l < layer; l++)
+        net->layer_whole[l] = l;
 out:
     return status;
 }
@@ -255,8 +286,11 @@ enum np_status np_supernet_init(struct np_supernet *net, const struct np_recipe 
     NP_TRY(add_ends(&table, err));
     for (int i = 0; i < recipe->block_count; i++)
         NP_TRY(add_block(&table, i, err));
-    for (int k = 0; k < net->kind_count; k++)
-        net->whole_batch = net->whole_batch || net->kinds[k].norm_floats > 0;
+    for (int k = 0; k < net->kind_count; k++) { /* which lie where they will stay */
+        struct np_kind *kind = &net->kinds[k];
+        kind->whole = kind->part_of ? &net->kinds[kind->part_of - 1] : NULL;
+        net->whole_batch = net->whole_batch || kind->norm_floats > 0;
+    }
 out:
     free(table.slots);
     if (status != NP_OK)
@@ -272,6 +306,7 @@ void np_supernet_clear(struct np_supernet *net)
         np_kind_clear(&net->kinds[k]);
     free(net->layer_first);
     free(net->layer_kind);
+    free(net->layer_whole);
     free(net->shapes);
     free(net->reader_first);
     free(net->readers);

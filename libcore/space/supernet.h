@@ -2,7 +2,9 @@
  *
  * Words   position 0 is the stem, 1 .. N the choice blocks, N+1 the head. A layer is one candidate
  *         of one position, numbered layer_first[position] + choice. Layers with equal specs share a
- *         kind: one table of tensors, costs and profile for all of them.
+ *         kind: one table of tensors, costs and profile for all of them. In a block with entangled
+ *         weights (space/parts.h) a candidate may compute with a part of another layer's weights,
+ *         which is its whole; its own number is then a layer without weights.
  * Shapes  a layer's weights are one slab, its tensors in table order, row-major; a linear layer
  *         from K to N channels is [K][N]. Moments are slabs of the same layout.
  *         A convolution's weight is [kh][kw][C/groups][N].
@@ -29,7 +31,14 @@ struct np_tensor {
     size_t offset, count; /* floats, in the layer's slab */
     enum np_init init;
     float std;
-    bool decay; /* weight decay: matrices, not norms and biases */
+    bool decay;  /* weight decay: matrices, not norms and biases */
+    int abreast; /* matrices that stand side by side in it: of q, k and v; 1 else */
+};
+
+/* A tensor within another slab than its own. */
+struct np_piece {
+    size_t offset; /* floats, of its first element */
+    struct np_slice slice;
 };
 
 /* A layer spec in its surroundings: equal ones are one kind. */
@@ -39,12 +48,24 @@ struct np_kind {
     struct np_shape image;           /* of the batch; 0 channels: sequences */
     bool summed;                     /* the block adds its output to another value */
     size_t vocab, length;            /* V or classes; targets a sample */
+    int part_of;                     /* its weights are a part of that kind's less 1; 0: its own */
     struct np_program program;       /* this and the rest: np_kind_build */
     int tensor_count;
     struct np_tensor *tensors;
-    size_t floats;      /* weights of one layer */
+    size_t floats;      /* weights of one layer; of a part 0 */
     size_t norm_floats; /* mean and variance of its batch norms */
+    /* Of a part: where its weights are, and its tensors there; as slabs of their own they have
+     * part_floats. pieces NULL: they are all of it. */
+    const struct np_kind *whole;
+    struct np_piece *pieces; /* [tensor_count] */
+    size_t part_floats;
 };
+
+/* The kind of the layer whose slab a kind's passes read. */
+static inline const struct np_kind *np_kind_whole(const struct np_kind *kind)
+{
+    return kind->whole ? kind->whole : kind;
+}
 
 /* Who reads a value: the layer at `position`, as its NP_VALUE_X, _MEMORY or _SUM. */
 struct np_reader {
@@ -56,7 +77,8 @@ struct np_supernet {
     int positions; /* N + 2 */
     uint32_t layers;
     uint32_t *layer_first; /* [positions + 1] */
-    uint16_t *layer_kind;  /* [layers] */
+    uint32_t *layer_whole; /* [layers]: whose weights it has; itself but for parts */
+    uint16_t *layer_kind;  /* [layers]: what it computes */
     int kind_count;
     struct np_kind *kinds;           /* stem's and head's included */
     struct np_shape *shapes;         /* [positions] of the value that each makes */
@@ -76,7 +98,7 @@ static inline const struct np_kind *np_supernet_kind(const struct np_supernet *n
     return &net->kinds[net->layer_kind[layer]];
 }
 
-/* The layer of a subnet, choices[blocks], at a position. */
+/* The candidate of a subnet, choices[blocks], at a position. */
 static inline uint32_t np_supernet_chosen(const struct np_supernet *net, const uint16_t *choices,
                                           int position)
 {
@@ -107,9 +129,10 @@ void np_supernet_layer_name(const struct np_supernet *net, uint32_t layer, char 
 /* The inverse; false if there is no such layer. */
 bool np_supernet_find(const struct np_supernet *net, const char *name, uint32_t *layer);
 
-/* "mha(heads=4)", "ffn(ratio=4,act=gelu,dropout=0.1)", "max_pool(kernel=3,in=8x8x16,out=8x8x16)":
- * for people and for the cost profile; kinds of a supernet have different names. */
-#define NP_KIND_NAME 256
+/* "mha(heads=4)", "ffn(ratio=4,act=gelu,dropout=0.1)", "max_pool(kernel=3,in=8x8x16,out=8x8x16)",
+ * "ffn(ratio=2,act=gelu,part_of=ffn(ratio=4,act=gelu))": for people and for the cost profile;
+ * kinds of a supernet have different names. */
+#define NP_KIND_NAME 448
 void np_kind_name(const struct np_kind *kind, char *out);
 
 /* Floating-point operations (a fused multiply-add counts two) per sample. */

@@ -23,6 +23,48 @@ def _kernel(r):
     return r.choice([1, 2, 3, 3, 4, 5, 7] + ([8, 11, 16] if odds(r, 0.2) else []))
 
 
+def _smaller(r, candidate):
+    """A candidate of the same sort whose weights are a part of this one's."""
+    part, groups = dict(candidate), candidate.get("groups", 1)
+    kernel = part.get("kernel", 1)
+    if isinstance(kernel, list):
+        part["kernel"] = [r.randint(1, k) for k in kernel]
+    elif "kernel" in part:
+        part["kernel"] = r.randint(1, kernel)
+    if "hidden" in part and part["op"] != "mbconv":  # which has no expansion of as many channels
+        part["hidden"] = groups * r.randint(1, part["hidden"] // groups)
+    if part["op"] == "mha" and "hidden" in part:
+        part["heads"] = r.choice(divisors(part["hidden"]))
+    elif part["op"] == "lightconv":
+        part["heads"] = r.choice(divisors(part["heads"]))
+    for key in ["ratio", "expand"]:
+        if key in part:
+            part[key] = r.randint(1, part[key])
+    if part.get("se"):
+        part["se"] = r.choice([0, part["se"], 64])
+    if "act" in part:
+        part["act"] = r.choice(ACTS)
+    return part
+
+
+def entangle(r, block):
+    """Sometimes a block's candidates have parts of the first one's weights of their sort."""
+    first = {}
+    if odds(r, 0.3):
+        block["weights"] = "entangled"
+        for i, candidate in enumerate(block["choices"]):
+            sort = (candidate["op"], "memory" in candidate, candidate.get("xception"))
+            block["choices"][i] = _smaller(r, first[sort]) if sort in first else candidate
+            first.setdefault(sort, candidate)
+    return block
+
+
+def _attention(r, width):
+    """Heads, and sometimes the width of all of them."""
+    hidden = {"hidden": r.choice([1, 5, 8, 16, 20, 33])} if odds(r, 0.4) else {}
+    return hidden | {"heads": r.choice(divisors(hidden.get("hidden", width)))}
+
+
 class Images:
     """Blocks of images; `batch_norm` says in the end whether any layer has it."""
 
@@ -79,7 +121,7 @@ class Images:
         if op in ("max_pool", "avg_pool"):
             return {"norm": self.norm("none", "none")}
         if op == "mha":
-            return _drops(r) | {"heads": r.choice(divisors(read))}
+            return _drops(r) | _attention(r, read)
         if op == "ffn":
             between = {"ratio": r.choice([1, 2, 3])} if odds(r, 0.7) else \
                 {"hidden": r.choice([1, 7, 33])}
@@ -123,7 +165,7 @@ class Images:
             block["repeat"] = 1 if block["cell"] == 4 else min(block["repeat"], 2)
         block["choices"] = self.choices(read, made, stride)
         self.make(-(-height // stride), -(-width // stride), made, block["repeat"])
-        return [self.tie(block)]
+        return [self.tie(entangle(r, block))]
 
     def make(self, height, width, channels, repeat=1):
         """What the last repeat makes, and the one before it: the sizes of all but the first."""
@@ -143,7 +185,7 @@ class Images:
                  "stride": stride, "repeat": repeat, "choices": self.choices(made, made, stride)}
         self.batch_norm = True
         self.make(-(-height // stride), -(-width // stride), made * (block["cell"] - 2), repeat)
-        return [self.tie(block)]
+        return [self.tie(entangle(r, block))]
 
     def named(self):
         """A block of one candidate with a name, which passes on what was made."""
@@ -221,7 +263,9 @@ class Sequences:
         r = self.r
         op = r.choice(["identity", "mha", "mha", "ffn", "glu", "conv1d", "sepconv1d", "lightconv"])
         candidate = {"op": op} | (_drops(r) if op != "identity" else {})
-        if op in ("mha", "lightconv"):
+        if op == "mha":
+            candidate |= _attention(r, self.width)
+        if op == "lightconv":
             candidate["heads"] = r.choice(divisors(self.width))
         if op == "mha" and memory:
             candidate["memory"] = memory
@@ -242,6 +286,7 @@ class Sequences:
             block = {"repeat": r.choice([1, 1, 2, 3])}
             memory = r.choice(names) if names and odds(r, 0.6) else None
             block["choices"] = [self.candidate(memory) for _ in range(r.choice(self.counts))]
+            entangle(r, block)
             if odds(r, 0.6):
                 block["name"] = f"b{i}"
                 names.append(block["name"])

@@ -237,7 +237,8 @@ static void check_slab(const struct kind_check *c)
             must(c, strcmp(c->kind->tensors[k].name, tensor->name) != 0);
         offset += count;
     }
-    must(c, c->kind->floats == offset);
+    must(c, (c->kind->whole ? c->kind->part_floats : c->kind->floats) == offset);
+    must(c, !c->kind->whole || c->kind->floats == 0);
 }
 
 void check_kind(const struct np_kind *kind)

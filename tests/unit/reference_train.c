@@ -109,7 +109,8 @@ void reference_net_init(struct reference_net *ref, const struct np_supernet *net
     if (!ref->updates)
         abort();
     for (uint32_t i = 0; i < net->layers; i++)
-        reference_init(ref->w[i], np_supernet_kind(net, i), net->recipe->seed, i);
+        if (net->layer_whole[i] == i)
+            reference_init(ref->w[i], np_supernet_kind(net, i), net->recipe->seed, i);
     for (int which = 0; which < 2; which++) {
         ref->pending[which] = calloc(ring_size(net), sizeof *ref->pending[which]);
         if (!ref->pending[which])
@@ -139,11 +140,61 @@ static void update(struct reference_net *ref, uint32_t layer, double *g, uint64_
                      ref->v[layer], g, (double)np_recipe_lr(recipe, step), ++ref->updates[layer]);
 }
 
-/* The layer at a position of a subnet. */
-static uint32_t layer_at(const struct np_supernet *net, const uint16_t *choices, int position)
+/* What a subnet computes at a position, and the layer whose weights it has. */
+static uint32_t candidate_at(const struct np_supernet *net, const uint16_t *choices, int position)
 {
     uint32_t choice = position > 0 && position < net->positions - 1 ? choices[position - 1] : 0;
     return net->layer_first[position] + choice;
+}
+
+static uint32_t layer_at(const struct np_supernet *net, const uint16_t *choices, int position)
+{
+    return net->layer_whole[candidate_at(net, choices, position)];
+}
+
+/* Where the taps of a part begin in so many: images' are centred, sequences' end together. */
+static size_t first_tap(const struct np_kind *part, size_t all, size_t own)
+{
+    return part->image.channels ? (all - 1) / 2 - (own - 1) / 2 : all - own;
+}
+
+/* Where element i of a part's tensor lies in the tensor of its whole. */
+static size_t in_whole(const struct np_kind *part, const struct np_tensor *own,
+                       const struct np_tensor *all, size_t i)
+{
+    size_t place = 0, below = 1, sides = 1;
+    if (strstr(own->name, "qkv."))
+        sides = 3;
+    else if (strstr(own->name, "kv."))
+        sides = 2;
+    for (int d = own->rank - 1; d >= 0; d--) {
+        size_t at = i % own->shape[d], first = 0;
+        i /= own->shape[d];
+        if (d == own->rank - 1)
+            at += at / (own->shape[d] / sides) * ((all->shape[d] - own->shape[d]) / sides);
+        if ((own->rank > 2 && d < 2) || (d == 1 && strcmp(own->name, "kernel.logits") == 0))
+            first = first_tap(part, all->shape[d], own->shape[d]);
+        place += (first + at) * below;
+        below *= all->shape[d];
+    }
+    return all->offset + place;
+}
+
+/* own = whole's, or whole += own. */
+static void exchange(double *own, double *whole, const struct np_kind *part, bool back)
+{
+    for (int t = 0; t < part->tensor_count; t++) {
+        const struct np_tensor *tensor = &part->tensors[t], *all = part->whole->tensors;
+        while (strcmp(all->name, tensor->name) != 0)
+            all++;
+        for (size_t i = 0; i < tensor->count; i++) {
+            size_t there = in_whole(part, tensor, all, i);
+            if (back)
+                whole[there] += own[tensor->offset + i];
+            else
+                own[tensor->offset + i] = whole[there];
+        }
+    }
 }
 
 /* Values and their gradients by the position that makes them; the head makes losses. */
@@ -171,22 +222,32 @@ static void run_layer(struct reference_net *ref, struct reference_call *call,
 {
     int from[3];
     bool head = position == ref->net->positions - 1;
-    double *sum, *dy = a->gradient[position];
+    double *sum, *dy = a->gradient[position], *w, *g;
     inputs_of(ref, position, from);
     call->layer = layer_at(ref->net, choices, position);
-    call->kind = np_supernet_kind(ref->net, call->layer);
-    call->w = ref->w[call->layer];
+    call->kind = np_supernet_kind(ref->net, candidate_at(ref->net, choices, position));
+    w = ref->w[call->layer];
+    g = ref->g[call->layer];
+    if (call->kind->whole) {
+        w = reference_zeros(call->kind->part_floats);
+        g = reference_zeros(call->kind->part_floats);
+        exchange(w, ref->w[call->layer], call->kind, false);
+    }
+    call->w = w;
     struct reference_inputs in = {from[0] < 0 ? NULL : a->value[from[0]],
                                   from[1] < 0 ? NULL : a->value[from[1]],
                                   from[2] < 0 ? NULL : a->value[from[2]]};
-    if (forward) {
+    if (forward)
         reference_forward(call, a->value[position], &in);
-        return;
+    else
+        reference_backward(call, from[0] < 0 ? NULL : a->gradient[from[0]],
+                           from[1] < 0 ? NULL : a->gradient[from[1]], g, &in, head ? NULL : dy);
+    if (call->kind->whole) {
+        exchange(g, ref->g[call->layer], call->kind, true);
+        free(w);
+        free(g);
     }
-    reference_backward(call, from[0] < 0 ? NULL : a->gradient[from[0]],
-                       from[1] < 0 ? NULL : a->gradient[from[1]], ref->g[call->layer], &in,
-                       head ? NULL : dy);
-    sum = from[2] < 0 ? NULL : a->gradient[from[2]];
+    sum = forward || from[2] < 0 ? NULL : a->gradient[from[2]];
     for (size_t i = 0; sum && i < call->samples * np_shape_floats(call->kind->out); i++)
         sum[i] += dy[i];
 }

@@ -83,6 +83,21 @@ static uint64_t run_copy(struct np_team *team, const struct call *c)
     return 0;
 }
 
+/* Every other row and three of four columns of a few images, and the end of a row. */
+static uint64_t run_slice(struct np_team *team, const struct call *c)
+{
+    size_t width = (c->cols * 3 + 3) / 4, high = (c->rows + 5) / 6, images = c->rows / (2 * high);
+    size_t image = 2 * high * c->cols, row = 2 * c->cols, end = c->count / 2;
+    const struct np_slice inner = {{1, images, high, width}, {0, image, row}};
+    const struct np_slice outer = {{images, high, 1, width}, {image, row, 0}};
+    const struct np_slice one = {{1, 1, 1, end}, {0, 0, 0}};
+    c->kernels->gather(team, c->r[5], c->r[0], &inner);
+    c->kernels->scatter(team, c->r[6], c->r[1], &outer);
+    c->kernels->gather(team, c->r[7], c->r[0] + c->count - end, &one);
+    c->kernels->scatter(team, c->r[2] + c->count - end, c->r[1], &one);
+    return 0;
+}
+
 static uint64_t run_divide(struct np_team *team, const struct call *c)
 {
     uint64_t bad = !c->kernels->divide(team, c->r[5], c->r[0], NULL, c->count, 7.0f);
@@ -328,6 +343,7 @@ static const struct kernel_case cases[] = {
     {.name = "finite", .run = run_finite, .any = true},
     {.name = "fill", .run = run_fill},
     {.name = "copy", .run = run_copy},
+    {.name = "slice", .run = run_slice},
     {.name = "divide", .run = run_divide, .any = true},
     {.name = "rstd", .run = run_rstd, .any = true},
     {.name = "spread", .run = run_spread},

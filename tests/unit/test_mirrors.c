@@ -21,6 +21,7 @@ struct trial {
     enum np_shared_kind kind[MOST_POSITIONS];
     struct np_layer_cost cost[MOST_LAYERS];
     bool weightless[MOST_LAYERS];
+    uint32_t whole[MOST_LAYERS];
     int stage_first[MOST_STAGES + 1];
     uint64_t bytes[MOST_LAYERS], room[MOST_STAGES];
     struct np_sim_memory memory;
@@ -69,9 +70,9 @@ static void on_task(void *context, const struct np_span *span)
 {
     struct trial *t = context;
     const struct np_task *task = &span->task;
-    uint32_t number =
-        t->layer_first[task->first] +
-        t->choices[task->step % 32][task->member * t->config.sched.positions + task->first];
+    uint32_t number = t->whole[t->layer_first[task->first] +
+                               t->choices[task->step % 32]
+                                         [task->member * t->config.sched.positions + task->first]];
     struct layer *l = &t->layer[number];
     if (!t->bytes[number])
         return;
@@ -111,7 +112,11 @@ static void draw_space(struct trial *t)
         t->weightless[l] = draw(t, 8) == 0;
         t->bytes[l] = t->weightless[l] ? 0 : 1 + draw(t, 3);
         t->layer[l].stage = t->last_stage[l] = NOWHERE;
+        t->whole[l] = l;
     }
+    for (int p = 0; p < c->positions; p++) /* the last candidate has the first one's weights */
+        if (draw(t, 3) == 0)
+            t->whole[t->layer_first[p + 1] - 1] = t->layer_first[p];
 }
 
 static void open_trial(struct trial *t, uint64_t seed)
@@ -126,6 +131,7 @@ static void open_trial(struct trial *t, uint64_t seed)
     c->delay = 1;
     c->cost = t->cost;
     c->weightless = t->weightless;
+    c->whole = t->whole;
     c->stage_first = t->stage_first;
     c->unit = 1;
     c->reach = 1 + (int)draw(t, 3);

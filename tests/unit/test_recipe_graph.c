@@ -1,4 +1,5 @@
-/* Which value a block reads, joins or adds to, cells of two inputs, and ties. */
+/* Which value a block reads, joins or adds to, cells of two inputs, ties, and weights that
+ * candidates share. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -247,6 +248,36 @@ START_TEST(names_of_lists_meet_no_others)
 }
 END_TEST
 
+static void assert_wholes(const struct np_recipe *recipe, const uint32_t *wholes)
+{
+    struct np_supernet net;
+    ck_assert_int_eq(np_supernet_init(&net, recipe, NULL), NP_OK);
+    for (uint32_t l = 0; l < net.layers; l++)
+        ck_assert_msg(net.layer_whole[l] == wholes[l], "layer %u is of %u", l, net.layer_whole[l]);
+    np_supernet_clear(&net);
+}
+
+/* The largest of an operator, the first of such, has the weights of all; what has none has none. */
+START_TEST(entangled_candidates)
+{
+    static const uint32_t wholes[] = {0, 2, 2, 3, 4, 2, 4, 8, 8, 9, 10, 8, 10, 13, 14, 15};
+    struct np_recipe recipe;
+    read_blocks(&recipe,
+                "[{repeat: 2, weights: entangled, choices: [{op: ffn, ratio: 1}, {op: ffn, hidden: "
+                "32, act: relu}, {op: identity}, {op: mha, heads: 2}, {op: ffn}, {op: mha, heads: "
+                "1, hidden: 5}]}, {weights: own, choices: [{op: ffn}, {op: ffn, ratio: 1}]}]");
+    recipe_text_holds(&recipe, "      stride: 1\n      weights: entangled\n      choices:\n");
+    recipe_text_holds(&recipe, "    - repeat: 1\n      out: 8\n      stride: 1\n      choices:\n");
+    recipe_text_holds(&recipe, "- {op: mha, hidden: 5, heads: 1, mask: none, dropout: 0, ");
+    assert_wholes(&recipe, wholes);
+    np_recipe_clear(&recipe);
+    read_blocks(&recipe, "[{choices: [{op: ffn}, {op: ffn, ratio: 1}]}, {weights: entangled, "
+                         "choices: [{op: ffn}, {op: ffn, ratio: 1}]}]");
+    assert_wholes(&recipe, (uint32_t[]){0, 1, 2, 3, 3, 5});
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
 /* A message is the place, which may be cut, and this. */
 static void assert_ends(const char *message, const char *end)
 {
@@ -321,6 +352,15 @@ START_TEST(what_does_not_fit)
         {"[{tie: t, inputs: 2, cell: 3, choices: [{op: ffn}]}, {tie: t, cell: 3, choices: [{op: "
          "ffn}]}]",
          "what is tied to 't' is a cell of 2 inputs, not of 1"},
+        {"[{weights: shared, choices: [{op: ffn}]}]",
+         "unknown weights 'shared' (known: own, entangled)"},
+        {"[{weights: entangled, choices: [{op: conv2d, kernel: 3}, {op: conv2d, kernel: [1, 5]}]}]",
+         "entangled weights: 'conv.weight' of 1x5x8x8 is no part of that of candidate 0, the "
+         "largest like this one, of 3x3x8x8"},
+        {"[{weights: entangled, choices: [{op: conv2d, norm: none, kernel: 1}, {op: conv2d}]}]",
+         "entangled weights: candidate 1, the largest like this one, has no 'conv.bias'"},
+        {"[{choices: [{op: mha, heads: 3, hidden: 8}]}]",
+         "'heads' must divide the width of 8, not 3"},
         {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -381,6 +421,7 @@ int main(void)
     tcase_add_test(tests, ties);
     tcase_add_test(tests, lists_are_repeated_as_a_whole);
     tcase_add_test(tests, names_of_lists_meet_no_others);
+    tcase_add_test(tests, entangled_candidates);
     tcase_add_test(tests, what_does_not_fit);
     tcase_add_test(tests, inputs_of_other_sizes);
     tcase_add_test(tests, pairs_end_with_the_target);

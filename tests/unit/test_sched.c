@@ -23,6 +23,7 @@ struct trial {
     enum np_shared_kind kind[MOST_POSITIONS];
     struct np_layer_cost cost[MOST_LAYERS];
     bool weightless[MOST_LAYERS];
+    uint32_t whole[MOST_LAYERS];
     int stage_first[MOST_STAGES + 1], in_flight[MOST_STAGES];
     struct np_sched_config config;
     struct np_sched *sched;
@@ -51,7 +52,12 @@ static void draw_space(struct trial *t)
     for (uint32_t layer = 0; layer < t->layer_first[c->positions]; layer++) {
         t->cost[layer] = (struct np_layer_cost){(float)draw(t, 5), (float)draw(t, 5), 1};
         t->weightless[layer] = draw(t, 8) == 0;
+        t->whole[layer] = layer;
     }
+    for (int p = 0; p < c->positions; p++) /* candidates with the first one's weights, or more */
+        for (uint32_t l = t->layer_first[p]; l < t->layer_first[p + 1]; l++)
+            if (draw(t, 3) == 0)
+                t->whole[l] = t->whole[t->layer_first[p] + draw(t, l + 1 - t->layer_first[p])];
 }
 
 static void draw_pipeline(struct trial *t)
@@ -74,6 +80,7 @@ static void draw_pipeline(struct trial *t)
     c->kind = t->kind;
     c->cost = t->cost;
     c->weightless = t->weightless;
+    c->whole = draw(t, 2) ? t->whole : NULL;
     c->stage_first = t->stage_first;
     c->in_flight = draw(t, 4) ? t->in_flight : NULL;
     for (int k = 0; k < c->stages; k++)
@@ -102,6 +109,10 @@ static void push(struct trial *t)
             choices[i * c->positions + p] =
                 (uint16_t)draw(t, t->layer_first[p + 1] - t->layer_first[p]);
     np_sched_push(t->sched, choices);
+    for (int i = 0; i < c->members * c->positions && c->whole; i++) { /* the rule knows layers */
+        uint32_t first = t->layer_first[i % c->positions];
+        choices[i] = (uint16_t)(t->whole[first + choices[i]] - first);
+    }
     must(np_rule_push(t->rule, choices, np_sched_stages(t->sched, np_sched_known(t->sched) - 1),
                       &err),
          &err, t->seed);
@@ -182,7 +193,9 @@ static void open_trial(struct trial *t, uint64_t seed)
     draw_space(t);
     draw_pipeline(t);
     must(np_sched_new(&t->sched, &t->config, &err), &err, seed);
-    must(np_rule_new(&t->rule, &t->config, &err), &err, seed);
+    struct np_sched_config layers = t->config;
+    layers.whole = NULL;
+    must(np_rule_new(&t->rule, &layers, &err), &err, seed);
 }
 
 static void close_trial(struct trial *t)

@@ -29,6 +29,8 @@ static const struct {
     {TINY_CELLS, {"sampler={members: 2}", "train.optimizer.lr=0.01"}},
     {TINY_PAIRS, {"sampler={members: 2}"}},
     {TINY_PAIRS, {"shared={policy: delay, steps: 2}"}},
+    {TINY_ENTANGLED, {NULL}},
+    {TINY_SLICES, {NULL}},
 };
 
 /* Both trainings, side by side. */

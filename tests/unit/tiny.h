@@ -27,6 +27,8 @@ enum tiny_kind {
     TINY_BETWEEN,
     TINY_GRAPH,
     TINY_JOINS,
+    TINY_ENTANGLED,
+    TINY_SLICES,
     TINY_KINDS
 };
 
