@@ -190,8 +190,8 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # in teams. Of the tools, what they do with options, recipes and damaged files, and one run or more
 # of most of the rest. Of CUDA, trainings, for the host's code: what kernels touch, and that it is
 # theirs, tests/shim sees itself in the plain build.
-THREADED := arena engine evaluate ops ranks residence run scoring staging stash team transport \
-            weights
+THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash team \
+            transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
             $(filter-out $(if $(SAN),%/test_training),$(UNIT_BIN)) $(FAR_BIN))
 

@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/alarm.h"
 #include "base/text.h"
+#include "cli.h"
 #include "ops/op.h"
 #include "plan/profile_link.h"
 
@@ -128,6 +131,32 @@ static int deadline_s(const struct backend *backend)
     return backend->deadline_s ? backend->deadline_s : BACKEND_DEADLINE;
 }
 
+/* MPI_Init, where MPI waits for the others, cannot be interrupted; nothing has been written yet. */
+static void give_up(void *limit_s)
+{
+    struct np_error err;
+    np_fail(&err, NP_EIO,
+            "MPI: cannot begin: the job's other processes have not begun in %d s: one has ended "
+            "before, or is stopped, or cut off",
+            *(const int *)limit_s);
+    cli_error(&err);
+    _exit(CLI_FAILED);
+}
+
+/* Many processes on few processors take a while to begin, whatever is said of their silence. */
+static enum np_status open_ranks(struct backend *backend, struct np_error *err)
+{
+    int silent_s = deadline_s(backend);
+    int limit_s = silent_s > BACKEND_BEGIN ? silent_s : BACKEND_BEGIN;
+    struct np_alarm *alarm;
+    enum np_status status;
+    NP_TRY(np_alarm_new(&alarm, (uint64_t)limit_s * 1000000000, give_up, &limit_s, err));
+    status = np_ranks_open(&backend->ranks, silent_s, err);
+    np_alarm_free(alarm);
+out:
+    return status;
+}
+
 /* A rank that works for the first. */
 static enum np_status work(struct backend *backend, const struct np_kernels *kernels,
                            struct np_error *err)
@@ -150,7 +179,7 @@ enum np_status backend_join(struct backend *backend, const struct plan_options *
     *over = false;
     if (backend->choice != BACKEND_MPI && backend->choice != BACKEND_MPI_CUDA)
         return NP_OK;
-    NP_TRY(np_ranks_open(&backend->ranks, deadline_s(backend), err));
+    NP_TRY(open_ranks(backend, err));
     *over = np_ranks_rank(backend->ranks) != 0;
     if (*over)
         return work(backend, kernels, err);

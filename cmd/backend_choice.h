@@ -13,6 +13,7 @@ enum backend_choice { BACKEND_CPU, BACKEND_CUDA, BACKEND_MPI, BACKEND_MPI_CUDA, 
 enum transport_choice { TRANSPORT_AUTO, TRANSPORT_PEER, TRANSPORT_NCCL };
 
 #define BACKEND_DEADLINE 60 /* seconds of a transfer by NCCL, and of silence between ranks */
+#define BACKEND_BEGIN 60    /* seconds at least that a rank waits for the others to begin */
 
 struct backend {
     enum backend_choice choice;
@@ -37,7 +38,7 @@ void backend_check(struct backend *backend, const struct plan_options *plan,
 enum np_status backend_open(struct backend *backend, const struct np_recipe *recipe,
                             struct np_error *err);
 /* Joins the MPI job, which BACKEND_MPI is. Rank 0 goes on; any other works for it until it is done,
- * and *over is set. */
+ * and *over is set. Where the others do not begin, the process ends here. */
 enum np_status backend_join(struct backend *backend, const struct plan_options *plan, bool *over,
                             struct np_error *err);
 /* Where the stages compute; NULL: on this machine's processors. And by which kernels. */

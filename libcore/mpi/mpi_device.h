@@ -24,7 +24,8 @@ struct np_ranks;
 struct np_wire;
 
 /* All processes of the job begin with this: of MPI's, or (tests) of those that a wire connects,
- * which is the ranks' from here on, also where this fails. NP_EINPUT: more than NP_RANKS_MOST. */
+ * which is the ranks' from here on, also where this fails. NP_EINPUT: more than NP_RANKS_MOST.
+ * MPI waits for all of them, without a limit: an alarm (base/alarm.h) may end the process. */
 enum np_status np_ranks_open(struct np_ranks **out, int deadline_s, struct np_error *err);
 enum np_status np_ranks_of(struct np_ranks **out, struct np_wire *wire, int deadline_s,
                            struct np_error *err);
