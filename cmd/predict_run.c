@@ -6,22 +6,31 @@
 const char *const predict_schedules[PREDICT_SCHEDULES + 1] = {"csp",  "sequential", "gpipe",
                                                               "1f1b", "naspipe",    "all"};
 
-/* A step conflicts at a block when one of the steps that may be in flight with it uses the same
- * layer. */
+/* The step that used a member's layer last, from 1, as of the steps before; 0: none. */
+static uint64_t *last_use(struct predict_run *run, const uint16_t *choices, int member,
+                          int position)
+{
+    const struct np_sched_config *c = &run->model->sched;
+    uint16_t choice = choices[member * c->positions + position];
+    return &run->last_use[np_sched_whole(c, c->layer_first[position] + choice)];
+}
+
+/* A subnet conflicts at a block when one of the steps that may be in flight with its own uses the
+ * same layer. */
 static void count_conflicts(struct predict_run *run, const uint16_t *choices)
 {
     const struct np_sched_config *c = &run->model->sched;
     for (int i = 0; i < c->members; i++)
         for (int p = 0; p < c->positions; p++) {
-            uint32_t candidate = c->layer_first[p] + choices[i * c->positions + p];
-            uint64_t *last = &run->last_use[np_sched_whole(c, candidate)];
+            uint64_t last = *last_use(run, choices, i, p);
             bool block = run->model->blocks == c->positions || (p > 0 && p < c->positions - 1);
-            if (block && *last > 0 && *last <= run->step &&
-                run->step + 1 - *last < (uint64_t)c->window)
+            if (block && last > 0 && run->step + 1 - last < (uint64_t)c->window)
                 run->conflicts++;
-            *last = run->step + 1;
         }
     run->step++;
+    for (int i = 0; i < c->members; i++)
+        for (int p = 0; p < c->positions; p++)
+            *last_use(run, choices, i, p) = run->step;
 }
 
 static bool next_step(void *context, uint16_t *choices)

@@ -19,7 +19,6 @@ struct np_pass {
     const struct np_program *program;
     const struct np_kernels *kernels;
     struct np_team *team;
-    const float *w;        /* the kind's tensors */
     float *slab[NP_SLABS]; /* NULL: absent */
     /* B: the gradients of x and of memory up to now, NULL: none yet; and whether nobody has looked
      * if they are finite. */
@@ -74,9 +73,6 @@ static inline bool np_node_slopes_at_output(const struct np_program *program,
     bool outside = node->op == NP_NODE_ACT && node->in[0] < NP_VALUE_OWN;
     return relu && !outside && node->out != program->output;
 }
-
-/* [rows][C] times [C][N]: a linear layer, a dense convolution of single positions. */
-bool np_node_is_product(const struct np_node *node);
 
 /* Floats of a part, so that what follows it starts on a cache line. */
 static inline size_t np_lines(size_t count)
@@ -135,16 +131,40 @@ static inline size_t np_pass_floats(const struct np_pass *pass, int value)
     return np_layout_floats(&pass->layout, value);
 }
 
+/* Where a part copies tensors to, behind what else the pass works with. */
+static inline float *np_pass_copies(const struct np_pass *pass)
+{
+    return pass->call->work + pass->layout.used[NP_SLAB_WORK];
+}
+
+/* A tensor of the kind's, in a slab like the layer's or, of a part, its whole's. */
+static inline float *np_pass_within(const struct np_pass *pass, float *slab, int tensor)
+{
+    const struct np_kind *kind = pass->call->kind;
+    const struct np_piece *piece = kind->pieces ? &kind->pieces[tensor] : NULL;
+    if (!piece)
+        return slab + kind->tensors[tensor].offset;
+    return piece->ld ? slab + piece->offset : np_pass_copies(pass) + piece->copy;
+}
+
 /* The node's tensor number k, and its gradient in g. */
 static inline const float *np_pass_tensor(const struct np_pass *pass, int node, int k)
 {
-    const struct np_kind *kind = pass->call->kind;
-    return pass->w + kind->tensors[np_pass_node(pass, node)->tensor + k].offset;
+    return np_pass_within(pass, (float *)pass->call->w, np_pass_node(pass, node)->tensor + k);
 }
 
 static inline float *np_pass_gradient(const struct np_pass *pass, float *g, int node, int k)
 {
-    return g + pass->call->kind->tensors[np_pass_node(pass, node)->tensor + k].offset;
+    return np_pass_within(pass, g, np_pass_node(pass, node)->tensor + k);
+}
+
+/* The distance of a product's rows in its weight and the gradient of that. */
+static inline size_t np_pass_weight_ld(const struct np_pass *pass, int node)
+{
+    const struct np_piece *pieces = pass->call->kind->pieces;
+    const struct np_node *n = np_pass_node(pass, node);
+    size_t ld = pieces ? pieces[n->tensor].ld : 0;
+    return ld ? ld : (size_t)pass->program->values[n->out].channels;
 }
 
 static inline float *np_pass_saved(const struct np_pass *pass, int node)

@@ -3,14 +3,6 @@
 
 enum { WEIGHT, BIAS };
 
-bool np_node_is_product(const struct np_node *node)
-{
-    const struct np_window *w = &node->window;
-    return node->op == NP_NODE_CONV && w->kernel_height == 1 && w->kernel_width == 1 &&
-           w->stride_height == 1 && w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 &&
-           node->groups <= 1;
-}
-
 static struct np_conv conv_of(const struct np_pass *pass, int i)
 {
     struct np_conv conv = np_pass_window(pass, i);
@@ -26,7 +18,7 @@ static size_t rows_of_grain(const struct np_pass *pass, const struct np_conv *co
 }
 
 /* A pass of one node as a product of matrices. */
-static struct np_matmul product_of(const struct np_pass *pass, const struct np_conv *conv)
+static struct np_matmul product_of(const struct np_pass *pass, int i, const struct np_conv *conv)
 {
     size_t rows = conv->samples * conv->in_height * conv->in_width;
     return (struct np_matmul){.m = rows,
@@ -36,13 +28,14 @@ static struct np_matmul product_of(const struct np_pass *pass, const struct np_c
                               .b = conv->w,
                               .c = conv->out,
                               .lda = conv->ldx,
-                              .ldb = conv->out_channels,
+                              .ldb = np_pass_weight_ld(pass, i),
                               .ldc = conv->ldy,
                               .row_grain = rows_of_grain(pass, conv),
                               .epilogue = conv->epilogue};
 }
 
-static struct np_matmul product_grad_of(const struct np_pass *pass, const struct np_conv *conv)
+static struct np_matmul product_grad_of(const struct np_pass *pass, int i,
+                                        const struct np_conv *conv)
 {
     size_t rows = conv->samples * conv->in_height * conv->in_width;
     return (struct np_matmul){.m = rows,
@@ -52,14 +45,14 @@ static struct np_matmul product_grad_of(const struct np_pass *pass, const struct
                               .b = conv->w,
                               .c = conv->out,
                               .lda = conv->ldy,
-                              .ldb = conv->out_channels,
+                              .ldb = np_pass_weight_ld(pass, i),
                               .ldc = conv->ldx,
                               .row_grain = rows_of_grain(pass, conv),
                               .b_trans = true,
                               .epilogue = conv->epilogue};
 }
 
-static struct np_matmul product_grad_weight_of(const struct np_pass *pass,
+static struct np_matmul product_grad_weight_of(const struct np_pass *pass, int i,
                                                const struct np_conv *conv)
 {
     size_t positions = conv->in_height * conv->in_width;
@@ -71,7 +64,7 @@ static struct np_matmul product_grad_weight_of(const struct np_pass *pass,
                               .c = conv->out,
                               .lda = conv->ldx,
                               .ldb = conv->ldy,
-                              .ldc = conv->out_channels,
+                              .ldc = np_pass_weight_ld(pass, i),
                               .grain = rows_of_grain(pass, conv),
                               .a_trans = true,
                               .accumulate = conv->accumulate};
@@ -89,7 +82,7 @@ static bool conv_forward(struct np_pass *pass, int i)
                                          .kept = np_pass_kept(pass, last),
                                          .ld = conv.ldy};
     if (np_node_is_product(node)) {
-        struct np_matmul product = product_of(pass, &conv);
+        struct np_matmul product = product_of(pass, i, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv(pass->team, &conv);
@@ -110,7 +103,7 @@ static bool conv_backward(struct np_pass *pass, int i)
         conv.epilogue.before = np_pass_slope(pass, through);
     }
     if (np_node_is_product(np_pass_node(pass, i))) {
-        struct np_matmul product = product_grad_of(pass, &conv);
+        struct np_matmul product = product_grad_of(pass, i, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv_grad(pass->team, &conv);
@@ -134,7 +127,7 @@ static bool conv_weight(struct np_pass *pass, int i, float *g, bool accumulate)
     conv.accumulate = accumulate;
     bias_weight(pass, i, g, accumulate);
     if (np_node_is_product(np_pass_node(pass, i))) {
-        struct np_matmul product = product_grad_weight_of(pass, &conv);
+        struct np_matmul product = product_grad_weight_of(pass, i, &conv);
         return pass->kernels->matmul(pass->team, &product);
     }
     return pass->kernels->conv_grad_weight(pass->team, &conv);

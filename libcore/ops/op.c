@@ -4,20 +4,30 @@
 
 #include "ops/node.h"
 
-/* Room for the tensors of a part as a slab of their own, behind what else the pass works with. */
-static float *part_room(const struct np_pass *pass)
-{
-    return pass->call->work + pass->layout.used[NP_SLAB_WORK];
-}
-
-/* A part's tensors, out of a slab of its whole. */
+/* What a part does not use where it lies, out of a slab of its whole. */
 static void gather_part(const struct np_pass *pass, const float *slab)
 {
     const struct np_kind *kind = pass->call->kind;
-    for (int t = 0; t < kind->tensor_count; t++)
-        pass->kernels->gather(pass->team, part_room(pass) + kind->tensors[t].offset,
-                              slab + kind->pieces[t].offset, &kind->pieces[t].slice);
-    np_team_wait(pass->team);
+    for (int t = 0; t < kind->tensor_count; t++) {
+        const struct np_piece *piece = &kind->pieces[t];
+        if (!piece->ld)
+            pass->kernels->gather(pass->team, np_pass_copies(pass) + piece->copy,
+                                  slab + piece->offset, &piece->slice);
+    }
+    if (kind->copy_floats)
+        np_team_wait(pass->team);
+}
+
+/* The same, back into the slab. */
+static void scatter_part(const struct np_pass *pass, float *slab)
+{
+    const struct np_kind *kind = pass->call->kind;
+    for (int t = 0; t < kind->tensor_count; t++) {
+        const struct np_piece *piece = &kind->pieces[t];
+        if (!piece->ld)
+            pass->kernels->scatter(pass->team, slab + piece->offset,
+                                   np_pass_copies(pass) + piece->copy, &piece->slice);
+    }
 }
 
 static void begin(struct np_pass *pass, const struct np_op_call *call, enum np_pass_kind kind)
@@ -32,11 +42,7 @@ static void begin(struct np_pass *pass, const struct np_op_call *call, enum np_p
     pass->slab[NP_SLAB_DELTA] = call->delta;
     pass->slab[NP_SLAB_WORK] = call->work;
     np_layout_make(&pass->layout, call->kind, call->samples, kind);
-    pass->w = call->w;
-    if (!call->kind->pieces)
-        return;
-    pass->w = part_room(pass);
-    if (kind != NP_PASS_WEIGHT) /* which reads no weights */
+    if (call->kind->pieces && kind != NP_PASS_WEIGHT) /* which reads no weights */
         gather_part(pass, call->w);
 }
 
@@ -69,8 +75,7 @@ struct np_op_sizes np_op_sizes(const struct np_kind *kind, size_t samples)
         sizes.delta = max_size(sizes.delta, layout.used[NP_SLAB_DELTA]);
         sizes.work = max_size(sizes.work, layout.used[NP_SLAB_WORK]);
     }
-    if (kind->pieces)
-        sizes.work += np_lines(kind->part_floats);
+    sizes.work += kind->copy_floats;
     return sizes;
 }
 
@@ -257,17 +262,16 @@ static bool differentiate(struct np_pass *pass, float *g, bool accumulate)
 /* A part's gradient goes on from what is there of its whole's, and back there; +0 else. */
 static bool differentiate_part(struct np_pass *pass, float *g, bool accumulate)
 {
-    const struct np_kind *kind = pass->call->kind;
     bool finite;
-    if (accumulate)
+    if (accumulate) {
         gather_part(pass, g);
-    else
-        pass->kernels->fill(pass->team, g, kind->whole->floats, 0.0f);
-    finite = differentiate(pass, part_room(pass), accumulate);
+    } else {
+        pass->kernels->fill(pass->team, g, pass->call->kind->whole->floats, 0.0f);
+        np_team_wait(pass->team);
+    }
+    finite = differentiate(pass, g, accumulate);
     np_team_wait(pass->team);
-    for (int t = 0; t < kind->tensor_count; t++)
-        pass->kernels->scatter(pass->team, g + kind->pieces[t].offset,
-                               part_room(pass) + kind->tensors[t].offset, &kind->pieces[t].slice);
+    scatter_part(pass, g);
     return finite;
 }
 

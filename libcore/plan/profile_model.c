@@ -30,7 +30,7 @@ void np_profile_model(struct np_layer_cost *cost, const struct np_supernet *net,
         bool gives = np_op_gives(kind, NP_VALUE_X) || np_op_gives(kind, NP_VALUE_MEMORY);
         double floats = (double)np_kind_whole(kind)->floats;
         /* A part is copied from its whole for F and B, and for W there and back. */
-        double copied = kind->pieces ? 2 * (double)kind->part_floats : 0;
+        double copied = 2 * (double)kind->copy_floats;
         cost[k] = (struct np_layer_cost){0, 0, 0};
         if (np_program_passes_on(&kind->program))
             continue;

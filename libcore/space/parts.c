@@ -142,6 +142,31 @@ const struct np_tensor *np_part_misfit(const struct np_kind *part, const struct 
     return NULL;
 }
 
+/* The distance of rows where kernels can use the tensor as it lies: in one piece, or as a product's
+ * matrix; else 0. */
+static size_t rows_apart(const struct np_piece *piece, const struct np_node *node)
+{
+    const size_t *count = piece->slice.count, *stride = piece->slice.stride;
+    size_t inner = count[3];
+    bool one_piece = true;
+    for (int i = 2; i >= 0; inner *= count[i--])
+        one_piece = one_piece && (count[i] == 1 || stride[i] == inner);
+    if (one_piece)
+        return count[3];
+    return node && np_node_is_product(node) && count[0] * count[1] == 1 ? stride[2] : 0;
+}
+
+static void lay_piece(struct np_kind *part, int t, const struct np_kind *whole)
+{
+    const size_t line = NP_ALIGN / sizeof(float);
+    struct np_piece *piece = &part->pieces[t];
+    place(piece, part, &part->tensors[t], whole);
+    piece->ld = rows_apart(piece, weighed(part, &part->tensors[t]));
+    piece->copy = part->copy_floats;
+    if (!piece->ld)
+        part->copy_floats += (part->tensors[t].count + line - 1) / line * line;
+}
+
 /* Whether all of the whole is there, as it lies. */
 static bool is_all(const struct np_kind *part, const struct np_kind *whole)
 {
@@ -157,7 +182,7 @@ enum np_status np_part_join(struct np_kind *part, const struct np_kind *whole, s
     if (!is_all(part, whole)) {
         NP_TRY(np_zalloc(&part->pieces, (size_t)part->tensor_count, sizeof *part->pieces, err));
         for (int t = 0; t < part->tensor_count; t++)
-            place(&part->pieces[t], part, &part->tensors[t], whole);
+            lay_piece(part, t, whole);
     }
     part->whole = whole;
     part->part_floats = part->floats;

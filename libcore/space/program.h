@@ -92,6 +92,15 @@ struct np_node {
     float drop;
 };
 
+/* [rows][C] times [C][N]: a linear layer, a dense convolution of single positions. */
+static inline bool np_node_is_product(const struct np_node *node)
+{
+    const struct np_window *w = &node->window;
+    return node->op == NP_NODE_CONV && w->kernel_height == 1 && w->kernel_width == 1 &&
+           w->stride_height == 1 && w->stride_width == 1 && w->pad_top == 0 && w->pad_left == 0 &&
+           node->groups <= 1;
+}
+
 struct np_program {
     int value_count, node_count;
     struct np_shape *values;

@@ -35,10 +35,12 @@ struct np_tensor {
     int abreast; /* matrices that stand side by side in it: of q, k and v; 1 else */
 };
 
-/* A tensor within another slab than its own. */
+/* A tensor within another slab than its own: where it is used, or where it is copied from. */
 struct np_piece {
     size_t offset; /* floats, of its first element */
     struct np_slice slice;
+    size_t ld;   /* its rows' distance, of one in one piece their length; 0: it is copied, ... */
+    size_t copy; /* ... to this offset of what the part copies */
 };
 
 /* A layer spec in its surroundings: equal ones are one kind. */
@@ -54,11 +56,11 @@ struct np_kind {
     struct np_tensor *tensors;
     size_t floats;      /* weights of one layer; of a part 0 */
     size_t norm_floats; /* mean and variance of its batch norms */
-    /* Of a part: where its weights are, and its tensors there; as slabs of their own they have
-     * part_floats. pieces NULL: they are all of it. */
+    /* Of a part: where its weights are, and its tensors there (pieces NULL: they are all of it);
+     * the weights that it has, and how many floats those are that it copies. */
     const struct np_kind *whole;
     struct np_piece *pieces; /* [tensor_count] */
-    size_t part_floats;
+    size_t part_floats, copy_floats;
 };
 
 /* The kind of the layer whose slab a kind's passes read. */

@@ -20,7 +20,8 @@ declined() {
 }
 
 @test "every layer of every recipe has the checkpoint's values, in PyTorch's shapes" {
-    for recipe in $(some 'acts cells images norms pairs stages text translate' 'images text'); do
+    for recipe in $(some 'acts cells entangled images norms pairs slices stages text translate' \
+        'images text'); do
         mkdir "$recipe"
         cd "$recipe"
         "$NP_TREE/tests/write-inputs" 9 6 5
@@ -80,6 +81,20 @@ declined() {
     awk '{ for (b = 1; b <= NF; b++) printf "block%02d.choice%02d\n", b - 1, $b }' subnet > layers
     grep -v 'running\|compared' few | sort > own
     grep -f <(cat layers; echo stem; echo head) many | sort | cmp - own
+}
+
+@test "a candidate that has a part of another's weights is written with that part" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q --set 'space.blocks=[
+        {weights: entangled, choices: [{op: mha, heads: 1, hidden: 4}, {op: mha, heads: 2}]},
+        {weights: entangled, choices: [{op: conv1d, kernel: 3}, {op: conv1d, kernel: 2}]}]' > digest
+    cp a/recipe.yaml .
+    echo 0 1 > subnet
+    exported one --subnet subnet
+    exported all
+    # gamma, beta, 12 rows and bias, 16 x 4 and bias; gamma, beta, 2 taps and bias
+    [ "$("$NP_TREE/tests/cli/check-parts" one all block00.choice00 block00.choice01 \
+        block01.choice01 block01.choice00)" = $((32 + 12 * 17 + 16 * 5 + 32 + 16 * 33)) ]
 }
 
 # The first block is an inverted residual of three batch norms here; two of them, and the stem's.

@@ -125,6 +125,18 @@ published() {
     [ "$(value conflict_rate)" = 0.0000 ]
 }
 
+@test "the members of a step conflict with other steps, and candidates with one layer's weights" {
+    blocks='space.blocks=[{repeat: 4, choices: [{op: ffn, ratio: 1}, {op: ffn}]}]'
+    parts='space.blocks=[{repeat: 4, weights: entangled, choices: [{op: ffn, ratio: 1}, {op: ffn}]}]'
+    printf '0 0 0 0\n0 0 0 0\n0 0 0 0\n1 1 1 1\n1 1 1 1\n1 1 1 1\n' > s # of three steps
+    run np-predict-trace r.yaml --subnets s -n 2 -W 3 --costs unit -s "$blocks" \
+        -s 'sampler={members: 2}'
+    [ "$(value conflict_rate)" = 0.5000 ] # the 0 of the second step, both 1 of the third
+    run np-predict-trace r.yaml --subnets s -n 2 -W 3 --costs unit -s "$parts" \
+        -s 'sampler={members: 2}'
+    [ "$(value conflict_rate)" = 0.6667 ] # all but the first step's
+}
+
 @test "the stream comes from a pipe, and another seed draws another" {
     run bash -c "printf '0 1\n1 0\n' | np-predict-trace --subnets - --blocks 2 --candidates 2 -n 2"
     [ "$status" -eq 0 ]

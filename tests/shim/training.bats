@@ -66,6 +66,14 @@ equal() {
     equal --eval-every 3 --eval-subnets 3 --eval-batches 2
 }
 
+@test "images: candidates that have parts of one layer's weights" {
+    image_recipe
+    equal --eval-every 3 --eval-subnets 3 --eval-batches 2 -s 'sampler={members: 3}' -s 'space.blocks=[
+        {repeat: 3, weights: entangled, choices: [{op: mbconv, kernel: 5, expand: 3, se: 2},
+            {op: mbconv, kernel: [3, 2], expand: 1, se: 4}, {op: mbconv, hidden: 20}, {op: identity},
+            {op: mha, heads: 4, hidden: 12}, {op: mha, heads: 1, hidden: 5}]}]'
+}
+
 @test "pairs: an encoder, a decoder, and shared layers read with a delay" {
     pairs_recipe
     sed -i 's/^train:/shared: {policy: delay, steps: 3}\n&/' recipe.yaml
