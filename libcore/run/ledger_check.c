@@ -82,8 +82,8 @@ static bool take_loss(char **rest)
 {
     double value;
     const char *field;
-    return take_hex(&value, rest) && (field = strsep(rest, "\t")) &&
-           !strcmp(np_text_float((float)value).s, field);
+    return take_hex(&value, rest) && value == (double)(float)value &&
+           (field = strsep(rest, "\t")) && !strcmp(np_text_float((float)value).s, field);
 }
 
 static bool take_fingerprint(uint64_t *value, char **rest)

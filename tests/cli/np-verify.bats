@@ -205,6 +205,7 @@ plant() {
     spoilt ledger.tsv "$second" sed -i -E '2s/\t[0-9a-f]{16}\t/\t-1\t/'
     spoilt ledger.tsv "$second" sed -i -E '2s/\t[0-9a-f]([0-9a-f]{15}\t)/\tF\1/'
     spoilt ledger.tsv "$second" sed -i '2s/[^\t]*$/1.25/'
+    spoilt ledger.tsv "$second" sed -i -E '2s/p([+-][0-9]+\t[^\t]*)$/000001p\1/' # of no float
     spoilt ledger.tsv "$second" sed -i '2s/\t[^\t]*$//'
     spoilt ledger.tsv "$second" sed -i '2s/$/\t1/'
     spoilt ledger.tsv ":2: damaged ledger: step 1 expected" sed -i '2s/$/\x00/'
