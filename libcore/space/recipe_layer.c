@@ -148,14 +148,14 @@ static enum np_status read_heads(struct reading *r)
 {
     const struct np_yaml_node *node = np_yaml_need(&r->map, "heads");
     int width = r->context->places[r->context->place_count - 1].in.channels;
-    int *heads = &r->spec->heads;
+    int *heads = &r->spec->heads, hidden = r->spec->hidden;
     enum np_status status;
-    if (r->spec->hidden)
-        width = r->spec->hidden;
+    if (hidden)
+        width = hidden;
     NP_TRY(np_recipe_get_int(node, heads, 1, width, r->err));
     if (width % *heads != 0)
-        NP_TRY(np_yaml_fail(node, r->err, "'heads' must divide the width of %d, not %d", width,
-                            *heads));
+        NP_TRY(np_yaml_fail(node, r->err, "'heads' must divide the %s of %d, not %d",
+                            hidden ? "hidden width" : "width", width, *heads));
 out:
     return status;
 }

@@ -360,7 +360,7 @@ START_TEST(what_does_not_fit)
         {"[{weights: entangled, choices: [{op: conv2d, norm: none, kernel: 1}, {op: conv2d}]}]",
          "entangled weights: candidate 1, the largest like this one, has no 'conv.bias'"},
         {"[{choices: [{op: mha, heads: 3, hidden: 8}]}]",
-         "'heads' must divide the width of 8, not 3"},
+         "'heads' must divide the hidden width of 8, not 3"},
         {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
