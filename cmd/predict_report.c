@@ -136,7 +136,8 @@ enum np_status predict_report(struct np_buf *out, const struct predict_job *job,
     if (given->schedule != PREDICT_ALL)
         return report_one(out, job, given->schedule, err);
     for (int schedule = 0; schedule < PREDICT_SCHEDULES; schedule++)
-        NP_TRY(report_one(out, job, schedule, err));
+        if (schedule != NP_SIM_NASPIPE || job->model.sched.members == 1) /* which has no groups */
+            NP_TRY(report_one(out, job, schedule, err));
 out:
     return status;
 }

@@ -157,6 +157,9 @@ published() {
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 6 ]
     [ "$(cut -f 1 <<< "$output" | paste -sd ' ')" = "schedule csp sequential gpipe 1f1b naspipe" ]
+    run np-predict-trace r.yaml -n 3 --schedule all -s 'sampler={members: 2}'
+    [ "$status" -eq 0 ]
+    [ "$(cut -f 1 <<< "$output" | paste -sd ' ')" = "schedule csp sequential gpipe 1f1b" ]
 }
 
 @test "a recipe's plan is made, or read, or piped" {
