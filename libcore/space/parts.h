@@ -19,6 +19,7 @@ struct np_family {
     int *whole;            /* [count]: itself, or a candidate whose weights it has a part of */
 };
 
+/* Of a block's candidates in a setting; to be cleared also where it fails. */
 enum np_status np_family_init(struct np_family *family, const struct np_recipe *recipe,
                               const struct np_block *block, const struct np_setting *setting,
                               struct np_error *err);

@@ -282,6 +282,14 @@ column() {
     [ "$(column weight_ns | sed -n 4p)" = 0 ]
 }
 
+@test "--estimate: a part of another's weights has no moments of its own" {
+    np-partition r.yaml --estimate --profile-from model -o e.tsv -s 'space.blocks=[
+        {weights: entangled, choices: [{op: ffn, ratio: 1}, {op: ffn, ratio: 2}, {op: identity}]}]'
+    [ "$(column kind | sed -n 2p)" = "ffn(ratio=1,act=gelu,part_of=ffn(ratio=2,act=gelu))" ]
+    [ "$(column parameters | sed -n 2,4p | tr '\n' ' ')" = "2176 4256 0 " ]
+    [ "$(column moment_bytes | sed -n 2,4p | tr '\n' ' ')" = "0 34048 0 " ]
+}
+
 @test "--estimate: weights and moments add up to the plan's memory" {
     fixed() {
         np-partition r.yaml -n 1 -M 1 -W 1 --threads 1 --profile-from model |

@@ -12,7 +12,7 @@
 #include "team_run.h"
 #include "tiny.h"
 
-enum { SAMPLES = 4, GRAIN = 2, X = 40, MEMORY, SUM, DY, SLAB, SUMS };
+enum { SAMPLES = 4, GRAIN = 2, X = 40, MEMORY, SUM, DY, SUMS };
 
 /* What a kind makes of the same inputs; g: after a gradient that begins, and one that goes on. */
 struct outcome {
