@@ -122,8 +122,8 @@ struct parts {
     struct np_trained *trained[NP_CUDA_MOST];
     int count;
     struct np_stream_shape shape;
-    int *arrays;              /* of the shape */
-    struct np_stream *stream; /* NULL: subnets are drawn */
+    struct np_stream_block *each; /* of the shape */
+    struct np_stream *stream;     /* NULL: subnets are drawn */
     uint64_t drawn, scored;
     struct cli_progress progress;
 };
@@ -137,7 +137,7 @@ static void parts_clear(struct parts *p)
     np_data_close(p->train);
     backend_close(&p->options->backend);
     space_close(&p->space);
-    free(p->arrays);
+    free(p->each);
 }
 
 static bool on_stop(void *context)
@@ -149,7 +149,7 @@ static bool on_stop(void *context)
 static enum np_status open_subnets(struct parts *p, struct np_error *err)
 {
     enum np_status status;
-    NP_TRY(np_stream_shape_init(&p->shape, &p->arrays, &p->space.recipe, err));
+    NP_TRY(np_stream_shape_init(&p->shape, &p->each, &p->space.recipe, err));
     p->shape.members = 1;
     if (!p->options->subnets)
         return NP_OK;

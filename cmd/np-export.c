@@ -105,11 +105,11 @@ static enum np_status read_subnet(struct parts *p, struct np_error *err)
     size_t blocks = (size_t)p->space.recipe.block_count;
     struct np_stream_shape shape;
     struct np_stream *stream = NULL;
-    int *arrays = NULL;
+    struct np_stream_block *each = NULL;
     uint16_t *another = NULL;
     bool more;
     enum np_status status;
-    NP_TRY(np_stream_shape_init(&shape, &arrays, &p->space.recipe, err));
+    NP_TRY(np_stream_shape_init(&shape, &each, &p->space.recipe, err));
     shape.members = 1;
     NP_TRY(np_alloc(&p->choices, blocks, sizeof *p->choices, err));
     NP_TRY(np_alloc(&another, blocks, sizeof *another, err));
@@ -124,7 +124,7 @@ static enum np_status read_subnet(struct parts *p, struct np_error *err)
         status = np_fail(err, NP_EINPUT, "'%s' has more than one subnet", np_text_safe(file).s);
 out:
     np_stream_close(stream);
-    free(arrays);
+    free(each);
     free(another);
     return status;
 }

@@ -44,7 +44,7 @@ struct predict_model {
     double overhead, transfer; /* of a task, and between stages */
     int blocks;
     /* owned */
-    int *candidates, *drawn; /* [blocks] as in struct np_stream_shape */
+    struct np_stream_block *each; /* [blocks] */
     uint32_t *layer_first, *whole;
     enum np_shared_kind *kind;
     struct np_layer_cost *cost;

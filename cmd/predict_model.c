@@ -13,8 +13,7 @@ static enum np_status allocate(struct predict_model *model, int positions, uint3
 {
     enum np_status status;
     model->blocks = blocks;
-    NP_TRY(np_zalloc(&model->candidates, (size_t)blocks, sizeof *model->candidates, err));
-    NP_TRY(np_zalloc(&model->drawn, (size_t)blocks, sizeof *model->drawn, err));
+    NP_TRY(np_zalloc(&model->each, (size_t)blocks, sizeof *model->each, err));
     NP_TRY(np_zalloc(&model->layer_first, (size_t)positions + 1, sizeof *model->layer_first, err));
     NP_TRY(np_zalloc(&model->kind, (size_t)positions, sizeof *model->kind, err));
     NP_TRY(np_zalloc(&model->cost, layers, sizeof *model->cost, err));
@@ -119,8 +118,7 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
                        micro_batches, micro_batches == 1 ? "" : "es");
     NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
     for (int b = 0; b < blocks; b++) {
-        model->candidates[b] = given->candidates;
-        model->drawn[b] = b;
+        model->each[b] = (struct np_stream_block){given->candidates, 0, b, b};
         model->layer_first[b + 1] = (uint32_t)((b + 1) * given->candidates);
         model->kind[b] = NP_CHOICE;
     }
@@ -176,10 +174,8 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     copy_config(model, &config, net->layers);
     model->overhead = np_plan_task_ns(plan);
     model->transfer = np_plan_transfer_ns(plan, net);
-    for (int b = 0; b < recipe->block_count; b++) {
-        model->candidates[b] = recipe->blocks[b].count;
-        model->drawn[b] = recipe->blocks[b].drawn;
-    }
+    for (int b = 0; b < recipe->block_count; b++)
+        model->each[b] = np_stream_block_of(&recipe->blocks[b]);
     if (given->costs > PREDICT_PLAN_COSTS) {
         if (given->costs == PREDICT_DRAWN_COSTS)
             drawn_costs(model, 1);
@@ -198,8 +194,7 @@ out:
 
 void predict_model_clear(struct predict_model *model)
 {
-    free(model->candidates);
-    free(model->drawn);
+    free(model->each);
     free(model->layer_first);
     free(model->kind);
     free(model->cost);

@@ -68,8 +68,7 @@ static enum np_status open_stream(struct predict_run *run, const struct predict_
 {
     enum np_status status;
     const struct predict_model *model = run->model;
-    struct np_stream_shape shape = {model->blocks, model->sched.members, model->candidates,
-                                    model->drawn};
+    struct np_stream_shape shape = {model->blocks, model->sched.members, model->each};
     struct np_stream *stream = NULL;
     const struct np_recipe *recipe = net ? net->recipe : NULL;
     uint64_t seed = given->seeded || !recipe ? given->seed : recipe->seed;

@@ -209,7 +209,7 @@ void np_cuda_merge(struct np_team *team, float *y, const float *a, const float *
     cuda_cells(team, rows, na + nb, [=] __device__(size_t r, uint32_t j) {
         bool left = interleave ? j % 2 == 0 : j < na;
         size_t from = interleave ? j / 2 : left ? j : j - na;
-        y[r * (na + nb) + j] = left ? a[r * lda + from] : b[r * ldb + from];
+        y[r * (na + nb) + j] = left ? a[r * lda + from] : b ? b[r * ldb + from] : 0.0f;
         return 0u;
     });
 }

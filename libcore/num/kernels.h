@@ -225,7 +225,8 @@ struct np_kernels {
                        size_t segments, size_t rows, size_t cols) NP_CHECKED;
 
     /* y [R][na+nb] from a [R][na] and b [R][nb]: side by side, or interleaved (na = nb): y[2i] =
-     * a[i], y[2i+1] = b[i]: concatenation and a channel shuffle by two. */
+     * a[i], y[2i+1] = b[i]: concatenation and a channel shuffle by two.
+     * b NULL: +0, side by side. */
     void (*merge)(struct np_team *, float *y, const float *a, const float *b, size_t rows,
                   size_t na, size_t nb, size_t lda, size_t ldb, bool interleave);
     /* The inverse; what is NULL is not wanted; base_a + a if base_a is not NULL (ld as a;

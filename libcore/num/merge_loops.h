@@ -7,13 +7,16 @@
 #include "num/elementary.h"
 #include "num/loops.h"
 
-/* na floats and then nb; or by turns, na of each. */
+/* na floats and then nb, zeros if b is NULL; or by turns, na of each. */
 NP_INLINE void merge_row(float *y, const float *a, const float *b, size_t na, size_t nb,
                          bool interleave)
 {
     if (!interleave) {
         memcpy(y, a, na * sizeof *y);
-        memcpy(y + na, b, nb * sizeof *y);
+        if (b)
+            memcpy(y + na, b, nb * sizeof *y);
+        else
+            memset(y + na, 0, nb * sizeof *y);
         return;
     }
     NP_INDEPENDENT

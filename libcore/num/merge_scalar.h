@@ -9,7 +9,7 @@ static void merge(struct np_team *team, float *y, const float *a, const float *b
 {
     struct np_deal deal = np_team_deal(team, rows, 1);
     for (size_t r; np_deal_item(&deal, &r);)
-        merge_row(y + r * (na + nb), a + r * lda, b + r * ldb, na, nb, interleave);
+        merge_row(y + r * (na + nb), a + r * lda, b ? b + r * ldb : NULL, na, nb, interleave);
 }
 
 static bool split(struct np_team *team, float *a, float *b, const float *base_a,

@@ -26,13 +26,25 @@ NP_INLINE void copy_row(float *y, const float *x, size_t n, bool far)
         v_store_n(y, n, v_load_n(x, n));
 }
 
+NP_INLINE void clear_row(float *y, size_t n, bool far)
+{
+    size_t i = 0;
+    for (; i + NP_VW <= n; i += NP_VW)
+        v_write(y + i, v_zero(), far);
+    if (i < n)
+        v_store_n(y + i, n - i, v_zero());
+}
+
 /* As merge_row; lines: rows are whole ones. */
 NP_INLINE void merge_to(float *y, const float *a, const float *b, size_t na, size_t nb,
                         bool interleave, bool lines, bool far)
 {
     if (!interleave) {
         copy_row(y, a, na, far);
-        copy_row(y + na, b, nb, far);
+        if (b)
+            copy_row(y + na, b, nb, far);
+        else
+            clear_row(y + na, nb, far);
         return;
     }
     if (!lines) {
@@ -52,7 +64,7 @@ static void merge(struct np_team *team, float *y, const float *a, const float *b
     struct np_deal deal = np_team_deal(team, rows, 1);
     bool lines = is_in_lines(y, na, nb), far = lines && rows * (na + nb) >= V_FAR;
     for (size_t r; np_deal_item(&deal, &r);) {
-        const float *left = a + r * lda, *right = b + r * ldb;
+        const float *left = a + r * lda, *right = b ? b + r * ldb : NULL;
         float *row = y + r * (na + nb);
         if (far)
             merge_to(row, left, right, na, nb, interleave, true, true);

@@ -19,6 +19,8 @@ const struct np_node_ops *np_node_ops_of(const struct np_node *node)
         [NP_NODE_GLOBAL_POOL] = &np_node_global_pool,
         [NP_NODE_CHANNEL_SCALE] = &np_node_channel_scale,
         [NP_NODE_SLICE] = &np_node_slice,
+        [NP_NODE_CUT] = &np_node_cut,
+        [NP_NODE_WIDEN] = &np_node_widen,
         [NP_NODE_MERGE] = &np_node_merge,
         [NP_NODE_ADD] = &np_node_add,
         [NP_NODE_DROPOUT] = &np_node_dropout,

@@ -24,7 +24,8 @@ static bool same_cost(const struct np_kind *a, const struct np_kind *b)
     x.dropout = y.dropout = x.drop_path = y.drop_path = 0;
     return memcmp(&x, &y, sizeof x) == 0 && np_shape_equal(a->in, b->in) &&
            np_shape_equal(a->out, b->out) && np_shape_equal(a->memory, b->memory) &&
-           a->summed == b->summed && a->part_of == b->part_of;
+           a->summed == b->summed && a->part_of == b->part_of && a->reads == b->reads &&
+           a->makes == b->makes;
 }
 
 static size_t value_floats(const struct np_kind *kind, size_t samples)

@@ -28,12 +28,12 @@ enum np_status np_steps_of_recipe(struct np_steps *steps, const struct np_supern
     const struct np_recipe *recipe = net->recipe;
     struct np_stream_shape shape;
     struct np_stream *stream = NULL;
-    int *arrays = NULL;
-    NP_TRY(np_stream_shape_init(&shape, &arrays, recipe, err));
+    struct np_stream_block *each = NULL;
+    NP_TRY(np_stream_shape_init(&shape, &each, recipe, err));
     NP_TRY(np_stream_draw(&stream, &shape, recipe->sampler, recipe->spread, recipe->seed, 0, err));
     NP_TRY(np_steps_init(steps, stream, &shape, net->positions, limit, err));
 out:
-    free(arrays);
+    free(each);
     return status;
 }
 

@@ -22,9 +22,9 @@ struct session {
     struct np_engine *engine;
     struct np_residence_sums *residence; /* [stages]; NULL: layers stay where they are */
     struct np_stream_shape shape;
-    int *arrays;    /* of it */
-    uint64_t step;  /* completed */
-    uint64_t saved; /* step of the last checkpoint, if has_saved */
+    struct np_stream_block *each; /* of it */
+    uint64_t step;                /* completed */
+    uint64_t saved;               /* step of the last checkpoint, if has_saved */
     bool has_saved;
     struct np_digest digest;
     struct np_error hook_err; /* why the caller's hook wants no further step */
@@ -35,7 +35,7 @@ static enum np_status open_stream(struct session *s, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
     enum np_status status;
-    NP_TRY(np_stream_shape_init(&s->shape, &s->arrays, recipe, err));
+    NP_TRY(np_stream_shape_init(&s->shape, &s->each, recipe, err));
     if (s->config->subnets)
         return np_stream_open(&s->stream, &s->shape, s->config->subnets, s->step, err);
     return np_stream_draw(&s->stream, &s->shape, recipe->sampler, recipe->spread, recipe->seed,
@@ -146,7 +146,7 @@ static void session_clear(struct session *s)
     np_checkpoints_free(s->checkpoints);
     np_run_dir_close(&s->dir);
     np_state_free(s->state);
-    free(s->arrays);
+    free(s->each);
     free(s->residence);
 }
 

@@ -5,6 +5,7 @@
 #include "space/cells.h"
 #include "space/op_fields.h"
 #include "space/recipe_internal.h"
+#include "space/widths.h"
 
 /* memory: the name of what it attends to, if it does. */
 static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec *spec,
@@ -35,6 +36,7 @@ static bool same_block(const struct np_block *a, const struct np_block *b)
 {
     return a->count == b->count && a->out == b->out && a->memory == b->memory &&
            a->cell == b->cell && a->inputs == b->inputs && a->entangled == b->entangled &&
+           a->widths == b->widths && strcmp(a->tie_widths, b->tie_widths) == 0 &&
            strcmp(a->name, b->name) == 0 && strcmp(a->tie, b->tie) == 0 &&
            (a->choices == b->choices ||
             memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
@@ -50,6 +52,20 @@ static enum np_status write_word(struct np_buf *buf, const char *key, const char
     NP_TRY(np_buf_printf(buf, err, "      %s: ", key));
     NP_TRY(np_yaml_quote(buf, word, err));
     NP_TRY(np_buf_append(buf, "\n", 1, err));
+out:
+    return status;
+}
+
+static enum np_status write_widths(struct np_buf *buf, const struct np_block *block,
+                                   struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int i = 0; i < block->widths; i++)
+        NP_TRY(np_buf_printf(buf, err, "%s%d", i ? ", " : "      widths: [",
+                             block->choices[i * np_width_candidates(block)].width));
+    if (block->widths)
+        NP_TRY(np_buf_printf(buf, err, "]\n"));
+    NP_TRY(write_word(buf, "tie_widths", block->tie_widths, err));
 out:
     return status;
 }
@@ -101,13 +117,15 @@ static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, i
         NP_TRY(np_buf_printf(buf, err, "      cell: %d\n", block->cell));
     if (block->inputs > 1)
         NP_TRY(np_buf_printf(buf, err, "      inputs: %d\n", block->inputs));
+    NP_TRY(write_widths(buf, block, err));
+    if (recipe->input == NP_INPUT_IMAGES && !block->widths)
+        NP_TRY(np_buf_printf(buf, err, "      out: %d\n", block->out));
     if (recipe->input == NP_INPUT_IMAGES)
-        NP_TRY(np_buf_printf(buf, err, "      out: %d\n      stride: %d\n", block->out,
-                             block->stride));
+        NP_TRY(np_buf_printf(buf, err, "      stride: %d\n", block->stride));
     if (block->entangled)
         NP_TRY(np_buf_printf(buf, err, "      weights: entangled\n"));
     NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
-    for (int i = 0; i < block->count; i++) {
+    for (int i = 0; i < np_width_candidates(block); i++) {
         NP_TRY(np_buf_printf(buf, err, "        - "));
         NP_TRY(write_layer(buf, &block->choices[i], NP_ROLE_CHOICE, memory, err));
         NP_TRY(np_buf_append(buf, "\n", 1, err));

@@ -18,10 +18,10 @@ static void add_shape(char *out, const char *key, struct np_shape shape)
     add(out, key, text);
 }
 
-static void add_length(char *out, const char *key, struct np_shape shape)
+static void add_number(char *out, const char *key, int number)
 {
     char text[NP_FIELD_TEXT];
-    snprintf(text, sizeof text, "%d", shape.width);
+    snprintf(text, sizeof text, "%d", number);
     add(out, key, text);
 }
 
@@ -37,11 +37,15 @@ static void add_surroundings(char *out, const struct np_op_fields *op, const str
     if (images && op->role != NP_ROLE_HEAD)
         add_shape(out, "out", kind->out);
     if (!images && (size_t)kind->out.width != kind->length)
-        add_length(out, "length", kind->out);
+        add_number(out, "length", kind->out.width);
     if (kind->memory.channels && images)
         add_shape(out, "memory", kind->memory);
     else if (kind->memory.channels)
-        add_length(out, "memory", kind->memory);
+        add_number(out, "memory", kind->memory.width);
+    if (kind->reads)
+        add_number(out, "reads", kind->reads);
+    if (kind->makes)
+        add_number(out, "makes", kind->makes);
     if (kind->summed)
         add(out, "sum", "");
 }

@@ -8,6 +8,7 @@
 #include "space/op_fields.h"
 #include "space/programs.h"
 #include "space/shapes.h"
+#include "space/widths.h"
 
 static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_IDENTITY] = np_program_identity,
@@ -30,6 +31,7 @@ static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_AVG_POOL] = np_program_pool,
     [NP_OP_CONCAT] = np_program_concat,
     [NP_OP_ZERO] = np_program_zero,
+    [NP_OP_NORM] = np_program_norm,
     [NP_OP_EMBEDDING] = np_program_embedding,
     [NP_OP_PATCH] = np_program_patch,
     [NP_OP_LM] = np_program_lm,
@@ -42,12 +44,21 @@ static void build_program(struct np_build *b)
     struct np_kind *kind = b->kind;
     struct np_shape none = {0, 0, 0};
     int value;
+    b->x = NP_VALUE_X;
+    b->in = kind->in;
+    b->out = kind->out;
     np_build_value(b, kind->in, kind->in.channels > 0);
     np_build_value(b, kind->memory, kind->memory.channels > 0);
     np_build_value(b, kind->summed ? kind->out : none, kind->summed);
+    if (kind->reads)
+        b->x = np_build_cut(b, NP_VALUE_X, b->in.channels = kind->reads);
+    if (kind->makes)
+        b->out.channels = kind->makes;
     if (b->status != NP_OK)
         return;
     value = operators[kind->spec.op](b);
+    if (kind->makes && b->status == NP_OK)
+        value = np_build_widen(b, value, kind->out.channels);
     if (kind->summed && value != NP_VALUE_SUM && b->status == NP_OK)
         value = np_build_add(b, NP_VALUE_SUM, value, NP_ACT_NONE);
     kind->program.output = value;
@@ -69,6 +80,30 @@ void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
         kind->spec.stride = setting->stride;
     if (spec->cross)
         kind->memory = setting->memory;
+}
+
+/* What passes everything on, and zero, need no channels of their own. */
+static bool is_narrow(const struct np_kind *kind, const struct np_block *x,
+                      const struct np_block *block, const struct np_channels *channels)
+{
+    bool passes_on = kind->spec.op == NP_OP_IDENTITY && kind->spec.stride <= 1 && x &&
+                     np_widths_tied(x, block) && np_shape_equal(kind->in, kind->out) &&
+                     channels->reads == channels->makes;
+    return kind->spec.op != NP_OP_ZERO && !passes_on;
+}
+
+void np_kind_set_candidate(struct np_kind *kind, const struct np_recipe *recipe,
+                           const struct np_block *block, int candidate,
+                           const struct np_setting *setting)
+{
+    struct np_channels channels =
+        np_width_channels(block, candidate, setting->x, setting->in, setting->out);
+    np_kind_set(kind, recipe, &block->choices[candidate], setting);
+    kind->spec.width = 0;
+    if (!is_narrow(kind, setting->x, block, &channels))
+        return;
+    kind->reads = channels.reads < setting->in.channels ? channels.reads : 0;
+    kind->makes = channels.makes < setting->out.channels ? channels.makes : 0;
 }
 
 enum np_status np_kind_build(struct np_kind *kind, const char *path, struct np_error *err)

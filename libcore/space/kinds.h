@@ -9,11 +9,17 @@ struct np_setting {
     struct np_shape in, memory, out;
     int stride; /* of images */
     bool summed;
+    const struct np_block *x; /* that makes `in`; NULL: the stem */
 };
 
 /* A kind to look for or to build; padding is zero. memory: of what reads it alone. */
 void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
                  const struct np_layer_spec *spec, const struct np_setting *setting);
+
+/* That of a block's candidate, which may have a width. */
+void np_kind_set_candidate(struct np_kind *kind, const struct np_recipe *recipe,
+                           const struct np_block *block, int candidate,
+                           const struct np_setting *setting);
 
 /* Builds what follows `program` in a kind from what stands before it, the kind being zeroed else.
  * Errors: NP_EINPUT "path: a layer NAME has more than 2^38 weights", or a value of more than 2^38

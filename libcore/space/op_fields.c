@@ -61,6 +61,7 @@ static const struct np_op_fields rows[] = {
     {OP(AVG_POOL), "avg_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
     {OP(CONCAT), "concat", IMAGES, F(MEMORY)},
     {OP(ZERO), "zero", IMAGES, 0},
+    {OP(NORM), "norm", ANY, F(NORM) | F(ACT), NORMS & ~N(NONE), .norm = NP_NORM_OF_LAYER},
 
     {HEAD(LM), "lm", SEQUENCES, 0},
     {HEAD(CLASSIFIER), "classifier", IMAGES, F(FEATURES) | F(NORM) | F(ACT),
@@ -168,6 +169,15 @@ bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field)
 {
     return (field == NP_FIELD_HIDDEN && !spec->hidden) ||
            (field == NP_FIELD_RATIO && !spec->ratio) || (field == NP_FIELD_EXPAND && !spec->expand);
+}
+
+int np_hidden_of(const struct np_layer_spec *spec, int out)
+{
+    if (spec->hidden)
+        return spec->hidden;
+    if (spec->op == NP_OP_BOTTLENECK)
+        return out < 4 ? 1 : out / 4;
+    return out;
 }
 
 static bool int_text(char *out, const struct np_layer_spec *spec, enum np_field field)

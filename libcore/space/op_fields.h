@@ -74,6 +74,9 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field);
 /* Another key stands for this one: hidden for ratio and expand, or they for hidden. */
 bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field);
 
+/* The channels between convolutions, of a layer that makes `out`, where they are no multiple. */
+int np_hidden_of(const struct np_layer_spec *spec, int out);
+
 /* The value of a key as text, a kernel of [3, 5] as 3x5 if `plain`; the memory's name is not here.
  * False if it is the value that goes without saying in a name. */
 #define NP_FIELD_TEXT 48

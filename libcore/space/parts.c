@@ -41,7 +41,7 @@ enum np_status np_family_init(struct np_family *family, const struct np_recipe *
     NP_TRY(np_zalloc(&family->whole, (size_t)block->count, sizeof *family->whole, err));
     for (; family->count < block->count; family->count++) {
         struct np_kind *kind = &family->kinds[family->count];
-        np_kind_set(kind, recipe, &block->choices[family->count], setting);
+        np_kind_set_candidate(kind, recipe, block, family->count, setting);
         NP_TRY(np_kind_build(kind, recipe->path, err));
     }
     if (block->entangled)
@@ -144,7 +144,8 @@ const struct np_tensor *np_part_misfit(const struct np_kind *part, const struct 
 
 /* The distance of rows where kernels can use the tensor as it lies: in one piece, or as a product's
  * matrix; else 0. */
-static size_t rows_apart(const struct np_piece *piece, const struct np_node *node)
+static size_t rows_apart(const struct np_piece *piece, const struct np_tensor *tensor,
+                         const struct np_node *node)
 {
     const size_t *count = piece->slice.count, *stride = piece->slice.stride;
     size_t inner = count[3];
@@ -152,7 +153,7 @@ static size_t rows_apart(const struct np_piece *piece, const struct np_node *nod
     for (int i = 2; i >= 0; inner *= count[i--])
         one_piece = one_piece && (count[i] == 1 || stride[i] == inner);
     if (one_piece)
-        return count[3];
+        return tensor->shape[tensor->rank - 1];
     return node && np_node_is_product(node) && count[0] * count[1] == 1 ? stride[2] : 0;
 }
 
@@ -161,7 +162,7 @@ static void lay_piece(struct np_kind *part, int t, const struct np_kind *whole)
     const size_t line = NP_ALIGN / sizeof(float);
     struct np_piece *piece = &part->pieces[t];
     place(piece, part, &part->tensors[t], whole);
-    piece->ld = rows_apart(piece, weighed(part, &part->tensors[t]));
+    piece->ld = rows_apart(piece, &part->tensors[t], weighed(part, &part->tensors[t]));
     piece->copy = part->copy_floats;
     if (!piece->ld)
         part->copy_floats += (part->tensors[t].count + line - 1) / line * line;

@@ -236,6 +236,23 @@ int np_build_global_pool(struct np_build *b, int x)
     return np_build_node(b, NP_NODE_GLOBAL_POOL, x, -1, shape)->out;
 }
 
+static int change_channels(struct np_build *b, enum np_node_op op, int x, int channels)
+{
+    struct np_shape shape = np_build_shape(b, x);
+    shape.channels = channels;
+    return np_build_node(b, op, x, -1, shape)->out;
+}
+
+int np_build_cut(struct np_build *b, int x, int channels)
+{
+    return change_channels(b, NP_NODE_CUT, x, channels);
+}
+
+int np_build_widen(struct np_build *b, int x, int channels)
+{
+    return change_channels(b, NP_NODE_WIDEN, x, channels);
+}
+
 static int drop(struct np_build *b, enum np_node_op op, int x, float share)
 {
     struct np_node *node;

@@ -21,6 +21,8 @@ enum np_build_excess { NP_FITS, NP_MANY_WEIGHTS, NP_LARGE_VALUE };
 
 struct np_build {
     struct np_kind *kind;
+    int x;                   /* what the operator reads: NP_VALUE_X, or its first channels */
+    struct np_shape in, out; /* its shape, and that of what the operator makes */
     size_t value_capacity, live_capacity, node_capacity, tensor_capacity;
     enum np_build_excess excess; /* status is NP_EINPUT: why */
     enum np_status status;
@@ -46,7 +48,7 @@ static inline struct np_shape np_build_shape(const struct np_build *b, int value
 /* In and out have one shape, and the layer no stride: a residual fits. */
 static inline bool np_build_keeps(const struct np_build *b)
 {
-    return b->kind->spec.stride <= 1 && np_shape_equal(b->kind->in, b->kind->out);
+    return b->kind->spec.stride <= 1 && np_shape_equal(b->in, b->out);
 }
 
 /* Windows; whichever it is, the output has ceil(size / stride) positions.
@@ -93,6 +95,9 @@ int np_build_norm(struct np_build *b, const char *name, int x, enum np_norm norm
 int np_build_act(struct np_build *b, int x, enum np_act act);
 /* The mean over positions. */
 int np_build_global_pool(struct np_build *b, int x);
+/* The first channels of x; x, and then zeros. */
+int np_build_cut(struct np_build *b, int x, int channels);
+int np_build_widen(struct np_build *b, int x, int channels);
 /* act(x + branch); residual: of the branch after its dropout and drop-path. */
 int np_build_add(struct np_build *b, int x, int branch, enum np_act act);
 int np_build_residual(struct np_build *b, int x, int branch, enum np_act act);

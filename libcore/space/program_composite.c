@@ -9,6 +9,7 @@
  * shuffle                          ShuffleNetV2 (Ma et al. 2018), figure 3 c and d; xception: the
  *                                  fourth choice of SPOS (Guo et al. 2020)
  */
+#include "space/op_fields.h"
 #include "space/programs.h"
 
 static const int one[2] = {1, 1};
@@ -45,27 +46,27 @@ static int dwconv_bn(struct np_build *b, const char *name, int x, struct np_wind
 int np_program_relu_conv_bn(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int x = np_build_act(b, NP_VALUE_X, NP_ACT_RELU);
-    return conv_bn(b, "conv", x, b->kind->out.channels,
+    int x = np_build_act(b, b->x, NP_ACT_RELU);
+    return conv_bn(b, "conv", x, b->out.channels,
                    np_build_window(spec->kernel, spec->stride, spec->dilation), NP_ACT_NONE);
 }
 
 int np_program_sepconv(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int x = np_build_act(b, NP_VALUE_X, NP_ACT_RELU);
+    int x = np_build_act(b, b->x, NP_ACT_RELU);
     x = dwconv(b, "depth1", x, np_build_window(spec->kernel, spec->stride, 1));
-    x = point_bn(b, "point1", x, b->kind->in.channels, NP_ACT_RELU);
+    x = point_bn(b, "point1", x, b->in.channels, NP_ACT_RELU);
     x = dwconv(b, "depth2", x, np_build_window(spec->kernel, 1, 1));
-    return point_bn(b, "point2", x, b->kind->out.channels, NP_ACT_NONE);
+    return point_bn(b, "point2", x, b->out.channels, NP_ACT_NONE);
 }
 
 int np_program_dilconv(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int x = np_build_act(b, NP_VALUE_X, NP_ACT_RELU);
+    int x = np_build_act(b, b->x, NP_ACT_RELU);
     x = dwconv(b, "depth", x, np_build_window(spec->kernel, spec->stride, spec->dilation));
-    return point_bn(b, "point", x, b->kind->out.channels, NP_ACT_NONE);
+    return point_bn(b, "point", x, b->out.channels, NP_ACT_NONE);
 }
 
 /* Of another shape a 1 x 1 convolution with a batch norm. */
@@ -73,20 +74,17 @@ static int shortcut_of_x(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     if (np_build_keeps(b))
-        return NP_VALUE_X;
-    return conv_bn(b, "shortcut", NP_VALUE_X, kind->out.channels, point(kind->spec.stride),
-                   NP_ACT_NONE);
+        return b->x;
+    return conv_bn(b, "shortcut", b->x, b->out.channels, point(kind->spec.stride), NP_ACT_NONE);
 }
 
 int np_program_resnet_basic(struct np_build *b)
 {
-    const struct np_kind *kind = b->kind;
-    const struct np_layer_spec *spec = &kind->spec;
+    const struct np_layer_spec *spec = &b->kind->spec;
     int shortcut = shortcut_of_x(b), x;
-    x = conv_bn(b, "conv1", NP_VALUE_X, spec->hidden,
+    x = conv_bn(b, "conv1", b->x, np_hidden_of(spec, b->out.channels),
                 np_build_window(spec->kernel, spec->stride, 1), spec->act);
-    x = conv_bn(b, "conv2", x, kind->out.channels, np_build_window(spec->kernel, 1, 1),
-                NP_ACT_NONE);
+    x = conv_bn(b, "conv2", x, b->out.channels, np_build_window(spec->kernel, 1, 1), NP_ACT_NONE);
     return np_build_residual(b, shortcut, x, spec->act);
 }
 
@@ -103,20 +101,20 @@ static int squeeze_excite(struct np_build *b, int x, int reduction)
 
 int np_program_bottleneck(struct np_build *b)
 {
-    const struct np_kind *kind = b->kind;
-    const struct np_layer_spec *spec = &kind->spec;
+    const struct np_layer_spec *spec = &b->kind->spec;
+    int hidden = np_hidden_of(spec, b->out.channels);
     struct np_build_product middle = {.name = "conv",
-                                      .channels = spec->hidden,
+                                      .channels = hidden,
                                       .groups = spec->groups,
                                       .window = np_build_window(spec->kernel, spec->stride, 1),
                                       .fill = NP_FILL_HE};
     int shortcut = shortcut_of_x(b), x;
-    x = point_bn(b, "reduce", NP_VALUE_X, spec->hidden, spec->act);
+    x = point_bn(b, "reduce", b->x, hidden, spec->act);
     x = np_build_product(b, x, &middle);
     x = np_build_norm(b, "conv", x, NP_NORM_OF_BATCH, spec->act);
     if (spec->se)
         x = squeeze_excite(b, x, spec->se);
-    x = point_bn(b, "expand", x, kind->out.channels, NP_ACT_NONE);
+    x = point_bn(b, "expand", x, b->out.channels, NP_ACT_NONE);
     return np_build_residual(b, shortcut, x, spec->act);
 }
 
@@ -124,16 +122,16 @@ int np_program_mbconv(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
-    int hidden = spec->hidden ? spec->hidden : spec->expand * kind->in.channels;
-    int x = NP_VALUE_X;
-    if (hidden != kind->in.channels)
+    int hidden = spec->hidden ? spec->hidden : spec->expand * b->in.channels;
+    int x = b->x;
+    if (hidden != b->in.channels)
         x = point_bn(b, "expand", x, hidden, spec->act);
     x = dwconv_bn(b, "depth", x, np_build_window(spec->kernel, spec->stride, 1), spec->act);
     if (spec->se)
         x = squeeze_excite(b, x, spec->se);
-    x = point_bn(b, "project", x, kind->out.channels, NP_ACT_NONE);
+    x = point_bn(b, "project", x, b->out.channels, NP_ACT_NONE);
     if (np_build_keeps(b))
-        return np_build_residual(b, NP_VALUE_X, x, NP_ACT_NONE);
+        return np_build_residual(b, b->x, x, NP_ACT_NONE);
     return x;
 }
 
@@ -176,17 +174,17 @@ int np_program_shuffle(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
-    int half = kind->out.channels / 2, left = NP_VALUE_X, right = NP_VALUE_X;
+    int half = b->out.channels / 2, left = b->x, right = b->x;
     struct np_node *node;
     if (spec->stride == 2) {
         left = dwconv_bn(b, "left_depth", left, np_build_window(spec->kernel, 2, 1), NP_ACT_NONE);
         left = point_bn(b, "left_point", left, half, NP_ACT_RELU);
     } else {
-        left = half_of(b, NP_VALUE_X, 0);
-        right = half_of(b, NP_VALUE_X, half);
+        left = half_of(b, b->x, 0);
+        right = half_of(b, b->x, half);
     }
     right = spec->xception ? xception_branch(b, right, half) : shuffle_branch(b, right, half);
-    node = np_build_node(b, NP_NODE_MERGE, left, right, kind->out);
+    node = np_build_node(b, NP_NODE_MERGE, left, right, b->out);
     node->interleave = true;
     return node->out;
 }

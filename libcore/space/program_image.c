@@ -9,8 +9,8 @@ static struct np_window window_of(const struct np_layer_spec *spec)
 /* What an image operator reads: x, or the batch's images if it is the stem. */
 static int input(struct np_build *b)
 {
-    if (b->kind->in.channels)
-        return NP_VALUE_X;
+    if (b->in.channels)
+        return b->x;
     return np_build_node(b, NP_NODE_IMAGE, -1, -1, b->kind->image)->out;
 }
 
@@ -20,7 +20,7 @@ int np_program_conv2d(struct np_build *b)
     const struct np_layer_spec *spec = &b->kind->spec;
     bool bare = spec->norm == NP_NORM_NONE;
     struct np_build_product product = {.name = "conv",
-                                       .channels = b->kind->out.channels,
+                                       .channels = b->out.channels,
                                        .groups = spec->groups,
                                        .window = window_of(spec),
                                        .bias = bare,
@@ -34,7 +34,7 @@ int np_program_dwconv2d(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     bool bare = spec->norm == NP_NORM_NONE;
-    int x = np_build_dwconv(b, "conv", NP_VALUE_X, window_of(spec), bare, NP_FILL_HE);
+    int x = np_build_dwconv(b, "conv", b->x, window_of(spec), bare, NP_FILL_HE);
     return np_build_norm(b, "norm", x, spec->norm, spec->act);
 }
 
@@ -44,7 +44,7 @@ int np_program_patch(struct np_build *b)
     const struct np_kind *kind = b->kind;
     const int *kernel = kind->spec.kernel;
     struct np_build_product product = {.name = "patch",
-                                       .channels = kind->out.channels,
+                                       .channels = b->out.channels,
                                        .groups = 1,
                                        .window = {.kernel_height = kernel[0],
                                                   .kernel_width = kernel[1],
@@ -57,11 +57,10 @@ int np_program_patch(struct np_build *b)
     struct np_node *node;
     if (!kind->spec.positions)
         return x;
-    node = np_build_node(b, NP_NODE_POSITIONS, x, -1, kind->out);
+    node = np_build_node(b, NP_NODE_POSITIONS, x, -1, b->out);
     x = node->out;
     np_build_tensor(b, node, "position", "table",
-                    (size_t[4]){np_shape_rows(kind->out), (size_t)kind->out.channels},
-                    NP_FILL_TENTH);
+                    (size_t[4]){np_shape_rows(b->out), (size_t)b->out.channels}, NP_FILL_TENTH);
     return x;
 }
 
@@ -69,7 +68,7 @@ int np_program_pool(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     enum np_node_op op = spec->op == NP_OP_MAX_POOL ? NP_NODE_MAX_POOL : NP_NODE_AVG_POOL;
-    struct np_node *node = np_build_node(b, op, NP_VALUE_X, -1, b->kind->out);
+    struct np_node *node = np_build_node(b, op, b->x, -1, b->out);
     node->window = np_build_window(spec->kernel, spec->stride, 1);
     return np_build_norm(b, "norm", node->out, spec->norm, NP_ACT_NONE);
 }
@@ -77,7 +76,7 @@ int np_program_pool(struct np_build *b)
 /* Half of the channels at the even positions, the other half at the odd ones. */
 static int factorised(struct np_build *b, int x)
 {
-    struct np_shape out = b->kind->out, half = out;
+    struct np_shape out = b->out, half = out;
     struct np_window window = np_build_window((int[]){1, 1}, 2, 1);
     struct np_node *node;
     int even, odd;
@@ -96,16 +95,21 @@ int np_program_identity(struct np_build *b)
     struct np_window window = np_build_window((int[]){1, 1}, 1, 1);
     int x;
     if (np_build_keeps(b))
-        return NP_VALUE_X;
-    x = np_build_act(b, NP_VALUE_X, NP_ACT_RELU);
+        return b->x;
+    x = np_build_act(b, b->x, NP_ACT_RELU);
     x = kind->spec.stride == 2 ? factorised(b, x)
-                               : np_build_conv(b, "conv", x, kind->out.channels, window);
+                               : np_build_conv(b, "conv", x, b->out.channels, window);
     return np_build_norm(b, "norm", x, NP_NORM_OF_BATCH, NP_ACT_NONE);
+}
+
+int np_program_norm(struct np_build *b)
+{
+    return np_build_norm(b, "norm", b->x, b->kind->spec.norm, b->kind->spec.act);
 }
 
 int np_program_concat(struct np_build *b)
 {
-    return np_build_node(b, NP_NODE_MERGE, NP_VALUE_MEMORY, NP_VALUE_X, b->kind->out)->out;
+    return np_build_node(b, NP_NODE_MERGE, NP_VALUE_MEMORY, b->x, b->out)->out;
 }
 
 /* Nothing to add to a sum: it is the result. */
@@ -113,7 +117,7 @@ int np_program_zero(struct np_build *b)
 {
     if (b->kind->summed)
         return NP_VALUE_SUM;
-    return np_build_node(b, NP_NODE_ZERO, -1, -1, b->kind->out)->out;
+    return np_build_node(b, NP_NODE_ZERO, -1, -1, b->out)->out;
 }
 
 /* Features, if there are any; then the mean over positions and a linear layer. */
@@ -122,7 +126,7 @@ int np_program_classifier(struct np_build *b)
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
     bool bare = spec->norm == NP_NORM_NONE;
-    int x = NP_VALUE_X;
+    int x = b->x;
     struct np_build_product features = {.name = "features",
                                         .channels = spec->features,
                                         .groups = 1,

@@ -3,7 +3,7 @@
 
 static int channels_of(const struct np_build *b)
 {
-    return b->kind->in.channels;
+    return b->in.channels;
 }
 
 static int layer_norm(struct np_build *b, const char *name, int x)
@@ -18,7 +18,7 @@ static int linear(struct np_build *b, const char *name, int x, int channels)
 
 static int residual(struct np_build *b, int branch)
 {
-    return np_build_residual(b, NP_VALUE_X, branch, NP_ACT_NONE);
+    return np_build_residual(b, b->x, branch, NP_ACT_NONE);
 }
 
 /* Matrices side by side: of keys and values, or of queries too. */
@@ -32,7 +32,7 @@ static int projections(struct np_build *b, const char *name, int x, int count, i
 
 static int attention(struct np_build *b, int queries, int keys, int width)
 {
-    struct np_shape out = b->kind->in;
+    struct np_shape out = b->in;
     struct np_node *node;
     out.channels = width;
     node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, out);
@@ -45,7 +45,7 @@ int np_program_mha(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     int width = spec->hidden ? spec->hidden : channels_of(b);
-    int x = layer_norm(b, "norm", NP_VALUE_X), keys;
+    int x = layer_norm(b, "norm", b->x), keys;
     if (spec->cross) {
         x = linear(b, "q", x, width);
         keys = projections(b, "kv", layer_norm(b, "memory", NP_VALUE_MEMORY), 2, width);
@@ -58,7 +58,7 @@ int np_program_mha(struct np_build *b)
 int np_program_ffn(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X);
+    int width = channels_of(b), x = layer_norm(b, "norm", b->x);
     x = np_build_linear(b, "up", x, spec->hidden ? spec->hidden : spec->ratio * width, true,
                         spec->act);
     return residual(b, linear(b, "down", x, width));
@@ -66,10 +66,10 @@ int np_program_ffn(struct np_build *b)
 
 int np_program_glu(struct np_build *b)
 {
-    int width = channels_of(b), x = layer_norm(b, "norm", NP_VALUE_X);
+    int width = channels_of(b), x = layer_norm(b, "norm", b->x);
     struct np_node *node;
     x = np_build_linear(b, "gate", x, 2 * width, false, NP_ACT_NONE);
-    node = np_build_node(b, NP_NODE_GLU, x, -1, b->kind->in);
+    node = np_build_node(b, NP_NODE_GLU, x, -1, b->in);
     x = node->out;
     np_build_tensor(b, node, "gate", "bias", (size_t[4]){2 * (size_t)width}, NP_FILL_ZERO);
     return residual(b, x);
@@ -83,12 +83,12 @@ int np_program_conv1d(struct np_build *b)
                                        .window = np_build_causal_window(b->kind->spec.kernel[1]),
                                        .bias = true,
                                        .fill = NP_FILL_LINEAR};
-    return residual(b, np_build_product(b, layer_norm(b, "norm", NP_VALUE_X), &product));
+    return residual(b, np_build_product(b, layer_norm(b, "norm", b->x), &product));
 }
 
 int np_program_sepconv1d(struct np_build *b)
 {
-    int x = layer_norm(b, "norm", NP_VALUE_X);
+    int x = layer_norm(b, "norm", b->x);
     x = np_build_dwconv(b, "depth", x, np_build_causal_window(b->kind->spec.kernel[1]), true,
                         NP_FILL_LINEAR);
     return residual(b, linear(b, "point", x, channels_of(b)));
@@ -97,8 +97,8 @@ int np_program_sepconv1d(struct np_build *b)
 int np_program_lightconv(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int x = layer_norm(b, "norm", NP_VALUE_X);
-    struct np_node *node = np_build_node(b, NP_NODE_LIGHTCONV, x, -1, b->kind->in);
+    int x = layer_norm(b, "norm", b->x);
+    struct np_node *node = np_build_node(b, NP_NODE_LIGHTCONV, x, -1, b->in);
     node->window = np_build_causal_window(spec->kernel[1]);
     node->heads = spec->heads;
     x = node->out;
@@ -111,21 +111,21 @@ int np_program_lightconv(struct np_build *b)
 int np_program_embedding(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
-    size_t width = (size_t)kind->out.channels;
-    struct np_node *node = np_build_node(b, NP_NODE_EMBED, -1, -1, kind->out);
+    size_t width = (size_t)b->out.channels;
+    struct np_node *node = np_build_node(b, NP_NODE_EMBED, -1, -1, b->out);
     int out = node->out;
     node->bias = kind->spec.positions;
     node->source = kind->spec.source;
     np_build_tensor(b, node, "token", "table", (size_t[4]){kind->vocab, width}, NP_FILL_TENTH);
     if (kind->spec.positions)
-        np_build_tensor(b, node, "position", "table", (size_t[4]){np_shape_rows(kind->out), width},
+        np_build_tensor(b, node, "position", "table", (size_t[4]){np_shape_rows(b->out), width},
                         NP_FILL_TENTH);
     return out;
 }
 
 int np_program_lm(struct np_build *b)
 {
-    int x = layer_norm(b, "norm", NP_VALUE_X);
+    int x = layer_norm(b, "norm", b->x);
     x = np_build_linear(b, "out", x, (int)b->kind->vocab, false, NP_ACT_NONE);
     np_build_node(b, NP_NODE_XENT, x, -1, (struct np_shape){0, 0, 0});
     return -1;

@@ -16,12 +16,15 @@ int np_program_lightconv(struct np_build *b);
 int np_program_embedding(struct np_build *b);
 int np_program_lm(struct np_build *b); /* -1 */
 
+/* Both. */
+int np_program_identity(struct np_build *b);
+int np_program_norm(struct np_build *b);
+
 /* Images. */
 int np_program_conv2d(struct np_build *b); /* also the stem */
 int np_program_patch(struct np_build *b);
 int np_program_dwconv2d(struct np_build *b);
 int np_program_pool(struct np_build *b); /* max_pool, avg_pool */
-int np_program_identity(struct np_build *b);
 int np_program_concat(struct np_build *b);
 int np_program_zero(struct np_build *b);
 int np_program_classifier(struct np_build *b); /* -1 */

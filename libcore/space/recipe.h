@@ -21,7 +21,7 @@
  *          (learned)|none}
  *          blocks: list of {repeat 1..4096 (1), name, tie (none), from, add (none), cell 2..16
  *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), weights (own)|entangled,
- *          choices: list of 1..4096};
+ *          widths (none), tie_widths (none), choices: list of 1..4096};
  *          images alone have inputs, out and stride; stride and from are the first repeat's, the
  *          others have 1 and read what was made before.
  *          Or an item is {repeat, blocks: a list of items}, repeated as a whole: strides are its
@@ -30,6 +30,9 @@
  *          theirs to (no cell, repeat 1, the same shape). Every block is read.
  *          weights: entangled candidates of one operator have the weights of the largest of them,
  *          each as large a part as it needs (space/parts.h), and must fit into them.
+ *          widths: list of 1..64 ascending, instead of `out`: the candidates are there once for
+ *          each (space/widths.h), at most 4096; no cell. The largest is, of sequences, the width.
+ *          tie_widths: blocks of the same one have as many widths, and draw that of one number.
  *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.
  *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
  *          each edge i -> j, i < j, ordered by j, then i, is a choice block of its own: node j is
@@ -49,7 +52,8 @@
  *          between its layers, act (gelu); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
- *          (learned)|none. Heads divide the width, or hidden. Pre-norm residual: y = x +
+ *          (learned)|none; norm (also images) norm (layer), of images also batch|group, act (none).
+ *          Heads divide the width, or hidden. Pre-norm residual: y = x +
  *          drop(branch(layernorm(x))).
  *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
  *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
@@ -72,8 +76,8 @@
  *          channels, then x's; zero
  *     Group norm has the largest number of groups up to 32 that divides the channels.
  *   shared: policy (delay)|frozen, steps 1..1024 (1)
- *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: the candidates of a block, and
- *          nothing else: of every block that has more than one), spread 1..1024 (64)
+ *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: a multiple of every block's
+ *          candidates (the most of them)), spread 1..1024 (64)
  *   train: steps; batch 1..2^20 (16); grain, a divisor of batch (the largest up to batch / 8);
  *          optimizer {kind (adamw)|sgd; lr (0.001; sgd 0.01), weight_decay (0.01; sgd 0);
  *          beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
@@ -120,6 +124,7 @@ enum np_op {
     NP_OP_AVG_POOL,
     NP_OP_CONCAT,
     NP_OP_ZERO,
+    NP_OP_NORM,
     NP_OP_EMBEDDING, /* stem, and the target's of pairs */
     NP_OP_PATCH,     /* stem */
     NP_OP_LM,        /* head: norm + output layer + cross entropy */
@@ -138,6 +143,7 @@ struct np_layer_spec {
     enum np_norm norm;
     bool causal, cross, xception, positions;
     bool source;              /* embedding: of a pair's source */
+    int width;                /* channels that it makes, of a block with widths; else 0 */
     float dropout, drop_path; /* 0 <= p < 1, on the branch before the residual */
 };
 
@@ -145,14 +151,16 @@ struct np_layer_spec {
  * y = value[sum] + candidate(value[from], value[memory]). (The target's embedding reads no value,
  * but has a `from`, like every block.) */
 struct np_block {
-    int count;                           /* candidates, 1 .. NP_MAX_CHOICES */
+    int count;  /* candidates, 1 .. NP_MAX_CHOICES */
+    int widths; /* the candidates are there once for each of so many; 0: none (space/widths.h) */
     const struct np_layer_spec *choices; /* of an item of the list, one array; or fixed */
     int out, stride;                     /* channels, of images */
     int from, memory, sum;               /* positions before p; memory, sum: -1 none */
     bool entangled;                      /* candidates share weights (space/parts.h) */
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
     int drawn;                           /* the block whose draws are its own, too */
-    const char *name, *tie;              /* "" none; one of the recipe's names, ties */
+    int width_drawn;                     /* the block whose draws of a width are its own */
+    const char *name, *tie, *tie_widths; /* "" none; one of the recipe's names, ties */
 };
 
 enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS, NP_DATA_PAIRS, NP_DATA_IDX, NP_DATA_CIFAR10 };
@@ -192,6 +200,7 @@ enum np_clip_kind {
 
 #define NP_MAX_WIDTH 65536
 #define NP_MAX_CHOICES 4096
+#define NP_MAX_WIDTHS 64 /* of a block */
 #define NP_MAX_BLOCKS 4096
 #define NP_MAX_CELL 16          /* nodes */
 #define NP_MAX_LAYERS (1 << 20) /* the stem and the head included */

@@ -7,17 +7,69 @@
 #include "base/memory.h"
 #include "space/cells.h"
 #include "space/parts.h"
+#include "space/widths.h"
+
+/* The widths that the item's candidates come in, which ascend: [block->widths]. */
+static enum np_status read_widths(struct np_item *item, struct np_yaml_map *map, int *widths,
+                                  struct np_error *err)
+{
+    const struct np_yaml_node *node = np_yaml_find(map, "widths"), *width;
+    struct np_block *block = &item->block;
+    enum np_status status = NP_OK;
+    int least = 1;
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    if (block->cell)
+        NP_TRY(np_yaml_fail(node, err, "a 'cell' has no widths"));
+    NP_TRY(np_yaml_get_list(node, &width, 1, NP_MAX_WIDTHS, err));
+    for (; width; width = width->next) {
+        NP_TRY(np_recipe_get_int(width, &widths[block->widths], least, NP_MAX_WIDTH, err));
+        least = widths[block->widths++] + 1;
+    }
+out:
+    return status;
+}
+
+/* The channels that the item's blocks make: of images by default those that the first one reads, or
+ * the largest of its widths. */
+static enum np_status read_out(struct np_item *item, struct np_yaml_map *map, const int *widths,
+                               struct np_error *err)
+{
+    const struct np_yaml_node *out = np_yaml_find(map, "out");
+    struct np_block *block = &item->block;
+    if (!block->widths)
+        return np_recipe_get_int(out, &block->out, 1, NP_MAX_WIDTH, err);
+    if (out->kind != NP_YAML_ABSENT)
+        return np_yaml_fail(out, err, "'out' and 'widths' say the same: one of them");
+    block->out = widths[block->widths - 1];
+    return NP_OK;
+}
+
+/* What sequences make is the space's width. */
+static enum np_status check_largest(const struct np_item *item, struct np_yaml_map *map,
+                                    const int *widths, struct np_error *err)
+{
+    const struct np_block *block = &item->block;
+    if (!block->widths || widths[block->widths - 1] == block->out)
+        return NP_OK;
+    return np_yaml_fail(np_yaml_find(map, "widths"), err,
+                        "the largest of 'widths' must be the width of %d, not %d", block->out,
+                        widths[block->widths - 1]);
+}
 
 /* The channels that the item's blocks make, and the first one's stride. */
 static enum np_status read_shape(const struct np_item_list *list, struct np_item *item,
-                                 struct np_yaml_map *map, struct np_error *err)
+                                 struct np_yaml_map *map, int *widths, struct np_error *err)
 {
     struct np_block *block = &item->block;
-    enum np_status status = NP_OK;
+    enum np_status status;
     item->in = list->shapes[block->from];
     block->out = item->in.channels;
-    if (list->recipe->input == NP_INPUT_IMAGES) {
-        NP_TRY(np_recipe_get_int(np_yaml_find(map, "out"), &block->out, 1, NP_MAX_WIDTH, err));
+    NP_TRY(read_widths(item, map, widths, err));
+    if (list->recipe->input != NP_INPUT_IMAGES) {
+        NP_TRY(check_largest(item, map, widths, err));
+    } else {
+        NP_TRY(read_out(item, map, widths, err));
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "stride"), &block->stride, 1, 2, err));
         if (list->again)
             block->stride = 1;
@@ -106,10 +158,13 @@ static enum np_status check_counts(struct np_item_list *list, const struct np_it
 static void find_places(const struct np_item_list *list, const struct np_item *item,
                         struct np_layer_context *context)
 {
-    struct np_shape out = np_shape_of_block(list->recipe, &item->block, item->in);
-    context->places[0] = (struct np_place){item->in, out, item->block.stride};
-    context->places[1] = (struct np_place){out, out, 1};
+    const struct np_block *block = &item->block;
+    const struct np_block *x = block->from > 0 ? &list->recipe->blocks[block->from - 1] : NULL;
+    struct np_shape out = np_shape_of_block(list->recipe, block, item->in);
+    context->places[0] = (struct np_place){item->in, out, block->stride, x};
+    context->places[1] = (struct np_place){out, out, 1, block};
     context->place_count = blocks_of(item) > 1 ? 2 : 1;
+    context->block = block;
 }
 
 /* The target's embedding begins another sequence: it is there once, and there is no choice. */
@@ -168,10 +223,11 @@ static enum np_status refuse_part(const struct np_yaml_node *choice, const struc
 }
 
 /* Each candidate of an entangled block has a place in the largest one like it. */
-static enum np_status check_family(const struct np_family *family,
-                                   const struct np_yaml_node *choice, struct np_error *err)
+static enum np_status check_family(const struct np_family *family, const struct np_yaml_node *first,
+                                   struct np_error *err)
 {
-    for (int i = 0; i < family->count; i++, choice = choice->next) {
+    const struct np_yaml_node *choice = first;
+    for (int i = 0; i < family->count; i++, choice = choice->next ? choice->next : first) {
         const struct np_kind *part = &family->kinds[i], *whole = &family->kinds[family->whole[i]];
         const struct np_tensor *tensor = np_part_misfit(part, whole);
         if (tensor)
@@ -188,7 +244,8 @@ static enum np_status check_entangled(const struct np_item *item,
     for (int i = 0; item->block.entangled && i < context->place_count && status == NP_OK; i++) {
         struct np_setting setting = {.in = context->places[i].in,
                                      .out = context->places[i].out,
-                                     .stride = context->places[i].stride};
+                                     .stride = context->places[i].stride,
+                                     .x = context->places[i].x};
         struct np_family family;
         if (context->memory >= 0)
             setting.memory = context->memories[context->memory];
@@ -201,7 +258,8 @@ static enum np_status check_entangled(const struct np_item *item,
 }
 
 static enum np_status read_choices(struct np_item_list *list, struct np_item *item,
-                                   const struct np_yaml_node *choice, struct np_error *err)
+                                   const struct np_yaml_node *first, const int *widths,
+                                   struct np_error *err)
 {
     struct np_recipe *recipe = list->recipe;
     struct np_layer_context context = {.recipe = recipe,
@@ -210,21 +268,36 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
                                        .memories = list->named.shapes,
                                        .name_count = list->named.count,
                                        .memory = -1};
-    const struct np_yaml_node *first = choice;
+    const struct np_yaml_node *choice = first;
     struct np_layer_spec *spec;
     enum np_status status;
     NP_TRY(new_choices(list, (size_t)item->block.count, &spec, err));
     item->block.choices = spec;
+    for (int i = 0; item->block.widths && i < item->block.count; i++)
+        spec[i].width = widths[i / np_width_candidates(&item->block)];
     find_places(list, item, &context);
-    for (; choice; choice = choice->next, spec++) {
-        NP_TRY(np_recipe_read_layer(spec, choice, &context, err));
-        NP_TRY(check_target(list, item, spec, choice, err));
+    for (int i = 0; i < item->block.count; i++, choice = choice->next ? choice->next : first) {
+        context.candidate = i;
+        NP_TRY(np_recipe_read_layer(&spec[i], choice, &context, err));
+        NP_TRY(check_target(list, item, &spec[i], choice, err));
     }
     NP_TRY(check_entangled(item, &context, first, err));
     item->block.memory = context.memory < 0 ? -1 : list->named.positions[context.memory];
     list->batch_norm = list->batch_norm || context.batch_norm || item->block.inputs == 2;
 out:
     return status;
+}
+
+/* Each once for every width. */
+static enum np_status count_choices(struct np_item *item, const struct np_yaml_node *choices,
+                                    struct np_error *err)
+{
+    struct np_block *block = &item->block;
+    block->count = (int)choices->count * (block->widths ? block->widths : 1);
+    if (block->count <= NP_MAX_CHOICES)
+        return NP_OK;
+    return np_yaml_fail(choices, err, "%zu candidates of %d widths are more than %d",
+                        choices->count, block->widths, NP_MAX_CHOICES);
 }
 
 /* An item that is blocks. */
@@ -236,18 +309,19 @@ static enum np_status read_blocks(struct np_item_list *list, const struct np_yam
         .block = {.stride = 1, .inputs = 1, .from = list->made, .memory = -1, .sum = -1},
         .repeat = 1};
     const struct np_yaml_node *choices, *choice;
+    int widths[NP_MAX_WIDTHS];
     enum np_status status;
     NP_TRY(read_cell(list, &item, map, err));
     NP_TRY(np_item_read_links(list, &item, map, err));
-    NP_TRY(read_shape(list, &item, map, err));
+    NP_TRY(read_shape(list, &item, map, widths, err));
     NP_TRY(read_weights(&item, np_yaml_find(map, "weights"), err));
     choices = np_yaml_need(map, "choices");
     NP_TRY(np_yaml_get_list(choices, &choice, 1, NP_MAX_CHOICES, err));
     NP_TRY(np_yaml_map_finish(map, err));
-    item.block.count = (int)choices->count;
+    NP_TRY(count_choices(&item, choices, err));
     NP_TRY(check_counts(list, &item, err));
     NP_TRY(check_inputs(list, &item, err));
-    NP_TRY(read_choices(list, &item, choice, err));
+    NP_TRY(read_choices(list, &item, choice, widths, err));
     NP_TRY(np_item_check_links(list, &item, map, err));
     NP_TRY(np_item_lay_out(list, &item, err));
     NP_TRY(np_item_settle_name(list, &item, err));

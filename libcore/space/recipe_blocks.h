@@ -31,7 +31,10 @@ struct np_item_list {
     const struct np_yaml_node **nodes; /* [blocks]: the items that they come from */
     int made, before; /* positions of what the last repeat made, and the one before it */
     struct np_named named;
-    int *tied; /* the first block of the first repeat with each of recipe->ties */
+    /* Of each of recipe->ties: the first block of the first repeat, or widths, that it ties. */
+    struct np_tied {
+        int repeat, widths; /* -1: none */
+    } * tied;
     size_t block_capacity, shape_capacity, node_capacity, list_capacity;
     size_t name_capacity, tie_capacity, tied_capacity;
     bool *inner; /* of each of recipe->names: it is of a list within the list */
@@ -46,12 +49,12 @@ struct np_item {
     const struct np_yaml_node *node;
     struct np_block block; /* of which the item's blocks are variations; from: the first's */
     int repeat;
-    int tie;            /* of recipe->ties; -1: none */
-    struct np_shape in; /* of what its first block reads, past a fit */
-    const char *word;   /* by which its value is known; "" none */
+    int tie, tie_widths; /* of recipe->ties; -1: none */
+    struct np_shape in;  /* of what its first block reads, past a fit */
+    const char *word;    /* by which its value is known; "" none */
 };
 
-/* Before the item's blocks are there: its name, its tie, and what it reads and adds to. */
+/* Before the item's blocks are there: its name, its ties, and what it reads and adds to. */
 enum np_status np_item_read_links(struct np_item_list *list, struct np_item *item,
                                   struct np_yaml_map *map, struct np_error *err);
 /* With its candidates: whether what it is tied to is like it, and has the shape that it adds to. */

@@ -15,7 +15,8 @@ struct layout {
     const struct np_item *item;
     struct np_error *err;
     int first; /* its first block */
-    int drawn; /* the first block of what it is tied to, or of itself */
+    int drawn; /* the first block of what it is tied to, or of itself; of its widths */
+    int width_drawn;
     enum np_status status;
 };
 
@@ -31,6 +32,7 @@ static int add_block(struct layout *l, struct np_block block)
     NP_TRY(np_grow(&list->nodes, &list->node_capacity, used, sizeof *list->nodes, l->err));
     NP_TRY(np_grow(&list->shapes, &list->shape_capacity, used + 1, sizeof *list->shapes, l->err));
     block.drawn = l->drawn + recipe->block_count - l->first;
+    block.width_drawn = l->width_drawn + recipe->block_count - l->first;
     recipe->blocks[used] = block;
     list->nodes[used] = l->item->node;
     list->shapes[used + 1] = np_shape_of_block(recipe, &block, list->shapes[block.from]);
@@ -109,6 +111,14 @@ static int add_repeat(struct layout *l, int from, int stride)
     return add_block(l, block);
 }
 
+/* The first block that is known, which this one is if there was none. */
+static int first_of(int *known, int block)
+{
+    if (*known < 0)
+        *known = block;
+    return *known;
+}
+
 enum np_status np_item_lay_out(struct np_item_list *list, const struct np_item *item,
                                struct np_error *err)
 {
@@ -116,9 +126,10 @@ enum np_status np_item_lay_out(struct np_item_list *list, const struct np_item *
     for (int i = 0; i < item->repeat && l.status == NP_OK; i++) {
         int made;
         l.first = list->recipe->block_count;
-        if (item->tie >= 0 && list->tied[item->tie] < 0)
-            list->tied[item->tie] = l.first;
-        l.drawn = item->tie >= 0 ? list->tied[item->tie] : l.first;
+        l.drawn = item->tie < 0 ? l.first : first_of(&list->tied[item->tie].repeat, l.first);
+        l.width_drawn = item->tie_widths < 0
+                            ? l.drawn
+                            : first_of(&list->tied[item->tie_widths].widths, l.first);
         made = i == 0 ? add_repeat(&l, item->block.from, item->block.stride)
                       : add_repeat(&l, list->made, 1);
         list->before = list->made;

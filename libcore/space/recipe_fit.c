@@ -41,6 +41,8 @@ static enum np_status fit_shuffle(const struct np_layer_fit *fit, struct np_erro
 
 static enum np_status fit_identity(const struct np_layer_fit *fit, struct np_error *err)
 {
+    if (fit->recipe->input != NP_INPUT_IMAGES)
+        return fit_shape(fit, err);
     if (fit->place->stride == 2 && fit->place->out.channels == 1)
         return np_yaml_fail(fit->node, err, "'identity' makes 2 channels or more at stride 2");
     return NP_OK;
@@ -58,7 +60,8 @@ static enum np_status fit_groups(const struct np_layer_fit *fit, struct np_error
 
 static enum np_status fit_bottleneck(const struct np_layer_fit *fit, struct np_error *err)
 {
-    int groups = fit->spec->groups, hidden = fit->spec->hidden;
+    int groups = fit->spec->groups;
+    int hidden = np_hidden_of(fit->spec, fit->place->out.channels);
     if (hidden % groups == 0)
         return NP_OK;
     return np_yaml_fail(np_yaml_find(fit->map, "groups"), err,
@@ -117,6 +120,11 @@ enum np_status np_recipe_fit_layer(const struct np_layer_fit *fit, bool *batch_n
     switch (fit->spec->op) {
     case NP_OP_MHA:
     case NP_OP_FFN:
+    case NP_OP_GLU:
+    case NP_OP_CONV1D:
+    case NP_OP_SEPCONV1D:
+    case NP_OP_LIGHTCONV:
+    case NP_OP_NORM:
         return fit_shape(fit, err);
     case NP_OP_DWCONV2D:
     case NP_OP_MAX_POOL:

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "space/widths.h"
 
 #define MAX_RATIO 64
 #define MAX_EXPAND 16
@@ -15,6 +16,7 @@ struct reading {
     const struct np_op_fields *op;
     struct np_layer_spec *spec;
     struct np_yaml_map map;
+    struct np_place places[2]; /* the context's, with the channels that it reads and makes */
     struct np_error *err;
 };
 
@@ -77,6 +79,30 @@ out:
     return status;
 }
 
+/* What joins values, and what begins a sequence, is of no width. */
+static enum np_status check_width(struct reading *r, const struct np_yaml_node *node)
+{
+    enum np_op op = r->op->op;
+    if (!r->spec->width || (op != NP_OP_CONCAT && op != NP_OP_EMBEDDING))
+        return NP_OK;
+    return np_yaml_fail(node, r->err, "'%s' is no candidate of a block with widths", r->op->name);
+}
+
+static void find_channels(struct reading *r)
+{
+    const struct np_layer_context *context = r->context;
+    for (int i = 0; i < context->place_count; i++) {
+        struct np_place *place = &r->places[i];
+        *place = context->places[i];
+        if (context->block) {
+            struct np_channels channels = np_width_channels(context->block, context->candidate,
+                                                            place->x, place->in, place->out);
+            place->in.channels = channels.reads;
+            place->out.channels = channels.makes;
+        }
+    }
+}
+
 /* K or [height, width]. */
 static enum np_status read_two(struct reading *r, const struct np_yaml_node *node, int max)
 {
@@ -135,19 +161,18 @@ static enum np_status read_multiple(struct reading *r, enum np_field field, int 
 
 static enum np_status read_hidden(struct reading *r)
 {
-    int out = r->context->places[0].out.channels, preset = out;
     bool other = np_op_has(r->op, NP_FIELD_RATIO) || np_op_has(r->op, NP_FIELD_EXPAND);
-    if (other || r->op->op == NP_OP_MHA)
-        preset = 0;
-    else if (r->op->op == NP_OP_BOTTLENECK)
-        preset = out < 4 ? 1 : out / 4;
+    bool follows = r->context->block && r->context->block->widths;
+    int preset = 0;
+    if (!other && !follows && r->op->op != NP_OP_MHA)
+        preset = np_hidden_of(r->spec, r->places[0].out.channels);
     return read_int(r, NP_FIELD_HIDDEN, preset, 1, NP_MAX_WIDTH);
 }
 
 static enum np_status read_heads(struct reading *r)
 {
     const struct np_yaml_node *node = np_yaml_need(&r->map, "heads");
-    int width = r->context->places[r->context->place_count - 1].in.channels;
+    int width = r->places[r->context->place_count - 1].in.channels;
     int *heads = &r->spec->heads, hidden = r->spec->hidden;
     enum np_status status;
     if (hidden)
@@ -207,6 +232,13 @@ static enum np_status read_bool_word(struct reading *r, enum np_field field, boo
     return status;
 }
 
+/* Rows of a sequence know nothing of each other. */
+static unsigned norms_of(const struct reading *r)
+{
+    bool sequence = r->op->op == NP_OP_NORM && r->context->recipe->input != NP_INPUT_IMAGES;
+    return sequence ? NP_BIT(NP_NORM_OF_LAYER) : r->op->norms;
+}
+
 /* A classifier without features has no norm and no act unless it says so. */
 static bool without_features(const struct reading *r)
 {
@@ -221,7 +253,7 @@ static enum np_status read_norm(struct reading *r)
     size_t count = 0;
     int which = 0;
     for (int i = 0; i < NP_NORM_COUNT; i++)
-        if (r->op->norms & NP_BIT(i)) {
+        if (norms_of(r) & NP_BIT(i)) {
             which = i == (int)preset ? (int)count : which;
             known[count] = (enum np_norm)i;
             names[count++] = np_norm_name((enum np_norm)i);
@@ -305,8 +337,10 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
     enum np_status status;
     NP_TRY(np_yaml_get_map(node, &r.map, err));
     NP_TRY(read_op(&r));
+    find_channels(&r);
     if (np_yaml_find(&r.map, "op")->kind != NP_YAML_ABSENT)
         fit.node = np_yaml_find(&r.map, "op");
+    NP_TRY(check_width(&r, fit.node));
     spec->groups = np_op_has(r.op, NP_FIELD_GROUPS) || spec->op == NP_OP_CONV2D;
     spec->dilation = r.op->dilation;
     for (int i = 0; i < NP_FIELD_COUNT; i++)
@@ -316,7 +350,7 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
     if (spec->cross)
         fit.memory = &context->memories[context->memory];
     for (int i = 0; i < context->place_count; i++) {
-        fit.place = &context->places[i];
+        fit.place = &r.places[i];
         NP_TRY(np_recipe_fit_layer(&fit, &context->batch_norm, err));
     }
 out:

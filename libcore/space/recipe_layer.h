@@ -14,6 +14,7 @@
 struct np_place {
     struct np_shape in, out;
     int stride;
+    const struct np_block *x; /* that makes `in`; NULL: the stem, or nothing */
 };
 
 struct np_layer_context {
@@ -21,6 +22,8 @@ struct np_layer_context {
     enum np_op_role role;
     struct np_place places[2];
     int place_count;
+    const struct np_block *block; /* that the layer is a candidate of, and which; NULL: of none */
+    int candidate;
     const char *const *names;        /* of the blocks that may be a memory */
     const struct np_shape *memories; /* their values */
     size_t name_count;

@@ -64,25 +64,42 @@ out:
     return status;
 }
 
-static enum np_status read_tie(struct np_item_list *list, struct np_item *item,
-                               const struct np_yaml_node *node, struct np_error *err)
+/* A tie, and its place in the recipe's: "" and -1 if there is none. */
+static enum np_status read_tie(struct np_item_list *list, struct np_yaml_map *map, const char *key,
+                               int *place, const char **word, struct np_error *err)
 {
     struct np_recipe *recipe = list->recipe;
     size_t used = (size_t)recipe->tie_count;
     const char *tie;
     enum np_status status;
-    NP_TRY(read_word(node, "tie", NP_MAX_NAME, &tie, err));
-    item->block.tie = "";
-    item->tie = *tie ? find_word(recipe->ties, recipe->tie_count, tie) : -1;
-    if (*tie && item->tie < 0) {
+    NP_TRY(read_word(np_yaml_find(map, key), key, NP_MAX_NAME, &tie, err));
+    *word = "";
+    *place = *tie ? find_word(recipe->ties, recipe->tie_count, tie) : -1;
+    if (*tie && *place < 0) {
         NP_TRY(np_grow(&recipe->ties, &list->tie_capacity, used, sizeof *recipe->ties, err));
         NP_TRY(np_grow(&list->tied, &list->tied_capacity, used, sizeof *list->tied, err));
         NP_TRY(np_strdup(&recipe->ties[used], tie, err));
-        list->tied[used] = -1;
-        item->tie = recipe->tie_count++;
+        list->tied[used] = (struct np_tied){-1, -1};
+        *place = recipe->tie_count++;
     }
     if (*tie)
-        item->block.tie = recipe->ties[item->tie];
+        *word = recipe->ties[*place];
+out:
+    return status;
+}
+
+static enum np_status read_ties(struct np_item_list *list, struct np_item *item,
+                                struct np_yaml_map *map, struct np_error *err)
+{
+    struct np_block *block = &item->block;
+    enum np_status status;
+    NP_TRY(read_tie(list, map, "tie", &item->tie, &block->tie, err));
+    NP_TRY(read_tie(list, map, "tie_widths", &item->tie_widths, &block->tie_widths, err));
+    if (*block->tie && *block->tie_widths)
+        NP_TRY(np_yaml_fail(np_yaml_find(map, "tie_widths"), err,
+                            "what is tied has the same widths: 'tie' or 'tie_widths'"));
+    if (*block->tie_widths && np_yaml_find(map, "widths")->kind == NP_YAML_ABSENT)
+        NP_TRY(np_yaml_fail(np_yaml_find(map, "tie_widths"), err, "there are no 'widths' to tie"));
 out:
     return status;
 }
@@ -143,7 +160,7 @@ enum np_status np_item_read_links(struct np_item_list *list, struct np_item *ite
     NP_TRY(check_alone(item, add, err));
     NP_TRY(read_position(list, from, &item->block.from, err));
     NP_TRY(read_position(list, add, &item->block.sum, err));
-    NP_TRY(read_tie(list, item, np_yaml_find(map, "tie"), err));
+    NP_TRY(read_ties(list, item, map, err));
     NP_TRY(read_name(list, item, np_yaml_find(map, "name"), err));
 out:
     return status;
@@ -154,9 +171,9 @@ static enum np_status check_tie(const struct np_item_list *list, const struct np
                                 const struct np_yaml_node *node, struct np_error *err)
 {
     const struct np_block *block = &item->block, *first;
-    if (item->tie < 0 || list->tied[item->tie] < 0)
+    if (item->tie < 0 || list->tied[item->tie].repeat < 0)
         return NP_OK;
-    first = &list->recipe->blocks[list->tied[item->tie]];
+    first = &list->recipe->blocks[list->tied[item->tie].repeat];
     if (!first->cell != !block->cell)
         return np_yaml_fail(node, err, "what is tied to '%s' is %s cell",
                             np_text_safe(block->tie).s, first->cell ? "a" : "no");
@@ -173,6 +190,24 @@ static enum np_status check_tie(const struct np_item_list *list, const struct np
                             np_text_safe(block->tie).s, first->count, first->count == 1 ? "" : "s",
                             block->count);
     return NP_OK;
+}
+
+/* Whether the item has as many widths as the first whose choices, or widths, are tied to its. */
+static enum np_status check_widths(const struct np_item_list *list, const struct np_item *item,
+                                   struct np_yaml_map *map, struct np_error *err)
+{
+    const struct np_block *block = &item->block;
+    bool all = item->tie_widths < 0;
+    int tie = all ? item->tie : item->tie_widths, first, widths;
+    if (tie < 0)
+        return NP_OK;
+    first = all ? list->tied[tie].repeat : list->tied[tie].widths;
+    if (first < 0 || (widths = list->recipe->blocks[first].widths) == block->widths)
+        return NP_OK;
+    return np_yaml_fail(np_yaml_find(map, all ? "tie" : "tie_widths"), err,
+                        "what is tied to '%s' has %d width%s, not %d",
+                        np_text_safe(list->recipe->ties[tie]).s, widths, widths == 1 ? "" : "s",
+                        block->widths);
 }
 
 static enum np_status check_sum(const struct np_item_list *list, const struct np_item *item,
@@ -193,6 +228,7 @@ enum np_status np_item_check_links(const struct np_item_list *list, const struct
 {
     enum np_status status;
     NP_TRY(check_tie(list, item, np_yaml_find(map, "tie"), err));
+    NP_TRY(check_widths(list, item, map, err));
     NP_TRY(check_sum(list, item, np_yaml_find(map, "add"), err));
 out:
     return status;

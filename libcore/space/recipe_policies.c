@@ -20,24 +20,25 @@ out:
     return status;
 }
 
-/* The candidates of the first block that has a choice. */
+/* The candidates of the block that has the most. */
 static int fair_members(const struct np_recipe *recipe)
 {
+    int most = 1;
     for (int i = 0; i < recipe->block_count; i++)
-        if (recipe->blocks[i].count > 1)
-            return recipe->blocks[i].count;
-    return 1;
+        most = recipe->blocks[i].count > most ? recipe->blocks[i].count : most;
+    return most;
 }
 
-/* Strict fairness: every candidate of every block that has a choice once a step. */
+/* Strict fairness: a step takes every candidate of a block equally often. */
 static enum np_status check_fair(const struct np_recipe *recipe, const struct np_yaml_node *members,
                                  struct np_error *err)
 {
     for (int i = 0; i < recipe->block_count; i++)
-        if (recipe->blocks[i].count != recipe->members && recipe->blocks[i].count > 1)
+        if (recipe->members % recipe->blocks[i].count != 0)
             return np_yaml_fail(members, err,
-                                "fair needs as many members as block %d has candidates: %d, not %d",
-                                i, recipe->blocks[i].count, recipe->members);
+                                "fair needs a multiple of the %d candidates of block %d, not %d "
+                                "members",
+                                recipe->blocks[i].count, i, recipe->members);
     if (recipe->members > NP_MAX_MEMBERS)
         return np_yaml_fail(members, err, "fair would need %d members, more than %d",
                             recipe->members, NP_MAX_MEMBERS);

@@ -58,7 +58,7 @@ static enum np_status read_stem(struct np_recipe *recipe, const struct np_yaml_n
     struct np_layer_context context = {.recipe = recipe, .role = NP_ROLE_STEM, .memory = -1};
     enum np_status status;
     out.channels = recipe->width;
-    context.places[context.place_count++] = (struct np_place){image, out, 1};
+    context.places[context.place_count++] = (struct np_place){.in = image, .out = out, .stride = 1};
     NP_TRY(np_recipe_read_layer(&recipe->stem, node, &context, err));
     recipe->stem.source = recipe->input == NP_INPUT_PAIRS;
     *batch_norm = *batch_norm || context.batch_norm;

@@ -7,29 +7,16 @@
 #include "num/philox.h"
 #include "space/stream.h"
 
-/* Candidates, then draws. */
-static struct np_stream_shape shape_of(const int *arrays, int blocks, int members)
-{
-    return (struct np_stream_shape){blocks, members, arrays, arrays + blocks};
-}
-
-static int drawn(const struct np_stream_shape *shape, int block)
-{
-    return shape->drawn ? shape->drawn[block] : block;
-}
-
 enum np_status np_stream_new(struct np_stream **out, const struct np_stream_shape *shape,
                              struct np_error *err)
 {
     struct np_stream *stream = NULL;
-    size_t blocks = (size_t)shape->blocks;
     enum np_status status;
     NP_TRY(np_zalloc(&stream, 1, sizeof *stream, err));
-    NP_TRY(np_alloc(&stream->arrays, 2 * blocks, sizeof *stream->arrays, err));
-    memcpy(stream->arrays, shape->candidates, blocks * sizeof *stream->arrays);
-    for (int b = 0; b < shape->blocks; b++)
-        stream->arrays[shape->blocks + b] = drawn(shape, b);
-    stream->shape = shape_of(stream->arrays, shape->blocks, shape->members);
+    NP_TRY(np_alloc(&stream->each, (size_t)shape->blocks, sizeof *stream->each, err));
+    memcpy(stream->each, shape->each, (size_t)shape->blocks * sizeof *stream->each);
+    stream->shape = *shape;
+    stream->shape.each = stream->each;
     *out = stream;
     return NP_OK;
 out:
@@ -43,7 +30,7 @@ void np_stream_close(struct np_stream *stream)
         return;
     if (stream->close)
         stream->close(stream);
-    free(stream->arrays);
+    free(stream->each);
     free(stream);
 }
 
@@ -71,8 +58,11 @@ static uint16_t draw_below(uint64_t seed, enum np_purpose purpose, int member, i
 static uint16_t draw_choice(const struct np_stream_shape *shape, uint64_t seed,
                             enum np_purpose purpose, int member, int block, uint64_t step)
 {
-    return draw_below(seed, purpose, member, drawn(shape, block), step, 0,
-                      shape->candidates[block]);
+    const struct np_stream_block *b = &shape->each[block];
+    int each = b->widths ? b->candidates / b->widths : b->candidates, width = 0;
+    if (b->widths)
+        width = draw_below(seed, purpose, member, b->width_drawn, step, 1, b->widths);
+    return (uint16_t)(width * each + draw_below(seed, purpose, member, b->drawn, step, 0, each));
 }
 
 void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint64_t step,
@@ -83,18 +73,20 @@ void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint6
             *choices++ = draw_choice(shape, seed, NP_DRAW_SUBNET, member, block, step);
 }
 
-enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **arrays,
+struct np_stream_block np_stream_block_of(const struct np_block *block)
+{
+    return (struct np_stream_block){block->count, block->widths, block->drawn, block->width_drawn};
+}
+
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_stream_block **each,
                                     const struct np_recipe *recipe, struct np_error *err)
 {
-    enum np_status status =
-        np_zalloc(arrays, 2 * (size_t)recipe->block_count, sizeof **arrays, err);
+    enum np_status status = np_zalloc(each, (size_t)recipe->block_count, sizeof **each, err);
     if (status != NP_OK)
         return status;
-    for (int b = 0; b < recipe->block_count; b++) {
-        (*arrays)[b] = recipe->blocks[b].count;
-        (*arrays)[recipe->block_count + b] = recipe->blocks[b].drawn;
-    }
-    *shape = shape_of(*arrays, recipe->block_count, recipe->members);
+    for (int b = 0; b < recipe->block_count; b++)
+        (*each)[b] = np_stream_block_of(&recipe->blocks[b]);
+    *shape = (struct np_stream_shape){recipe->block_count, recipe->members, *each};
     return NP_OK;
 }
 
@@ -114,25 +106,44 @@ static enum np_status next_uniform(struct np_stream *stream, uint16_t *choices, 
     return NP_OK;
 }
 
-/* A permutation of the candidates down each block's column (Fisher and Yates). */
+/* Fisher and Yates; elements of the counter from first + 1 on. */
+static void shuffle(uint16_t *list, int count, uint64_t seed, int block, uint64_t step,
+                    uint64_t first)
+{
+    for (int i = count - 1; i > 0; i--) {
+        int j = draw_below(seed, NP_DRAW_SUBNET, 0, block, step, first + (uint64_t)i, i + 1);
+        uint16_t kept = list[i];
+        list[i] = list[j];
+        list[j] = kept;
+    }
+}
+
+/* Members take places in a permutation, and each place has a candidate: as many places each width,
+ * and each candidate; which of those of the width is another permutation. */
+static void draw_fair(const struct np_stream *stream, int block, uint16_t *column)
+{
+    const struct np_stream_block *b = &stream->shape.each[block];
+    uint16_t place[NP_MAX_MEMBERS], candidate[NP_MAX_MEMBERS];
+    int members = stream->shape.members, widths = b->widths ? b->widths : 1;
+    int places = members / widths, each = b->candidates / widths;
+    for (int i = 0; i < members; i++) {
+        place[i] = (uint16_t)i;
+        candidate[i] = (uint16_t)(i / places * each + i % places % each);
+    }
+    shuffle(place, members, stream->seed, b->width_drawn, stream->step, 0);
+    for (int i = 0; i < b->widths; i++)
+        shuffle(candidate + i * places, places, stream->seed, b->drawn, stream->step,
+                (uint64_t)(members + i * places));
+    for (int i = 0; i < members; i++)
+        column[i * stream->shape.blocks] = candidate[place[i]];
+}
+
 static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, bool *more,
                                 struct np_error *err)
 {
-    int blocks = stream->shape.blocks, members = stream->shape.members;
     (void)err;
-    for (int block = 0; block < blocks; block++) {
-        uint16_t *column = choices + block;
-        int count = stream->shape.candidates[block];
-        for (int i = 0; i < members; i++)
-            column[i * blocks] = count > 1 ? (uint16_t)i : 0;
-        for (int i = count - 1; i > 0; i--) {
-            int j = draw_below(stream->seed, NP_DRAW_SUBNET, 0, drawn(&stream->shape, block),
-                               stream->step, (uint64_t)i, i + 1);
-            uint16_t kept = column[i * blocks];
-            column[i * blocks] = column[j * blocks];
-            column[j * blocks] = kept;
-        }
-    }
+    for (int block = 0; block < stream->shape.blocks; block++)
+        draw_fair(stream, block, choices + block);
     stream->step++;
     *more = true;
     return NP_OK;
@@ -141,10 +152,10 @@ static enum np_status next_fair(struct np_stream *stream, uint16_t *choices, boo
 static enum np_status check_fair(const struct np_stream_shape *shape, struct np_error *err)
 {
     for (int block = 0; block < shape->blocks; block++)
-        if (shape->candidates[block] != shape->members && shape->candidates[block] != 1)
+        if (shape->members % shape->each[block].candidates != 0)
             return np_fail(err, NP_EINPUT,
                            "sampler fair: block %d has %d candidates, a step %d members", block,
-                           shape->candidates[block], shape->members);
+                           shape->each[block].candidates, shape->members);
     return NP_OK;
 }
 

@@ -5,19 +5,21 @@
  * by blanks, `#` comments, empty lines ignored.
  *
  * uniform  every choice independent.
- * fair     strict fairness: groups of `members` consecutive members take each candidate of a block
- *          once (a permutation per block and group); needs members == candidates of every block,
- *          but for those of one candidate.
+ * fair     strict fairness: the members of a step take each candidate of a block equally often (a
+ *          permutation per block and step); needs a multiple of every block's candidates.
  * spread   uniform draws reordered, steps as a whole: of a pool of the next `spread` drawn steps
  *          the one goes first that waits least for layers of steps just emitted, where shallow
  *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of
  *          the seed alone; any step is reached by replaying less than 4096 steps.
  *
- * Blocks that are tied draw alike, with the key of the first of them. What is read is not tied.
+ * Widths are drawn first, then one of the candidates of the width; fair: a permutation for each
+ * width, whose places members take as they take the width.
+ * Blocks that are tied draw alike, with the key of the first of them, and so do those whose widths
+ * are. What is read is not tied.
  *
  * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
  *           is not in 0..7"; the end of a file inside a step, or before step `first`, is an error,
- *           between steps the end; fair with other counts than members.
+ *           between steps the end; fair with other members.
  * Ownership np_stream_close closes the file unless it is standard input.
  * Threads   one reader; np_stream_eval_subnet any.
  */
@@ -28,15 +30,22 @@
 
 struct np_stream;
 
-/* What a stream needs to know of a space; also made without a recipe (--blocks, --candidates). */
-struct np_stream_shape {
-    int blocks, members;
-    const int *candidates; /* [blocks] */
-    const int *drawn;      /* [blocks]: the block whose draws a block takes; NULL: its own */
+/* What a stream needs to know of a block. */
+struct np_stream_block {
+    int candidates, widths; /* as in struct np_block */
+    int drawn, width_drawn;
 };
 
-/* That of a recipe; *arrays, where its arrays lie, is the caller's to free. */
-enum np_status np_stream_shape_init(struct np_stream_shape *shape, int **arrays,
+struct np_stream_block np_stream_block_of(const struct np_block *block);
+
+/* Of a space; also made without a recipe (--blocks, --candidates). */
+struct np_stream_shape {
+    int blocks, members;
+    const struct np_stream_block *each; /* [blocks] */
+};
+
+/* That of a recipe; *each, where its blocks lie, is the caller's to free. */
+enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_stream_block **each,
                                     const struct np_recipe *recipe, struct np_error *err);
 
 /* Draws from a sampler, beginning at step `first`. */

@@ -142,7 +142,7 @@ static enum np_status allocate(struct spread *s, const struct np_stream_shape *s
     NP_TRY(np_alloc(&s->first, (size_t)shape->blocks, sizeof *s->first, err));
     for (int block = 0; block < shape->blocks; block++) {
         s->first[block] = s->layers;
-        s->layers += (size_t)shape->candidates[block];
+        s->layers += (size_t)shape->each[block].candidates;
     }
     NP_TRY(np_alloc(&s->drawn, words, sizeof *s->drawn, err));
     NP_TRY(np_alloc(&s->order, (size_t)s->pool, sizeof *s->order, err));

@@ -9,7 +9,7 @@
 
 struct np_stream {
     struct np_stream_shape shape;
-    int *arrays; /* of the shape */
+    struct np_stream_block *each; /* of the shape */
     uint64_t seed, step;
     enum np_status (*next)(struct np_stream *stream, uint16_t *choices, bool *more,
                            struct np_error *err);

@@ -90,9 +90,9 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
         value = value > (INT_MAX - 9) / 10 ? INT_MAX : 10 * value + (r->c - '0');
     if (block >= shape->blocks)
         return NP_OK;
-    if (value >= shape->candidates[block])
+    if (value >= shape->each[block].candidates)
         return np_fail(err, NP_EINPUT, "%s:%llu:%llu: candidate %d of block %d is not in 0..%d",
-                       r->name.s, r->line, column, value, block, shape->candidates[block] - 1);
+                       r->name.s, r->line, column, value, block, shape->each[block].candidates - 1);
     choices[block] = (uint16_t)value;
     return NP_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "space/parts.h"
 #include "space/shapes.h"
+#include "space/widths.h"
 
 /* Open addressing from layer spec and surroundings to kind, while a supernet is built. */
 struct kind_table {
@@ -83,12 +84,30 @@ out:
     return status;
 }
 
+/* The block that makes a position's value; NULL: the stem. */
+static const struct np_block *made_by(const struct np_recipe *recipe, int position)
+{
+    return position > 0 ? &recipe->blocks[position - 1] : NULL;
+}
+
+/* Whether their candidates read as many channels, as far as blocks before them decide. */
+static bool same_widths(const struct np_recipe *recipe, const struct np_block *p,
+                        const struct np_block *q)
+{
+    const struct np_block *a = made_by(recipe, p->from), *b = made_by(recipe, q->from);
+    if (!p->widths)
+        return true;
+    return p->tie_widths == q->tie_widths && a && b && a->choices == b->choices &&
+           np_widths_tied(a, p) == np_widths_tied(b, q);
+}
+
 /* Whether two blocks give their candidates equal surroundings. */
 static bool same_place(const struct np_supernet *net, int a, int b)
 {
     const struct np_block *p = &net->recipe->blocks[a], *q = &net->recipe->blocks[b];
     return p->choices == q->choices && p->stride == q->stride && p->memory == q->memory &&
-           p->entangled == q->entangled && (p->sum < 0) == (q->sum < 0) &&
+           p->entangled == q->entangled && same_widths(net->recipe, p, q) &&
+           (p->sum < 0) == (q->sum < 0) &&
            np_shape_equal(net->shapes[p->from], net->shapes[q->from]) &&
            np_shape_equal(net->shapes[a + 1], net->shapes[b + 1]);
 }
@@ -108,7 +127,7 @@ static enum np_status add_candidates(struct kind_table *table, int block,
             uint32_t of = whole[i] - net->layer_first[block + 1];
             if ((of != (uint32_t)i) != parts)
                 continue;
-            np_kind_set(&kind, net->recipe, &now->choices[i], setting);
+            np_kind_set_candidate(&kind, net->recipe, now, i, setting);
             kind.part_of = parts ? kinds[of] + 1 : 0;
             NP_TRY(find_kind(table, &kind, &kinds[i], err));
         }
@@ -140,7 +159,8 @@ static enum np_status add_block(struct kind_table *table, int block, struct np_e
                                            now->memory < 0 ? no_shape : net->shapes[now->memory],
                                        .out = net->shapes[block + 1],
                                        .stride = now->stride,
-                                       .summed = now->sum >= 0};
+                                       .summed = now->sum >= 0,
+                                       .x = made_by(net->recipe, now->from)};
     enum np_status status = NP_OK;
     uint32_t first = net->layer_first[block + 1], count = (uint32_t)now->count;
     if (block > 0 && same_place(net, block - 1, block)) {

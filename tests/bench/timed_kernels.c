@@ -189,7 +189,7 @@ static void merge(struct np_team *team, float *y, const float *a, const float *b
 {
     double start = np_now_s();
     real->merge(team, y, a, b, rows, na, nb, lda, ldb, interleave);
-    add_norm(team, start, "merge", 2, rows, na + nb);
+    add_norm(team, start, b ? "merge" : "widen", 2, rows, b ? na + nb : na + nb / 2);
 }
 
 static bool split(struct np_team *team, float *a, float *b, const float *base_a,

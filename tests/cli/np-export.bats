@@ -20,8 +20,8 @@ declined() {
 }
 
 @test "every layer of every recipe has the checkpoint's values, in PyTorch's shapes" {
-    for recipe in $(some 'acts cells entangled images norms pairs slices stages text translate' \
-        'images text'); do
+    for recipe in $(some 'acts cells entangled images narrow norms pairs sizes slices stages text
+        translate widths' 'images text'); do
         mkdir "$recipe"
         cd "$recipe"
         "$NP_TREE/tests/write-inputs" 9 6 5

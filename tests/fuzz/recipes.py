@@ -47,7 +47,8 @@ class Recipe:
         if "blocks" in block:
             return [n for item in block["blocks"] for n in Recipe._counts(item)] * repeat
         nodes, two = block.get("cell", 2), block.get("inputs", 1) == 2
-        edges = [len(block["choices"])] * (nodes * (nodes - 1) // 2 - two)
+        each = len(block["choices"]) * len(block.get("widths", [0]))
+        edges = [each] * (nodes * (nodes - 1) // 2 - two)
         return ([1, 1] + edges + [1] * (nodes - 3) if two else edges) * repeat
 
     @staticmethod

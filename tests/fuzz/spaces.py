@@ -59,6 +59,11 @@ def entangle(r, block):
     return block
 
 
+def _widths(r, count, largest):
+    """So many widths, the largest of which is this one."""
+    return sorted(r.sample(range(1, largest), count - 1)) + [largest]
+
+
 def _attention(r, width):
     """Heads, and sometimes the width of all of them."""
     hidden = {"hidden": r.choice([1, 5, 8, 16, 20, 33])} if odds(r, 0.4) else {}
@@ -71,6 +76,7 @@ class Images:
     def __init__(self, r, width, counts, small):
         self.r, self.width, self.counts, self.small = r, width, counts, small
         self.may_norm = odds(r, 0.55)
+        self.tied = {}  # how many widths each tie of them has
         self.batch_norm = False
 
     def norm(self, *others):
@@ -90,7 +96,7 @@ class Images:
         if read == made:
             ops += ["dwconv2d", "max_pool", "avg_pool"]
         if keeps:
-            ops += ["mha", "ffn"]
+            ops += ["mha", "ffn", "norm"]
         if keeps or (self.may_norm and (stride == 1 or made % 2 == 0)):
             ops += ["identity"]
         return ops
@@ -116,6 +122,8 @@ class Images:
             between = {"expand": r.choice([1, 1, 2, 3, 5])} if odds(r, 0.7) else \
                 {"hidden": r.choice([1, 7, 16, read])}
             return act | _drops(r) | between | {"se": r.choice([0, 1, 2, 4, 64])}
+        if op == "norm":
+            return act | {"norm": self.norm("group", "layer")}
         if op == "shuffle":
             return {"xception": odds(r, 0.5)}
         if op in ("max_pool", "avg_pool"):
@@ -131,7 +139,7 @@ class Images:
     def candidate(self, read, made, stride):
         op = self.r.choice(self.ops(read, made, stride))
         candidate = {"op": op}
-        if op not in ("zero", "identity", "mha", "ffn"):
+        if op not in ("zero", "identity", "mha", "ffn", "norm"):
             candidate["kernel"] = _kernel(self.r)
         self.batch_norm |= op in NORMALISED
         self.batch_norm |= op == "identity" and (read != made or stride == 2)
@@ -166,6 +174,34 @@ class Images:
         block["choices"] = self.choices(read, made, stride)
         self.make(-(-height // stride), -(-width // stride), made, block["repeat"])
         return [self.tie(entangle(r, block))]
+
+    def narrow(self):
+        """Blocks whose channels are a choice: of the stage, of the network, or of each."""
+        r, (height, width, _) = self.r, self.made[-1]
+        tie = r.choice([None, "network", f"stage {len(self.tied)}"])
+        count = self.tied.setdefault(tie, r.choice([1, 2, 3]))
+        made, stride = count - 1 + self.channels(), r.choice([1, 1, 2])
+        entangled = odds(r, 0.5)
+        ops = ["conv2d"] + ["relu_conv_bn", "sepconv", "dilconv"] * self.may_norm
+        if not entangled:
+            ops += ["zero"] + ["resnet_basic", "bottleneck", "mbconv"] * self.may_norm
+        blocks = [{"widths": _widths(r, count, made), "repeat": r.choice([1, 1, 2]),
+                   "choices": [self.of_width(r.choice(ops)) for _ in range(r.choice([1, 2, 3]))]}
+                  for _ in range(r.choice([1, 2]))]
+        blocks[0]["stride"] = stride
+        for block in blocks:
+            block |= {"tie_widths": tie} if tie else {}
+            if entangled:
+                entangle(r, block)
+        for block in blocks:
+            self.make(-(-height // stride), -(-width // stride), made, block["repeat"])
+        return blocks
+
+    def of_width(self, op):
+        """A candidate that may make any number of channels of any other."""
+        self.batch_norm |= op in NORMALISED
+        kernel = {} if op == "zero" else {"kernel": _kernel(self.r)}
+        return {"op": op} | kernel | self.keys(op, 1, 1)
 
     def make(self, height, width, channels, repeat=1):
         """What the last repeat makes, and the one before it: the sizes of all but the first."""
@@ -241,6 +277,7 @@ class Images:
         self.made = [(-(-size[0] // across[0]), -(-size[1] // across[1]), self.width)]
         for _ in range(self.r.choice([1, 2, 3, 4, 5][:2 if self.small else 5])):
             makes = [self.block] * 5 + [self.two_inputs, self.branches, self.residual]
+            makes += [self.narrow] * 2 * (len(self.counts) > 2)
             before, items = self.made[-1], self.r.choice(makes)()
             if len(items) > 1 and odds(self.r, 0.5):
                 same = self.made[-1] == before
@@ -261,8 +298,9 @@ class Sequences:
 
     def candidate(self, memory):
         r = self.r
-        op = r.choice(["identity", "mha", "mha", "ffn", "glu", "conv1d", "sepconv1d", "lightconv"])
-        candidate = {"op": op} | (_drops(r) if op != "identity" else {})
+        op = r.choice(["identity", "mha", "mha", "ffn", "glu", "conv1d", "sepconv1d", "lightconv",
+                       "norm"])
+        candidate = {"op": op} | (_drops(r) if op not in ("identity", "norm") else {})
         if op == "mha":
             candidate |= _attention(r, self.width)
         if op == "lightconv":
@@ -277,15 +315,29 @@ class Sequences:
             candidate["kernel"] = r.choice([1, 2, 3, 4, 5, 9, 16, 33])
         return candidate
 
+    def fit_all(self, choices):
+        """Heads that divide something else than a width."""
+        for candidate in choices:
+            if candidate["op"] == "mha":
+                candidate.setdefault("hidden", 24)
+                candidate["heads"] = self.r.choice(divisors(candidate["hidden"]))
+            if candidate["op"] == "lightconv":
+                candidate["heads"] = 1
+
     def embedding(self):
         return {"op": "embedding", "positions": self.r.choice(["learned", "none"])}
 
     def space(self, given):
-        r, blocks, names = self.r, [], []
+        r, blocks, names, widths = self.r, [], [], None
+        if len(self.counts) > 2 and odds(r, 0.3):
+            widths = _widths(r, min(r.choice([1, 2, 3]), self.width), self.width)
         for i in range(r.choice([1, 2, 3, 4])):
             block = {"repeat": r.choice([1, 1, 2, 3])}
             memory = r.choice(names) if names and odds(r, 0.6) else None
             block["choices"] = [self.candidate(memory) for _ in range(r.choice(self.counts))]
+            if widths and odds(r, 0.8):
+                block |= {"widths": widths, "tie_widths": "network"}
+                self.fit_all(block["choices"])
             entangle(r, block)
             if odds(r, 0.6):
                 block["name"] = f"b{i}"

@@ -11,6 +11,7 @@ struct layer_case {
     struct np_layer_spec spec;
     struct np_shape in, out, memory; /* out: in, unless given; in 0 channels: a stem */
     bool summed;
+    int reads, makes;                   /* as in struct np_kind */
     int (*program)(struct np_build *b); /* instead of the spec's */
 };
 
@@ -135,6 +136,17 @@ static int slices_of_x(struct np_build *b)
     int p = slice(b, NP_VALUE_X, 0, 2), q = slice(b, NP_VALUE_X, 2, 3);
     q = np_build_dwconv(b, "depth", q, window(3, 1), false, NP_FILL_HE);
     return merge(b, q, p, false);
+}
+
+/* Cuts of x and of values of its own, which others read too; what is widened is read by all. */
+static int cuts(struct np_build *b)
+{
+    int p = np_build_cut(b, NP_VALUE_X, 3), q = linear(b, p, 4, NP_ACT_GELU), r, s;
+    r = np_build_cut(b, q, 2);
+    s = np_build_widen(b, np_build_add(b, r, np_build_cut(b, p, 2), NP_ACT_NONE), 4);
+    q = np_build_add(b, q, s, NP_ACT_RELU);
+    q = np_build_widen(b, np_build_add(b, q, s, NP_ACT_NONE), 5);
+    return np_build_add(b, NP_VALUE_X, q, NP_ACT_NONE);
 }
 
 /* Squeeze-and-excite of x itself, so that nothing takes a base but what can. */
@@ -327,6 +339,66 @@ static const struct layer_case cases[] = {
      .summed = true},
     {{.op = NP_OP_ZERO, .stride = 2}, .in = {4, 4, 4}, .out = {2, 2, 4}},
     {{.op = NP_OP_ZERO, .stride = 1}, .in = {4, 4, 4}, .summed = true},
+    {{.op = NP_OP_NORM, .norm = NP_NORM_OF_LAYER, .act = NP_ACT_HSWISH}, .in = TEXT(5, 8)},
+    {{.op = NP_OP_NORM, .norm = NP_NORM_OF_BATCH}, .in = {4, 3, 5}, .summed = true},
+    {{.op = NP_OP_NORM, .norm = NP_NORM_OF_GROUPS, .act = NP_ACT_RELU}, .in = {4, 3, 6}},
+
+    {{.op = NP_OP_IDENTITY}, .in = TEXT(5, 8), .reads = 6, .makes = 6},
+    {{.op = NP_OP_MHA, .heads = 3, .causal = true, .dropout = 0.25f},
+     .in = TEXT(33, 24),
+     .reads = 18,
+     .makes = 18},
+    {{.op = NP_OP_MHA, .heads = 1, .hidden = 8, .cross = true},
+     .in = TEXT(5, 8),
+     .memory = TEXT(7, 8),
+     .summed = true,
+     .reads = 5,
+     .makes = 5},
+    {{.op = NP_OP_FFN, .ratio = 2, .act = NP_ACT_GELU},
+     .in = TEXT(9, 32),
+     .reads = 16,
+     .makes = 16},
+    {{.op = NP_OP_GLU}, .in = TEXT(5, 24), .reads = 7, .makes = 7},
+    {{.op = NP_OP_NORM, .norm = NP_NORM_OF_LAYER}, .in = TEXT(5, 8), .reads = 5, .makes = 5},
+    {{.op = NP_OP_MBCONV, K(3, 3), .stride = 1, .expand = 3, .se = 4, .act = NP_ACT_HSWISH},
+     .in = {5, 5, 6},
+     .reads = 4,
+     .makes = 4},
+    {{.op = NP_OP_MBCONV, K(3, 3), .stride = 2, .expand = 2},
+     .in = {5, 5, 6},
+     .out = {3, 3, 8},
+     .makes = 5},
+    {{.op = NP_OP_RESNET_BASIC, K(3, 3), .stride = 1, .act = NP_ACT_RELU},
+     .in = {5, 5, 6},
+     .reads = 5,
+     .makes = 3},
+    {{.op = NP_OP_BOTTLENECK, K(3, 3), .stride = 1, .groups = 1, .act = NP_ACT_RELU},
+     .in = {5, 5, 9},
+     .summed = true,
+     .reads = 8,
+     .makes = 8},
+    {{.op = NP_OP_CONV2D, K(3, 3), ONE, .norm = NP_NORM_OF_BATCH, .act = NP_ACT_RELU},
+     .in = {4, 4, 6},
+     .out = {4, 4, 8},
+     .makes = 7},
+    {{.op = NP_OP_CONV2D, K(1, 1), ONE, .act = NP_ACT_RELU}, .in = {4, 4, 8}, .reads = 3},
+    {{.op = NP_OP_SHUFFLE, K(3, 3), .stride = 1}, .in = {5, 5, 8}, .reads = 6, .makes = 6},
+    {{.op = NP_OP_SHUFFLE, K(3, 3), .stride = 1, .xception = true},
+     .in = {4, 4, 9},
+     .summed = true,
+     .reads = 4,
+     .makes = 4},
+    {{.op = NP_OP_MAX_POOL, K(3, 3), .stride = 2},
+     .in = {5, 6, 7},
+     .out = {3, 3, 7},
+     .reads = 4,
+     .makes = 4},
+    {{.op = NP_OP_AVG_POOL, K(3, 3), .stride = 1}, .in = {5, 5, 7}, .reads = 6, .makes = 6},
+    {{.op = NP_OP_DWCONV2D, K(3, 3), ONE, .act = NP_ACT_RELU},
+     .in = {5, 5, 17},
+     .reads = 16,
+     .makes = 16},
+
     {{.op = NP_OP_CONV2D,
       K(3, 3),
       .stride = 2,
@@ -350,6 +422,7 @@ static const struct layer_case cases[] = {
     {.in = TEXT(3, 5), .program = drops},
     {.in = {4, 3, 5}, .out = {4, 3, 13}, .program = slices},
     {.in = {4, 3, 5}, .program = slices_of_x},
+    {.in = TEXT(3, 5), .program = cuts},
     {.in = {3, 3, 5}, .program = squeeze},
     {.in = {5, 5, 5}, .out = {3, 3, 5}, .program = pools},
     {.in = TEXT(6, 12), .out = TEXT(6, 4), .program = bare_attention},
@@ -379,6 +452,8 @@ void layer_case_init(struct np_kind *kind, int index)
                              .memory = c->memory,
                              .out = c->out.channels ? c->out : c->in,
                              .summed = c->summed,
+                             .reads = c->reads,
+                             .makes = c->makes,
                              .vocab = CASE_VOCAB,
                              .length = c->spec.op == NP_OP_LM ? (size_t)c->in.width : 1};
     if (head)

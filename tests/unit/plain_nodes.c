@@ -117,6 +117,39 @@ void plain_slice(struct plain *p, const struct node *n, bool forward)
         plain_give_columns(p, n->is->in[0], n->dy, first, n->cols);
 }
 
+/* The first channels of rows, the others being zeros. */
+static void first_columns(float *to, size_t to_cols, const float *from, size_t from_cols,
+                          size_t rows)
+{
+    size_t cols = to_cols < from_cols ? to_cols : from_cols;
+    memset(to, 0, rows * to_cols * sizeof *to);
+    for (size_t r = 0; r < rows; r++)
+        memcpy(to + r * to_cols, from + r * from_cols, cols * sizeof *to);
+}
+
+static void change_columns(struct plain *p, const struct node *n, bool forward)
+{
+    size_t in = (size_t)n->in.channels;
+    float *gift;
+    if (forward) {
+        first_columns(n->y, n->cols, n->x[0], in, n->rows);
+        return;
+    }
+    gift = plain_array(n->rows * in);
+    first_columns(gift, in, n->dy, n->cols, n->rows);
+    plain_take(p, n->is->in[0], gift);
+}
+
+void plain_cut(struct plain *p, const struct node *n, bool forward)
+{
+    change_columns(p, n, forward);
+}
+
+void plain_widen(struct plain *p, const struct node *n, bool forward)
+{
+    change_columns(p, n, forward);
+}
+
 /* Either way. */
 static void drop(struct plain *p, const struct node *n, float *to, const float *from)
 {

@@ -46,6 +46,7 @@ plain_step plain_conv, plain_light, plain_pool, plain_global_pool;
 plain_step plain_layer_norm, plain_col_norm;
 /* plain_nodes.c; elementwise: activations by themselves, and sums with one. */
 plain_step plain_attention, plain_scale, plain_glu, plain_elementwise, plain_merge, plain_slice,
-    plain_dropping, plain_positions, plain_embed, plain_xent, plain_image, plain_zero;
+    plain_cut, plain_widen, plain_dropping, plain_positions, plain_embed, plain_xent, plain_image,
+    plain_zero;
 
 #endif

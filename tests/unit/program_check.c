@@ -124,6 +124,12 @@ static void check_simple(struct kind_check *c, const struct np_node *node)
         must(c, rows_agree(in, out) && node->first >= 0);
         must(c, node->first + out.channels <= in.channels);
         break;
+    case NP_NODE_CUT:
+        must(c, rows_agree(in, out) && out.channels < in.channels);
+        break;
+    case NP_NODE_WIDEN:
+        must(c, rows_agree(in, out) && in.channels < out.channels);
+        break;
     case NP_NODE_DROPOUT:
     case NP_NODE_DROP_PATH:
         must(c, np_shape_equal(in, out) && node->drop > 0.0f && node->drop < 1.0f);

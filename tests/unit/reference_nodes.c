@@ -276,6 +276,24 @@ static void slice_backward(const struct reference_node *n)
 
 const struct reference_op reference_slice = {slice_forward, slice_backward};
 
+static void widen_forward(const struct reference_node *n)
+{
+    size_t few = (size_t)n->in[0].channels, all = (size_t)n->out.channels;
+    for (size_t r = 0; r < n->samples * np_shape_rows(n->out); r++)
+        for (size_t c = 0; c < all; c++)
+            n->y[r * all + c] = c < few ? n->x[0][r * few + c] : 0.0;
+}
+
+static void widen_backward(const struct reference_node *n)
+{
+    size_t few = (size_t)n->in[0].channels, all = (size_t)n->out.channels;
+    for (size_t r = 0; r < n->samples * np_shape_rows(n->out); r++)
+        for (size_t c = 0; c < few; c++)
+            n->dx[0][r * few + c] += n->dy[r * all + c];
+}
+
+const struct reference_op reference_widen = {widen_forward, widen_backward};
+
 /* Where element i of a merge comes from: input *k, element of it. */
 static size_t merged(const struct reference_node *n, size_t i, int *k)
 {

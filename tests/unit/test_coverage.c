@@ -139,6 +139,7 @@ static unsigned shapes_of(const struct np_op_fields *row)
     switch (row->op) {
     case NP_OP_MHA:
     case NP_OP_FFN:
+    case NP_OP_NORM:
         return NP_BIT(SAME);
     case NP_OP_DWCONV2D:
     case NP_OP_MAX_POOL:

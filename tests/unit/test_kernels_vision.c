@@ -157,12 +157,13 @@ static uint64_t run_col_spread(struct np_team *team, const struct call *c)
     return bad | !c->kernels->col_spread(team, c->r[6], c->r[6], c->r[1], segments, rows, c->cols);
 }
 
-/* Side by side and interleaved; rows lie apart. */
+/* Side by side, interleaved, and beside zeros; rows lie apart. */
 static uint64_t run_merge(struct np_team *team, const struct call *c)
 {
     size_t na = c->cols, nb = c->cols / 2 + 1;
     c->kernels->merge(team, c->r[5], c->r[0], c->r[1], c->rows, na, nb, na + 1, nb, false);
     c->kernels->merge(team, c->r[6], c->r[0], c->r[1], c->rows, na, na, na, na + 2, true);
+    c->kernels->merge(team, c->r[7], c->r[0], NULL, c->rows, na, nb, na + 1, 1, false);
     return 0;
 }
 
@@ -280,7 +281,7 @@ static const struct kernel_case cases[] = {
     {.name = "colnorm_grad", .run = run_colnorm_grad, .any = true, .beyond = 0x0c},
     {.name = "col_scale", .run = run_col_scale, .any = true},
     {.name = "col_spread", .run = run_col_spread, .any = true},
-    {.name = "merge", .run = run_merge, .beyond = 0x63},
+    {.name = "merge", .run = run_merge, .beyond = 0xe3},
     {.name = "split", .run = run_split, .any = true, .beyond = 0x41},
     {.name = "max_pool", .run = run_max_pool, .beyond = 0x20},
     {.name = "max_pool_grad", .run = run_max_pool_grad, .any = true, .beyond = 0x22},
@@ -301,7 +302,7 @@ enum { FAR = 1 << 20, WIDE = 64, HALF = WIDE / 2, ROWS = FAR / WIDE };
 
 struct far {
     float *whole, *left, *right;
-    bool interleave;
+    bool interleave, alone; /* alone: beside zeros */
 };
 
 static float *take_lines(size_t count)
@@ -313,7 +314,8 @@ static float *take_lines(size_t count)
 static bool run_far_merge(struct np_team *team, const struct np_kernels *kernels, void *arg)
 {
     const struct far *f = arg;
-    kernels->merge(team, f->whole, f->left, f->right, ROWS, HALF, HALF, HALF, HALF, f->interleave);
+    kernels->merge(team, f->whole, f->left, f->alone ? NULL : f->right, ROWS, HALF, HALF, HALF,
+                   HALF, f->interleave);
     np_team_wait(team);
     return kernels->split(team, f->left, f->right, f->left, NULL, f->whole, ROWS, HALF, HALF, HALF,
                           HALF, f->interleave);
@@ -339,6 +341,7 @@ START_TEST(what_goes_past_the_caches)
     f.left = take_lines(FAR + (size_t)4 * WIDE);
     f.right = f.left + FAR / 2;
     f.interleave = _i == 1;
+    f.alone = _i == 3;
     arena_check(_i == 2 ? run_far_colnorm : run_far_merge, &f, "large outputs");
 }
 END_TEST
@@ -348,6 +351,6 @@ int main(void)
     Suite *suite = suite_create("kernels_vision");
     TCase *tests = suite_case(suite, "table");
     tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
-    tcase_add_loop_test(tests, what_goes_past_the_caches, 0, 3);
+    tcase_add_loop_test(tests, what_goes_past_the_caches, 0, 4);
     return suite_run(suite);
 }

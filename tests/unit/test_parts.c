@@ -156,13 +156,18 @@ static void compare(const struct np_kind *part, const struct outcome *a, const s
 
 static void check_part(const struct np_recipe *recipe, const struct np_kind *part)
 {
-    const struct np_setting setting = {part->in, part->memory, part->out, part->spec.stride,
-                                       part->summed};
+    const struct np_setting setting = {.in = part->in,
+                                       .memory = part->memory,
+                                       .out = part->out,
+                                       .stride = part->spec.stride,
+                                       .summed = part->summed};
     float *slab = case_weights(part->whole), *sums = case_drawn(part->whole->floats, SUMS);
     float *weights = cut(part, slab);
     struct np_kind own;
     struct np_error err;
     np_kind_set(&own, recipe, &part->spec, &setting);
+    own.reads = part->reads;
+    own.makes = part->makes;
     tiny_must(np_kind_build(&own, "", &err), &err);
     ck_assert_uint_eq(own.floats, part->part_floats);
     for (int backend = 0; backend < BACKENDS; backend++)
@@ -183,7 +188,8 @@ static void check_part(const struct np_recipe *recipe, const struct np_kind *par
     free(weights);
 }
 
-static const enum tiny_kind kinds[] = {TINY_ENTANGLED, TINY_SLICES};
+static const enum tiny_kind kinds[] = {TINY_ENTANGLED, TINY_SLICES, TINY_WIDTHS, TINY_NARROW,
+                                       TINY_SIZES};
 
 START_TEST(parts_compute_what_layers_of_their_own_do)
 {
@@ -227,7 +233,7 @@ START_TEST(taps_lie_around_the_same_position)
     static const struct np_layer_spec specs[] = {
         {.op = NP_OP_DWCONV2D, .kernel = {2, 3}, .dilation = 1},
         {.op = NP_OP_DWCONV2D, .kernel = {5, 4}, .dilation = 2}};
-    const struct np_setting setting = {{6, 6, 3}, {0, 0, 0}, {6, 6, 3}, 1, false};
+    const struct np_setting setting = {.in = {6, 6, 3}, .out = {6, 6, 3}, .stride = 1};
     struct np_recipe recipe = {.channels = 1, .height = 6, .image_width = 6, .path = (char *)"r"};
     struct np_block block = {.count = 2, .choices = specs, .entangled = true};
     struct np_family family;

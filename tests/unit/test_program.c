@@ -64,6 +64,20 @@ static const char images[] = HEAD_OF_RECIPE
     "        - {op: zero}\n"
     "        - {op: identity}\n"
     "        - {op: relu_conv_bn, kernel: 1}\n"
+    "    - repeat: 2\n"
+    "      widths: [4, 6, 7]\n"
+    "      tie_widths: tied\n"
+    "      choices:\n"
+    "        - {op: norm, norm: group, act: relu6}\n"
+    "        - {op: identity}\n"
+    "        - {op: zero}\n"
+    "        - {op: resnet_basic}\n"
+    "        - {op: bottleneck}\n"
+    "        - {op: mbconv, se: 2}\n"
+    "        - {op: ffn}\n"
+    "    - widths: [2, 8]\n"
+    "      stride: 2\n"
+    "      choices: [{op: sepconv}, {op: dilconv}, {op: conv2d}, {op: identity}]\n"
     "  head: {op: classifier, features: 12, norm: layer, act: gelu}\n";
 
 static const char pairs[] = HEAD_OF_RECIPE
@@ -78,7 +92,8 @@ static const char pairs[] = HEAD_OF_RECIPE
     "    - choices: [{op: mha, heads: 2}, {op: mha, heads: 4, memory: encoder, dropout: 0.5},\n"
     "                {op: ffn, drop_path: 0.5}, {op: identity}]\n"
     "    - {cell: 3, choices: [{op: conv1d, kernel: 4}, {op: sepconv1d, dropout: 0.1},\n"
-    "                          {op: lightconv, heads: 6}, {op: identity}]}\n";
+    "                          {op: lightconv, heads: 6}, {op: identity}]}\n"
+    "    - {widths: [6, 12], choices: [{op: norm}, {op: conv1d}, {op: lightconv, heads: 3}]}\n";
 
 static char *const examples[] = {"cv-c1",
                                  "cv-c2",
@@ -144,10 +159,10 @@ END_TEST
 static void assert_nodes(const struct np_kind *kind, const char *expected)
 {
     static const char *const names[NP_NODE_OP_COUNT] = {
-        "conv",  "dwconv",    "layer_norm", "batch_norm", "group_norm", "act",
-        "glu",   "attention", "lightconv",  "max_pool",   "avg_pool",   "global_pool",
-        "scale", "slice",     "merge",      "add",        "dropout",    "drop_path",
-        "zero",  "positions", "image",      "embed",      "xent"};
+        "conv",      "dwconv",    "layer_norm", "batch_norm", "group_norm",  "act",       "glu",
+        "attention", "lightconv", "max_pool",   "avg_pool",   "global_pool", "scale",     "slice",
+        "cut",       "widen",     "merge",      "add",        "dropout",     "drop_path", "zero",
+        "positions", "image",     "embed",      "xent"};
     char text[512] = "";
     for (int i = 0; i < kind->program.node_count; i++) {
         strcat(text, i ? " " : "");
@@ -197,7 +212,7 @@ START_TEST(test_cells)
     const int from[] = {5, 5, 6, 5, 6, 8}, sum[] = {-1, -1, 7, -1, 9, 10};
     struct space s;
     space_open_text(&s, images);
-    ck_assert_int_eq(s.recipe.block_count, 5 + 12);
+    ck_assert_int_eq(s.recipe.block_count, 5 + 12 + 3);
     for (int i = 0; i < 12; i++) {
         const struct np_block *block = &s.recipe.blocks[5 + i];
         ck_assert_int_eq(block->from, from[i % 6] + i / 6 * 6);

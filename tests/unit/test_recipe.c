@@ -248,7 +248,7 @@ START_TEST(test_bad_values)
          "more than 4096 choice blocks"},
         {"space.blocks.0.choices.0={op: mah}", "unknown op 'mah' (did you mean 'mha'?)"},
         {"space.blocks.0.choices.0={op: lm}",
-         "unknown op 'lm' (known: identity, mha, ffn, glu, conv1d, sepconv1d, lightconv)"},
+         "unknown op 'lm' (known: identity, mha, ffn, glu, conv1d, sepconv1d, lightconv, norm)"},
         {"space.blocks.0.choices.0={heads: 4}", "missing key 'op' in 'choices.0'"},
         {"space.blocks.0.choices.0={op: mha}", "missing key 'heads' in 'choices.0'"},
         {"space.blocks.0.choices.0={op: mha, heads: 5}",
@@ -279,8 +279,8 @@ START_TEST(test_bad_values)
          "unknown mask 'full' (known: none, causal)"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, memory: first}",
          "no block before this one has a name"},
-        {"space.blocks.0.out=24",
-         "unknown key 'out' (known: blocks, repeat, cell, from, add, tie, name, weights, choices)"},
+        {"space.blocks.0.out=24", "unknown key 'out' (known: blocks, repeat, cell, from, add, tie, "
+                                  "tie_widths, name, widths, weights, choices)"},
         {"space.blocks.0.cell=17", "'cell' must be a whole number from 2 to 16, not '17'"},
         {"space.blocks.0.name=''", "'name' must have 1 to 64 bytes"},
         {"space.blocks=[{cell: 16, repeat: 35, choices: [{op: glu}]}]",
@@ -301,7 +301,7 @@ START_TEST(test_bad_values)
         {"sampler={kind: far}", "unknown kind 'far' (did you mean 'fair'?)"},
         {"sampler={members: 0}", "'members' must be a whole number from 1 to 1024, not '0'"},
         {"sampler={kind: fair, members: 3}",
-         "fair needs as many members as block 0 has candidates: 2, not 3"},
+         "fair needs a multiple of the 2 candidates of block 0, not 3 members"},
         {"sampler={spread: 64}", "unknown key 'spread' (known: kind, members)"},
         {"sampler={kind: spread, spread: 0}",
          "'spread' must be a whole number from 1 to 1024, not '0'"},
@@ -337,7 +337,8 @@ START_TEST(test_bad_values)
             snprintf(expected, sizeof expected, "%s", bad[i].message);
         else
             snprintf(expected, sizeof expected, "--set %s: %s", bad[i].set, bad[i].message);
-        ck_assert_int_eq(np_recipe_read(&recipe, file_name, &bad[i].set, 1, &err), NP_EINPUT);
+        ck_assert_msg(np_recipe_read(&recipe, file_name, &bad[i].set, 1, &err) == NP_EINPUT, "%s",
+                      bad[i].set);
         ck_assert_str_eq(err.msg, expected);
     }
 }

@@ -281,7 +281,7 @@ START_TEST(test_bad_images)
         {"space.blocks.0.choices.0={op: classifier}",
          "unknown op 'classifier' (known: identity, mha, ffn, conv2d, dwconv2d, relu_conv_bn, "
          "sepconv, dilconv, resnet_basic, bottleneck, mbconv, shuffle, max_pool, avg_pool, concat, "
-         "zero)"},
+         "zero, norm)"},
         {"space.blocks.0.choices.0={op: mha, heads: 4}",
          "'mha' keeps the shape, its block makes 14x10x16 of 28x20x8"},
         {"space.blocks.0.choices.0={op: ffn}",

@@ -5,6 +5,7 @@
 
 #include "io/digest.h"
 #include "space/sampler.h"
+#include "stream_shape.h"
 #include "suite.h"
 
 enum { BLOCKS = 6, EPOCH = 4096 };
@@ -29,7 +30,8 @@ static void next(struct np_stream *stream, uint16_t *choices)
 /* Beginning at any step gives the same stream as from 0. */
 START_TEST(test_any_start)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 4, candidates);
     const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
     const uint64_t starts[] = {0, 1, 63, 64, 65, EPOCH - 1, EPOCH, EPOCH + 1, EPOCH + 100};
     for (size_t k = 0; k < 3; k++) {
@@ -51,7 +53,8 @@ END_TEST
 
 START_TEST(test_uniform_frequencies)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, candidates, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 2, candidates);
     struct np_stream *stream = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
     int seen[2][BLOCKS][4] = {{{0}}}, pairs = 0;
     uint16_t choices[2 * BLOCKS];
@@ -73,7 +76,8 @@ END_TEST
 
 START_TEST(test_ranges)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, uneven, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 1, uneven);
     const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_SPREAD};
     uint16_t choices[BLOCKS];
     for (int k = 0; k < 2; k++) {
@@ -95,7 +99,8 @@ END_TEST
 
 START_TEST(test_fair_takes_each_once)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 4, candidates);
     struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
     uint16_t choices[4 * BLOCKS];
     int firsts[4] = {0};
@@ -115,14 +120,15 @@ START_TEST(test_fair_takes_each_once)
 }
 END_TEST
 
-START_TEST(test_fair_needs_equal_counts)
+START_TEST(test_fair_needs_a_multiple)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, uneven, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 2, uneven);
     struct np_stream *stream = NULL;
     char message[80];
     struct np_error err;
     int block = 0;
-    while (uneven[block] == 1 || uneven[block] == 2)
+    while (2 % uneven[block] == 0)
         block++;
     snprintf(message, sizeof message, "sampler fair: block %d has %d candidates, a step 2 members",
              block, uneven[block]);
@@ -136,7 +142,8 @@ END_TEST
 START_TEST(test_fair_with_fixed_blocks)
 {
     const int fixed[] = {3, 1, 3};
-    const struct np_stream_shape shape = {3, 3, fixed, NULL};
+    struct np_stream_block each[3];
+    const struct np_stream_shape shape = stream_shape(each, 3, 3, fixed);
     struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
     uint16_t choices[9];
     for (int step = 0; step < 100; step++) {
@@ -160,7 +167,8 @@ static int compare_steps(const void *a, const void *b)
 /* Inside an epoch the spread stream is the uniform one in another order: no draw is lost. */
 START_TEST(test_spread_is_a_reordering)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, candidates, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 1, candidates);
     struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 64, EPOCH);
     struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, EPOCH);
     static uint16_t spread[EPOCH][BLOCKS], uniform[EPOCH][BLOCKS];
@@ -179,7 +187,8 @@ END_TEST
 
 START_TEST(test_spread_of_one_is_uniform)
 {
-    const struct np_stream_shape shape = {BLOCKS, 2, uneven, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 2, uneven);
     struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 1, 0);
     struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
     uint16_t spread[2 * BLOCKS], uniform[2 * BLOCKS];
@@ -199,12 +208,14 @@ static uint64_t critical_path(enum np_sampler_kind kind, int per_block, int step
 {
     enum { DEEP = 48 };
     int counts[DEEP];
-    const struct np_stream_shape shape = {DEEP, 1, counts, NULL};
+    struct np_stream_block each[DEEP];
+    struct np_stream_shape shape;
     struct np_stream *stream;
     uint64_t *updated = calloc((size_t)(DEEP * per_block), sizeof *updated), end = 0;
     uint16_t choices[DEEP];
     for (int b = 0; b < DEEP; b++)
         counts[b] = per_block;
+    shape = stream_shape(each, DEEP, 1, counts);
     stream = draw(&shape, kind, 64, 0);
     for (int step = 0; step < steps; step++) {
         uint64_t now = 0;
@@ -238,8 +249,9 @@ END_TEST
 /* The address of a draw is fixed for ever: these are the first steps of seed 7. */
 START_TEST(test_pinned_draws)
 {
-    const struct np_stream_shape shape = {BLOCKS, 4, candidates, NULL},
-                                 one = {BLOCKS, 1, uneven, NULL};
+    struct np_stream_block each[BLOCKS], others[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 4, candidates),
+                                 one = stream_shape(others, BLOCKS, 1, uneven);
     const uint16_t uniform[] = {3, 0, 0, 2, 1, 3, 0, 0, 0, 3, 2, 0,
                                 0, 1, 3, 1, 1, 1, 2, 1, 2, 0, 3, 2},
                    fair[] = {2, 1, 0, 3, 3, 0, 3, 2, 3, 0, 0, 2,
@@ -271,7 +283,8 @@ START_TEST(test_pinned_spread)
     for (int b = 0; b < DEEP; b++)
         counts[b] = 12 + b;
     for (int members = 1; members <= 2; members++) {
-        const struct np_stream_shape shape = {DEEP, members, counts, NULL};
+        struct np_stream_block each[DEEP];
+        const struct np_stream_shape shape = stream_shape(each, DEEP, members, counts);
         struct np_stream *stream = draw(&shape, NP_SAMPLER_SPREAD, 16, 0);
         size_t row = (size_t)(members * DEEP);
         struct np_digest digest;
@@ -289,10 +302,13 @@ END_TEST
 START_TEST(test_ties)
 {
     const int drawn[BLOCKS] = {0, 1, 0, 3, 1, 5};
-    const struct np_stream_shape tied = {BLOCKS, 4, candidates, drawn},
-                                 free_ones = {BLOCKS, 4, candidates, NULL};
+    struct np_stream_block each[BLOCKS], alone[BLOCKS];
+    const struct np_stream_shape tied = stream_shape(each, BLOCKS, 4, candidates),
+                                 free_ones = stream_shape(alone, BLOCKS, 4, candidates);
     const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
     uint16_t choices[4 * BLOCKS], others[4 * BLOCKS];
+    for (int b = 0; b < BLOCKS; b++)
+        each[b].drawn = each[b].width_drawn = drawn[b];
     for (size_t k = 0; k < 3; k++) {
         struct np_stream *stream = draw(&tied, kinds[k], 8, 0);
         struct np_stream *plain = draw(&free_ones, kinds[k], 8, 0);
@@ -318,6 +334,110 @@ START_TEST(test_ties)
 }
 END_TEST
 
+/* Blocks 0, 2 and 4 take the width of one number, and a candidate each; 1 has widths of its own; 3
+ * has none, and draws as it would without. */
+static struct np_stream_shape shape_of_widths(struct np_stream_block *each, int members)
+{
+    static const int counts[BLOCKS] = {6, 6, 9, 2, 3, 1};
+    struct np_stream_shape shape = stream_shape(each, BLOCKS, members, counts);
+    each[0].widths = each[2].widths = each[4].widths = 3;
+    each[1].widths = 2;
+    each[2].width_drawn = each[4].width_drawn = 0;
+    return shape;
+}
+
+static void assert_widths(const uint16_t *choices)
+{
+    ck_assert_uint_eq(choices[0] / 2, choices[2] / 3);
+    ck_assert_uint_eq(choices[0] / 2, choices[4]);
+}
+
+START_TEST(test_widths)
+{
+    struct np_stream_block each[BLOCKS], alone[BLOCKS];
+    const struct np_stream_shape shape = shape_of_widths(each, 2);
+    const int counts[] = {1, 1, 1, 2, 1, 1};
+    const struct np_stream_shape plain = stream_shape(alone, BLOCKS, 2, counts);
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_UNIFORM, 1, 0);
+    struct np_stream *without = draw(&plain, NP_SAMPLER_UNIFORM, 1, 0);
+    uint16_t choices[2 * BLOCKS], others[2 * BLOCKS];
+    int seen[3][2][3][6] = {{{{0}}}};
+    for (int step = 0; step < 10800; step++) {
+        next(stream, choices);
+        next(without, others);
+        for (const uint16_t *c = choices; c < choices + 2 * BLOCKS; c += BLOCKS) {
+            assert_widths(c);
+            ck_assert_uint_lt(c[1], 6);
+            seen[c[4]][c[0] % 2][c[2] % 3][c[1]]++;
+        }
+        ck_assert_uint_eq(choices[3], others[3]);
+        ck_assert_uint_eq(choices[BLOCKS + 3], others[BLOCKS + 3]);
+    }
+    for (int i = 0; i < 3 * 2 * 3 * 6; i++) /* 200 each, within five deviations */
+        ck_assert_msg(abs((&seen[0][0][0][0])[i] - 200) < 71, "%d: %d", i, (&seen[0][0][0][0])[i]);
+    for (uint64_t i = 0; i < 1000; i++) {
+        np_stream_eval_subnet(&shape, 7, i, choices);
+        assert_widths(choices);
+    }
+    np_stream_close(stream);
+    np_stream_close(without);
+}
+END_TEST
+
+/* Each width, and each candidate, equally often; and each with each over the steps. */
+START_TEST(test_fair_widths)
+{
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = shape_of_widths(each, 18);
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_FAIR, 1, 0);
+    uint16_t choices[18 * BLOCKS];
+    int pairs[6][9] = {{0}}, firsts[6] = {0};
+    for (int step = 0; step < 3000; step++) {
+        int seen[BLOCKS][9] = {{0}};
+        next(stream, choices);
+        firsts[choices[0]]++;
+        for (int m = 0; m < 18; m++) {
+            const uint16_t *c = choices + m * BLOCKS;
+            assert_widths(c);
+            for (int b = 0; b < BLOCKS; b++)
+                seen[b][c[b]]++;
+            pairs[c[0]][c[2]]++;
+        }
+        for (int b = 0; b < BLOCKS; b++)
+            for (int c = 0; c < shape.each[b].candidates; c++)
+                ck_assert_int_eq(seen[b][c], 18 / shape.each[b].candidates);
+    }
+    for (int a = 0; a < 6; a++) {
+        ck_assert(abs(firsts[a] - 500) < 103);
+        for (int b = 0; b < 9; b++)
+            ck_assert(a / 2 == b / 3 ? abs(pairs[a][b] - 3000) < 250 : pairs[a][b] == 0);
+    }
+    np_stream_close(stream);
+}
+END_TEST
+
+/* So are these addresses. */
+START_TEST(test_pinned_widths)
+{
+    static const char *const pinned[] = {
+        "dc6d674fe744ca0be821669bc3baa1643ec6659249afa04ed860861248fa0252",
+        "7332453d1aa6789e5ad44a8e57087690647552c6ea2fba9cf5cb6a0cf9116d12"};
+    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR};
+    static uint16_t choices[50 * 18 * BLOCKS];
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = shape_of_widths(each, 18);
+    for (size_t k = 0; k < 2; k++) {
+        struct np_stream *stream = draw(&shape, kinds[k], 1, 0);
+        struct np_digest digest;
+        for (size_t step = 0; step < 50; step++)
+            next(stream, choices + step * 18 * BLOCKS);
+        np_stream_close(stream);
+        ck_assert_int_eq(np_digest_compute(&digest, choices, sizeof choices, NULL), NP_OK);
+        ck_assert_str_eq(np_digest_hex(&digest).s, pinned[k]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sampler");
@@ -326,8 +446,11 @@ int main(void)
     tcase_add_test(tests, test_uniform_frequencies);
     tcase_add_test(tests, test_ranges);
     tcase_add_test(tests, test_fair_takes_each_once);
-    tcase_add_test(tests, test_fair_needs_equal_counts);
+    tcase_add_test(tests, test_fair_needs_a_multiple);
     tcase_add_test(tests, test_fair_with_fixed_blocks);
+    tcase_add_test(tests, test_widths);
+    tcase_add_test(tests, test_fair_widths);
+    tcase_add_test(tests, test_pinned_widths);
     tcase_add_test(tests, test_spread_is_a_reordering);
     tcase_add_test(tests, test_spread_of_one_is_uniform);
     tcase_add_test(tests, test_spread_shortens_the_chain);

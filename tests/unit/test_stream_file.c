@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "space/sampler.h"
+#include "stream_shape.h"
 #include "suite.h"
 
 enum { BLOCKS = 6 };
@@ -30,7 +31,8 @@ static void write_stream(const char *text)
 START_TEST(test_file)
 {
     const int three[] = {4, 4, 20};
-    const struct np_stream_shape shape = {3, 2, three, NULL};
+    struct np_stream_block each[3];
+    const struct np_stream_shape shape = stream_shape(each, 3, 2, three);
     const uint16_t expected[2][6] = {{0, 1, 2, 3, 3, 19}, {1, 1, 1, 2, 2, 2}};
     struct np_stream *stream;
     uint16_t choices[6];
@@ -55,7 +57,8 @@ END_TEST
 /* A controller at the other end of a pipe waits for the answer to each step. */
 START_TEST(test_pipe_without_look_ahead)
 {
-    const struct np_stream_shape shape = {2, 1, candidates, NULL};
+    struct np_stream_block each[2];
+    const struct np_stream_shape shape = stream_shape(each, 2, 1, candidates);
     struct np_stream *stream;
     uint16_t choices[2];
     int ends[2];
@@ -83,7 +86,8 @@ static bool third_time(void *asked)
 /* Nobody waits for ever for a writer who says nothing. */
 START_TEST(test_pipe_given_up)
 {
-    const struct np_stream_shape shape = {2, 1, candidates, NULL};
+    struct np_stream_block each[2];
+    const struct np_stream_shape shape = stream_shape(each, 2, 1, candidates);
     struct np_stream *stream;
     struct np_error err;
     uint16_t choices[2];
@@ -132,7 +136,8 @@ static void pipe_refuses(const struct np_stream_shape *shape, const char *text, 
 START_TEST(test_bad_files)
 {
     const int three[] = {4, 4, 20};
-    const struct np_stream_shape shape = {3, 2, three, NULL};
+    struct np_stream_block each[3];
+    const struct np_stream_shape shape = stream_shape(each, 3, 2, three);
     const struct {
         const char *text, *message;
     } bad[] = {
@@ -162,7 +167,8 @@ END_TEST
 
 START_TEST(test_bad_open)
 {
-    const struct np_stream_shape shape = {BLOCKS, 1, candidates, NULL};
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 1, candidates);
     struct np_stream *stream = NULL;
     struct np_error err;
     uint16_t choices[BLOCKS];

@@ -31,6 +31,9 @@ static const struct {
     {TINY_PAIRS, {"shared={policy: delay, steps: 2}"}},
     {TINY_ENTANGLED, {NULL}},
     {TINY_SLICES, {NULL}},
+    {TINY_WIDTHS, {NULL}},
+    {TINY_NARROW, {NULL}},
+    {TINY_SIZES, {NULL}},
 };
 
 /* Both trainings, side by side. */

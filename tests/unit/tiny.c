@@ -13,11 +13,15 @@
 char tiny_directory[] = TEMPLATE;
 
 static const char *const recipes[TINY_KINDS] = {
-    [TINY_TEXT] = "text.yaml",           [TINY_IMAGES] = "images.yaml", [TINY_NORMS] = "norms.yaml",
-    [TINY_CELLS] = "cells.yaml",         [TINY_PAIRS] = "pairs.yaml",   [TINY_LONG] = "long.yaml",
-    [TINY_TRANSLATE] = "translate.yaml", [TINY_STAGES] = "stages.yaml", [TINY_ACTS] = "acts.yaml",
-    [TINY_BETWEEN] = "between.yaml",     [TINY_GRAPH] = "graph.yaml",   [TINY_JOINS] = "joins.yaml",
-    [TINY_ENTANGLED] = "entangled.yaml", [TINY_SLICES] = "slices.yaml"};
+    [TINY_TEXT] = "text.yaml",           [TINY_IMAGES] = "images.yaml",
+    [TINY_NORMS] = "norms.yaml",         [TINY_CELLS] = "cells.yaml",
+    [TINY_PAIRS] = "pairs.yaml",         [TINY_LONG] = "long.yaml",
+    [TINY_TRANSLATE] = "translate.yaml", [TINY_STAGES] = "stages.yaml",
+    [TINY_ACTS] = "acts.yaml",           [TINY_BETWEEN] = "between.yaml",
+    [TINY_GRAPH] = "graph.yaml",         [TINY_JOINS] = "joins.yaml",
+    [TINY_ENTANGLED] = "entangled.yaml", [TINY_SLICES] = "slices.yaml",
+    [TINY_WIDTHS] = "widths.yaml",       [TINY_NARROW] = "narrow.yaml",
+    [TINY_SIZES] = "sizes.yaml"};
 
 enum np_status tiny_on_step(void *context, const struct np_step_record *record,
                             struct np_error *err)
@@ -128,12 +132,12 @@ void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, siz
     ck_assert_int_le(t->recipe.block_count, TINY_BLOCKS);
     tiny_must(np_supernet_init(&t->net, &t->recipe, &t->err), &t->err);
     tiny_must(np_data_open(&t->data, &t->recipe, &t->recipe.train_data, &t->err), &t->err);
-    tiny_must(np_stream_shape_init(&t->shape, &t->arrays, &t->recipe, &t->err), &t->err);
+    tiny_must(np_stream_shape_init(&t->shape, &t->each, &t->recipe, &t->err), &t->err);
 }
 
 void tiny_close(struct tiny *t)
 {
-    free(t->arrays);
+    free(t->each);
     np_data_close(t->data);
     np_supernet_clear(&t->net);
     np_recipe_clear(&t->recipe);

@@ -29,6 +29,9 @@ enum tiny_kind {
     TINY_JOINS,
     TINY_ENTANGLED,
     TINY_SLICES,
+    TINY_WIDTHS,
+    TINY_NARROW,
+    TINY_SIZES,
     TINY_KINDS
 };
 
@@ -37,7 +40,7 @@ struct tiny {
     struct np_supernet net;
     struct np_data *data;
     struct np_stream_shape shape;
-    int *arrays; /* of it */
+    struct np_stream_block *each; /* of it */
     struct np_error err;
 };
 
