@@ -157,6 +157,38 @@ out:
     return status;
 }
 
+/* The number that a launcher left in the environment; 0: none. */
+static int launched(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : 0;
+}
+
+int backend_launched(void)
+{
+    static const char *const variables[] = {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
+                                            "PMI_SIZE"};
+    int most = 0;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        int count = launched(variables[i]);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* Of a Slurm step whose MPI is not the program's, every task is rank 0 of 1. */
+static enum np_status check_alone(const struct backend *backend, struct np_error *err)
+{
+    int tasks = launched("SLURM_STEP_NUM_TASKS");
+    if (np_ranks_count(backend->ranks) > 1 || tasks < 2 || launched("OMPI_COMM_WORLD_SIZE") ||
+        launched("PMI_SIZE"))
+        return NP_OK;
+    return np_fail(err, NP_EINPUT,
+                   "MPI: this process is alone, but the Slurm step has %d tasks: they find each "
+                   "other with 'srun --mpi=pmix' (Open MPI) or 'srun --mpi=pmi2' (MPICH)",
+                   tasks);
+}
+
 /* A rank that works for the first. */
 static enum np_status work(struct backend *backend, const struct np_kernels *kernels,
                            struct np_error *err)
@@ -180,6 +212,7 @@ enum np_status backend_join(struct backend *backend, const struct plan_options *
     if (backend->choice != BACKEND_MPI && backend->choice != BACKEND_MPI_CUDA)
         return NP_OK;
     NP_TRY(open_ranks(backend, err));
+    NP_TRY(check_alone(backend, err));
     *over = np_ranks_rank(backend->ranks) != 0;
     if (*over)
         return work(backend, kernels, err);

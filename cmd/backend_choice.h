@@ -37,6 +37,8 @@ void backend_check(struct backend *backend, const struct plan_options *plan,
  * them, stays with the processors. NP_EINPUT: what was chosen does not compute the numerics. */
 enum np_status backend_open(struct backend *backend, const struct np_recipe *recipe,
                             struct np_error *err);
+/* How many processes Slurm, Open MPI or another launcher says that it began together; 0: none. */
+int backend_launched(void);
 /* Joins the MPI job, which BACKEND_MPI is. Rank 0 goes on; any other works for it until it is done,
  * and *over is set. Where the others do not begin, the process ends here. */
 enum np_status backend_join(struct backend *backend, const struct plan_options *plan, bool *over,

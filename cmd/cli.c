@@ -280,23 +280,31 @@ static void end_by(int number)
     _exit(128 + number);
 }
 
-/* The first asks for a clean end; one that comes later ends the process at once. */
-static void on_signal(int number)
+static double asked_s; /* when the first SIGINT or SIGTERM came; 0: not yet */
+
+static void ask(int number)
 {
-    static double asked_s; /* 0: not yet */
-    cli_stop_requested = 1;
+    if (!cli_stop_requested)
+        cli_stop_requested = number;
+}
+
+/* At a terminal the first asks for a clean end; one that comes later ends the process at once. */
+static void on_interrupt(int number)
+{
+    ask(number);
     if (asked_s == 0)
         asked_s = np_now_s();
     else if (np_now_s() - asked_s >= AGAIN_S)
         end_by(number);
 }
 
-/* What launchers, batch systems and a terminal that goes away give notice with: it asks, and never
- * ends. */
-static void on_notice(int number)
+/* Batch systems send several: Slurm one for the step, then one for the job. Who means the end has
+ * SIGKILL. */
+static void on_termination(int number)
 {
-    (void)number;
-    cli_stop_requested = 1;
+    ask(number);
+    if (asked_s == 0)
+        asked_s = np_now_s();
 }
 
 /* Data is read from mapped files: one that another process cuts short is an error like any other,
@@ -319,19 +327,37 @@ void cli_catch_lost_data(void)
     sigaction(SIGBUS, &lost, NULL);
 }
 
+/* What asks for a clean end. Those after the first two are notice, of launchers, batch systems and
+ * a terminal that goes away. */
+static const struct {
+    int number;
+    const char *name;
+    void (*act)(int);
+} requests[] = {{SIGINT, "SIGINT", on_interrupt}, {SIGTERM, "SIGTERM", on_termination},
+                {SIGUSR1, "SIGUSR1", ask},        {SIGUSR2, "SIGUSR2", ask},
+                {SIGXCPU, "SIGXCPU", ask},        {SIGHUP, "SIGHUP", ask}};
+enum { REQUESTS = sizeof requests / sizeof *requests };
+
+const char *cli_stop_signal(void)
+{
+    for (int i = 0; i < REQUESTS; i++)
+        if (requests[i].number == cli_stop_requested)
+            return requests[i].name;
+    return NULL;
+}
+
+/* SIGINT and SIGTERM also where they were ignored, as of a script's own jobs; not so SIGHUP, of
+ * nohup(1). */
 void cli_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    struct sigaction notice = {.sa_handler = on_notice, .sa_flags = SA_RESTART}, before;
-    sigemptyset(&action.sa_mask);
-    sigemptyset(&notice.sa_mask);
-    sigaction(SIGINT, &action, NULL); /* also where it was ignored, as of a script's own jobs */
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &notice, NULL);
-    sigaction(SIGUSR2, &notice, NULL);
-    sigaction(SIGXCPU, &notice, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup(1) */
-        sigaction(SIGHUP, &notice, NULL);
+    struct sigaction before;
+    for (int i = 0; i < REQUESTS; i++) {
+        struct sigaction action = {.sa_handler = requests[i].act, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        if (requests[i].number != SIGHUP ||
+            (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+            sigaction(requests[i].number, &action, NULL);
+    }
     signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
     signal(SIGXFSZ, SIG_IGN);
 }

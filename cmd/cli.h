@@ -77,11 +77,13 @@ enum np_status cli_can_write(const char *path, struct np_error *err);
 
 /* Data cut short from here on is an error that is said. */
 void cli_catch_lost_data(void);
-/* Set by SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU and, unless it is ignored, SIGHUP after
- * cli_catch_signals(): finish the step, save, exit 75. A second one of the first two ends the
- * process at once. */
+/* The first of SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU and, unless it is ignored, SIGHUP that
+ * came after cli_catch_signals(), else 0: finish the step, save, exit 75. A SIGINT after one of the
+ * first two ends the process at once. */
 extern volatile int cli_stop_requested;
 void cli_catch_signals(void);
+/* Its name; NULL: none came. */
+const char *cli_stop_signal(void);
 
 /* Progress on stderr: only on a terminal that can erase a line, by a job in its foreground; one
  * line, cut to the terminal's width, at most 6 times a second, erased at the end. */

@@ -210,6 +210,17 @@ static enum np_status conclude(const struct np_session_result *result,
     return NP_OK;
 }
 
+/* All but one of several fail where they should have been ranks: the run is there already. */
+static void hint_at_ranks(const struct train_options *o)
+{
+    bool ranks = o->backend.choice == BACKEND_MPI || o->backend.choice == BACKEND_MPI_CUDA;
+    int together = backend_launched();
+    if (!ranks && together > 1)
+        cli_note("one of %d processes that were launched together, each for itself: with --backend "
+                 "mpi they train one run",
+                 together);
+}
+
 int main(int argc, char **argv)
 {
     struct train_options options;
@@ -244,9 +255,12 @@ int main(int argc, char **argv)
     }
 out:
     if (status == NP_ESTOP)
-        cli_note("%s; continue with --resume", err.msg);
+        cli_note("%s%s%s; continue with --resume", err.msg, cli_stop_signal() ? ", by " : "",
+                 cli_stop_signal() ? cli_stop_signal() : "");
     else if (status != NP_OK)
         cli_error(&err);
+    if (status == NP_EINPUT)
+        hint_at_ranks(&options);
     parts_clear(&parts);
     backend_close(&options.backend);
     train_options_clear(&options);

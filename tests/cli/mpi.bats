@@ -274,3 +274,18 @@ ranks_of() {
     [ "$status" -eq 2 ]
     [[ $output == *'--replicas share one memory: processes have none together'* ]]
 }
+
+@test "tasks of a Slurm step that do not find each other, or were not told to" {
+    tiny_recipe
+    run env SLURM_STEP_NUM_TASKS=3 np-train recipe.yaml --backend mpi --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *"MPI: this process is alone, but the Slurm step has 3 tasks: "*"'srun --mpi=pmi"* ]]
+    [ ! -e r ]
+    SLURM_STEP_NUM_TASKS=2 mpiexec -n 1 np-train recipe.yaml --backend mpi -q --run r > /dev/null
+    run env SLURM_STEP_NUM_TASKS=3 np-train recipe.yaml --run r
+    [ "$status" -eq 2 ]
+    [[ ${lines[0]} == *"'r' exists; --resume continues a run" ]]
+    [[ ${lines[1]} == *"one of 3 processes that were launched together"*"--backend mpi"* ]]
+    run np-train recipe.yaml --run r
+    [ "${#lines[@]}" -eq 1 ]
+}

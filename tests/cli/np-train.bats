@@ -290,7 +290,8 @@ setup() {
             code=0
             wait $pid || code=$?
             [ "$code" -eq 75 ]
-            grep -q '^np-train: stopped on request after step [0-9]*; continue with --resume$' "$dir.talk"
+            grep -q '^np-train: stopped on request after step [0-9]*, by SIG'"$signal; continue with --resume$" \
+                "$dir.talk"
             [ "$(cat "$dir.out")" = "$(digest_of "$dir")  $dir" ]
             done=$(wc -l < "$dir/ledger.tsv")
             np-train recipe.yaml --run "$dir" --set train.steps=100000 --resume --stop-after $((done + 2))
@@ -344,7 +345,7 @@ setup() {
     [ "$code" -eq 75 ]
 }
 
-@test "a second signal, later than the first, ends it at once; a container's first process, too" {
+@test "an interrupt, later than the first, ends it at once; a container's first process, too" {
     first='unshare -pf --kill-child'
     $first true 2> /dev/null || { first= && echo '# not tried as a first process: no unshare' >&3; }
     mkfifo trace # which nobody reads: it waits for that at its end
@@ -356,14 +357,14 @@ setup() {
         job=$!
         until [ -e a/checkpoints/0000000006.manifest ]; do kill -0 $job; done
         pid=$(pgrep -f 'np-train recipe.yaml --run a --stages 2 --trace' | tail -n 1)
-        for signal in TERM USR1 USR1 TERM; do # notice alone never ends it
+        for signal in TERM USR1 TERM USR1 TERM INT; do # an interrupt alone does
             kill -0 "$pid"
             kill -s $signal "$pid"
             sleep 0.3
         done
         code=0
         wait $job || code=$?
-        [ "$code" -eq 143 ]
+        [ "$code" -eq 130 ]
     done
 }
 
