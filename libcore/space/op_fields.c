@@ -150,8 +150,6 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field)
         return &spec->groups;
     case NP_FIELD_HEADS:
         return &spec->heads;
-    case NP_FIELD_RATIO:
-        return &spec->ratio;
     case NP_FIELD_HIDDEN:
         return &spec->hidden;
     case NP_FIELD_EXPAND:
@@ -168,7 +166,8 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field)
 bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field)
 {
     return (field == NP_FIELD_HIDDEN && !spec->hidden) ||
-           (field == NP_FIELD_RATIO && !spec->ratio) || (field == NP_FIELD_EXPAND && !spec->expand);
+           (field == NP_FIELD_RATIO && spec->ratio == 0.0f) ||
+           (field == NP_FIELD_EXPAND && !spec->expand);
 }
 
 int np_hidden_of(const struct np_layer_spec *spec, int out)
@@ -219,6 +218,8 @@ bool np_field_text(char *out, const struct np_op_fields *op, const struct np_lay
         return word_text(out, np_act_name(spec->act), spec->act != NP_ACT_NONE);
     case NP_FIELD_POSITIONS:
         return word_text(out, spec->positions ? "learned" : "none", !spec->positions);
+    case NP_FIELD_RATIO:
+        return fraction_text(out, spec->ratio);
     case NP_FIELD_DROPOUT:
         return fraction_text(out, spec->dropout);
     case NP_FIELD_DROP_PATH:

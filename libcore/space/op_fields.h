@@ -69,7 +69,7 @@ static inline bool np_op_of_sequences(const struct np_op_fields *op)
 const char *np_field_name(enum np_field field);
 const char *np_norm_name(enum np_norm norm);
 
-/* Where a key's value stands if it is a number; else NULL. */
+/* Where a key's value stands if it is a whole number; else NULL. */
 int *np_field_int(struct np_layer_spec *spec, enum np_field field);
 /* Another key stands for this one: hidden for ratio and expand, or they for hidden. */
 bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field);

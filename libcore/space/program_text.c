@@ -59,8 +59,8 @@ int np_program_ffn(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     int width = channels_of(b), x = layer_norm(b, "norm", b->x);
-    x = np_build_linear(b, "up", x, spec->hidden ? spec->hidden : spec->ratio * width, true,
-                        spec->act);
+    int hidden = spec->hidden ? spec->hidden : (int)((double)spec->ratio * width);
+    x = np_build_linear(b, "up", x, hidden, true, spec->act);
     return residual(b, linear(b, "down", x, width));
 }
 

@@ -48,8 +48,9 @@
  *     sequences (mha, ffn, identity also images, where they keep the shape):
  *          mha heads, hidden (the width), their width in all, memory (none): a name, whose value
  *          gives keys and values, the same for all candidates of a block, mask (causal;
- *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4) or hidden, the width
- *          between its layers, act (gelu); glu;
+ *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4), a multiple of 1/8,
+ *          or hidden, the width between its layers, which ratio * width is, rounded down, act
+ *          (gelu); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
  *          (learned)|none; norm (also images) norm (layer), of images also batch|group, act (none).
@@ -138,7 +139,8 @@ enum np_norm { NP_NORM_NONE, NP_NORM_OF_BATCH, NP_NORM_OF_GROUPS, NP_NORM_OF_LAY
 struct np_layer_spec {
     enum np_op op;
     int kernel[2]; /* height, width; of sequences: 1, K */
-    int heads, ratio, stride, dilation, groups, hidden, expand, se, features;
+    int heads, stride, dilation, groups, hidden, expand, se, features;
+    float ratio; /* a multiple of 1 / 8 */
     enum np_act act;
     enum np_norm norm;
     bool causal, cross, xception, positions;

@@ -147,16 +147,42 @@ static enum np_status read_int(struct reading *r, enum np_field field, int prese
     return np_recipe_get_int(find(r, field), value, min, max, r->err);
 }
 
-/* The channels of a layer in the middle: by themselves, or as a multiple of those read. */
-static enum np_status read_multiple(struct reading *r, enum np_field field, int preset, int max)
+/* The channels of a layer in the middle are given by themselves, and not as a multiple, too. */
+static enum np_status check_hidden(struct reading *r, enum np_field field)
 {
     const struct np_yaml_node *node = find(r, field);
-    if (find(r, NP_FIELD_HIDDEN)->kind == NP_YAML_ABSENT)
-        return read_int(r, field, preset, 1, max);
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     return np_yaml_fail(node, r->err, "'%s' and 'hidden' say the same: one of them",
                         np_field_name(field));
+}
+
+static bool has_hidden(struct reading *r)
+{
+    return find(r, NP_FIELD_HIDDEN)->kind != NP_YAML_ABSENT;
+}
+
+static enum np_status read_expand(struct reading *r)
+{
+    return has_hidden(r) ? check_hidden(r, NP_FIELD_EXPAND)
+                         : read_int(r, NP_FIELD_EXPAND, 6, 1, MAX_EXPAND);
+}
+
+/* In eighths, whose products with widths are exact. */
+static enum np_status read_ratio(struct reading *r)
+{
+    const struct np_yaml_node *node = find(r, NP_FIELD_RATIO);
+    double ratio = 4;
+    enum np_status status;
+    if (has_hidden(r))
+        return check_hidden(r, NP_FIELD_RATIO);
+    NP_TRY(np_recipe_get_double(node, &ratio, 1, MAX_RATIO, NP_YAML_CLOSED, r->err));
+    if (8 * ratio != (double)(int)(8 * ratio))
+        NP_TRY(np_yaml_fail(node, r->err, "'ratio' must be a multiple of 0.125, not '%s'",
+                            np_text_safe(node->text).s));
+    r->spec->ratio = (float)ratio;
+out:
+    return status;
 }
 
 static enum np_status read_hidden(struct reading *r)
@@ -301,11 +327,11 @@ static enum np_status read_field(struct reading *r, enum np_field field)
     case NP_FIELD_MASK:
         return read_mask(r);
     case NP_FIELD_RATIO:
-        return read_multiple(r, field, 4, MAX_RATIO);
+        return read_ratio(r);
     case NP_FIELD_HIDDEN:
         return read_hidden(r);
     case NP_FIELD_EXPAND:
-        return read_multiple(r, field, 6, MAX_EXPAND);
+        return read_expand(r);
     case NP_FIELD_SE:
         return read_int(r, field, 0, 0, MAX_REDUCTION);
     case NP_FIELD_XCEPTION:

@@ -42,7 +42,7 @@ static void for_examples(void (*with)(const char *name))
         count++;
     }
     closedir(directory);
-    ck_assert_int_ge(count, 24);
+    ck_assert_int_ge(count, 28);
 }
 
 static void round_trip(const char *name)

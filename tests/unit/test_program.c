@@ -95,7 +95,9 @@ static const char pairs[] = HEAD_OF_RECIPE
     "                          {op: lightconv, heads: 6}, {op: identity}]}\n"
     "    - {widths: [6, 12], choices: [{op: norm}, {op: conv1d}, {op: lightconv, heads: 3}]}\n";
 
-static char *const examples[] = {"cv-c1",
+static char *const examples[] = {"autoformer",
+                                 "autoformer-small",
+                                 "cv-c1",
                                  "cv-c2",
                                  "cv-c3",
                                  "darts",

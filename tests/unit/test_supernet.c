@@ -289,6 +289,8 @@ START_TEST(test_examples)
         const char *path;
         uint64_t weights;
     } examples[] = {
+        {"examples/autoformer-small.yaml", 571882},
+        {"examples/autoformer.yaml", 10409272},
         {"examples/cv-c1.yaml", 5580086888},
         {"examples/cv-c2.yaml", 1957839816},
         {"examples/cv-c3.yaml", 602279656},

@@ -153,6 +153,24 @@ START_TEST(defaults_follow_the_width)
 }
 END_TEST
 
+START_TEST(ratios_are_rounded_down)
+{
+    struct widths w;
+    open_blocks(&w, pairs,
+                "[{choices: [{op: embedding}]}, {widths: [4, 7, 12], choices: [{op: ffn, ratio: "
+                "1.125}, {op: ffn, ratio: 3.5}]}]");
+    recipe_text_holds(&w.recipe, "- {op: ffn, ratio: 1.125, act: gelu,");
+    recipe_text_holds(&w.recipe, "- {op: ffn, ratio: 3.5, act: gelu,");
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct np_kind *kind = np_supernet_kind(&w.net, w.net.layer_first[2] + i);
+        size_t expected = i % 2 ? (size_t[]){14, 24, 42}[i / 2] : (size_t[]){4, 7, 13}[i / 2];
+        ck_assert_str_eq(kind->tensors[2].name, "up.weight");
+        ck_assert_uint_eq(kind->tensors[2].shape[1], expected);
+    }
+    close_blocks(&w);
+}
+END_TEST
+
 START_TEST(how_they_are_written)
 {
     struct widths w;
@@ -284,6 +302,7 @@ int main(void)
     tcase_add_test(tests, behind_other_widths);
     tcase_add_test(tests, of_sequences);
     tcase_add_test(tests, defaults_follow_the_width);
+    tcase_add_test(tests, ratios_are_rounded_down);
     tcase_add_test(tests, how_they_are_written);
     tcase_add_test(tests, how_they_fold);
     tcase_add_test(tests, whose_draws_are_whose);
