@@ -74,6 +74,14 @@ equal() {
             {op: mha, heads: 4, hidden: 12}, {op: mha, heads: 1, hidden: 5}]}]'
 }
 
+@test "images: widths that are a choice" {
+    image_recipe
+    equal --eval-every 3 --eval-subnets 3 --eval-batches 2 -s 'sampler={members: 3}' -s 'space.blocks=[
+        {repeat: 2, widths: [3, 6, 8], tie_widths: t, weights: entangled, choices: [{op: mbconv,
+            expand: 2}, {op: identity}, {op: mha, heads: 2, hidden: 6}, {op: norm, act: relu}]},
+        {widths: [4, 16], stride: 2, choices: [{op: conv2d}, {op: zero}]}]'
+}
+
 @test "pairs: an encoder, a decoder, and shared layers read with a delay" {
     pairs_recipe
     sed -i 's/^train:/shared: {policy: delay, steps: 3}\n&/' recipe.yaml
