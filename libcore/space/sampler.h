@@ -15,11 +15,11 @@
  * Widths are drawn first, then one of the candidates of the width; fair: a permutation for each
  * width, whose places members take as they take the width.
  * Blocks that are tied draw alike, with the key of the first of them, and so do those whose widths
- * are. What is read is not tied.
+ * are. What is read is not tied, but for widths.
  *
  * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
- *           is not in 0..7"; the end of a file inside a step, or before step `first`, is an error,
- *           between steps the end; fair with other members.
+ *           is not in 0..7"; tied widths of different numbers; the end of a file inside a step, or
+ *           before step `first`, between steps it is the end; fair with other members.
  * Ownership np_stream_close closes the file unless it is standard input.
  * Threads   one reader; np_stream_eval_subnet any.
  */

@@ -79,6 +79,32 @@ static enum np_status refuse_char(const struct reader *r, struct np_error *err)
                    np_text_escape(text, sizeof text, &byte, 1));
 }
 
+/* Which of a block's widths, from 0, a candidate is of. */
+static int width_of(const struct np_stream_block *block, int candidate)
+{
+    return candidate / (block->candidates / block->widths);
+}
+
+/* Widths that are tied are of one number: candidates count on it. */
+static enum np_status check_width(const struct reader *r, const struct np_stream_shape *shape,
+                                  const uint16_t *choices, int block, unsigned long long column,
+                                  struct np_error *err)
+{
+    const struct np_stream_block *b = &shape->each[block];
+    int first = b->width_drawn, width, other;
+    if (!b->widths || first == block || b->drawn != block)
+        return NP_OK;
+    width = width_of(b, choices[block]);
+    other = width_of(&shape->each[first], choices[first]);
+    if (width == other)
+        return NP_OK;
+    return np_fail(
+        err, NP_EINPUT,
+        "%s:%llu:%llu: candidate %d of block %d is of width %d, candidate %d of block %d "
+        "of width %d: they are tied",
+        r->name.s, r->line, column, choices[block], block, width, choices[first], first, other);
+}
+
 /* One index, from its first digit to the character behind it. The line's surplus is only counted.
  */
 static enum np_status read_index(struct reader *r, const struct np_stream_shape *shape,
@@ -94,7 +120,7 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
         return np_fail(err, NP_EINPUT, "%s:%llu:%llu: candidate %d of block %d is not in 0..%d",
                        r->name.s, r->line, column, value, block, shape->each[block].candidates - 1);
     choices[block] = (uint16_t)value;
-    return NP_OK;
+    return check_width(r, shape, choices, block, column, err);
 }
 
 /* The rest of a line whose first character was read: its indices, or none. */

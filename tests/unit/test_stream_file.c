@@ -165,6 +165,31 @@ START_TEST(test_bad_files)
 }
 END_TEST
 
+/* Blocks 0 and 2 have widths that are tied, and candidates of their own. */
+START_TEST(test_tied_widths)
+{
+    const int counts[] = {6, 4, 3};
+    struct np_stream_block each[3];
+    const struct np_stream_shape shape = stream_shape(each, 3, 1, counts);
+    struct np_stream *stream = NULL;
+    struct np_error err = {.msg = ""};
+    each[0].widths = each[2].widths = 3;
+    each[1].widths = 2; /* of its own */
+    each[2].width_drawn = 0;
+    write_stream("0 3 0\n1 0 0\n2 1 1\n5 2 2\n");
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_OK);
+    np_stream_close(stream);
+    write_stream("0 3 0\n3 0 2\n");
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg,
+                     "stream.txt:2:5: candidate 2 of block 2 is of width 2, candidate 3 of "
+                     "block 0 of width 1: they are tied");
+    each[2].drawn = 0; /* what is tied as a whole may choose as it likes */
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_OK);
+    np_stream_close(stream);
+}
+END_TEST
+
 START_TEST(test_bad_open)
 {
     struct np_stream_block each[BLOCKS];
@@ -197,6 +222,7 @@ int main(void)
     tcase_add_test(tests, test_pipe_without_look_ahead);
     tcase_add_test(tests, test_pipe_given_up);
     tcase_add_test(tests, test_bad_files);
+    tcase_add_test(tests, test_tied_widths);
     tcase_add_test(tests, test_bad_open);
     return suite_run_in(suite, (char[]){"/tmp/np-stream-XXXXXX"});
 }
