@@ -164,6 +164,15 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
 
+# What ranks of one job must have in common: they tell each other (libcore/mpi/calls.h).
+SOURCES_NOW := $(shell cat $(sort $(wildcard libcore/*/*.[ch] libcore/*/*.cu libcore/*/*.cuh)) | \
+                       sha256sum | cut -c 1-12)
+$(BUILD)/sources: FORCE
+	@mkdir -p $(@D)
+	@echo $(SOURCES_NOW) | cmp -s - $@ || echo $(SOURCES_NOW) > $@
+$(BUILD)/libcore/mpi/calls.o: $(BUILD)/sources
+$(BUILD)/libcore/mpi/calls.o: NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"'
+
 # --- tests ---------------------------------------------------------------------------------------
 
 # The scalar code calls a function for every fused multiply-add, as not all processors of its kind

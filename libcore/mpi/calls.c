@@ -179,12 +179,10 @@ static void own_np_layer_update(struct np_layer_update *call)
 NP_KERNELS(RUN)
 
 static const struct {
-    const char *name;
     bool (*run)(struct np_team *team, const struct np_kernels *kernels, const void *from);
     size_t bytes;
 } runs[CALLS] = {
-#define RUNS(result, kernel, ...)                                                                  \
-    [CALL_##kernel] = {#kernel, run_##kernel, sizeof(struct kernel##_args)},
+#define RUNS(result, kernel, ...) [CALL_##kernel] = {run_##kernel, sizeof(struct kernel##_args)},
     NP_KERNELS(RUNS)
 #undef RUNS
 };
@@ -208,14 +206,7 @@ bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
     return runs[order->call].run(team, kernels, order + 1);
 }
 
-/* By FNV-1a. */
 void np_call_build(char out[NP_CALL_BUILD_BYTES])
 {
-    uint64_t sum = 0xcbf29ce484222325;
-    for (int i = 0; i < CALLS; i++) {
-        for (const char *at = runs[i].name; *at; at++)
-            sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
-        sum = (sum ^ runs[i].bytes) * 0x100000001b3;
-    }
-    snprintf(out, NP_CALL_BUILD_BYTES, "%s-%08x", NP_VERSION, (unsigned)(sum ^ sum >> 32));
+    snprintf(out, NP_CALL_BUILD_BYTES, "%s-%s", NP_VERSION, NP_SOURCES);
 }

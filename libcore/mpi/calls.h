@@ -31,8 +31,8 @@ bool np_call_run(struct np_team *team, const struct np_kernels *kernels,
 
 #define NP_CALL_BUILD_BYTES 64
 
-/* What the calls of this process are, as text: its version, and a sum over the kernels' names and
- * the sizes of their arguments. Processes whose texts differ do not understand each other. */
+/* What this process was made of, as text: its version, and the beginning of the SHA-256 of the
+ * sources. Where texts differ, calls may be other ones, and the bits of kernels others. */
 void np_call_build(char out[NP_CALL_BUILD_BYTES]);
 
 #endif

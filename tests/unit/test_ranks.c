@@ -256,6 +256,7 @@ START_TEST(another_build)
         tiny_must(np_post_new(&posts[i], wires[i], 0, &err), &err);
     ck_assert_int_eq(pthread_create(&desk, NULL, desk_main, posts[1]), 0);
     np_call_build(own);
+    ck_assert_msg(strlen(own) == strlen(NP_VERSION) + 1 + 12, "%s", own);
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     tiny_must(greet(posts[0], own, &err), &err);
