@@ -82,13 +82,14 @@ void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
         kind->memory = setting->memory;
 }
 
-/* What passes everything on, and zero, need no channels of their own. */
+/* What passes everything on needs no channels of its own, nor does zero. (Beyond its width x has
+ * zeros, unless its block adds to another value.) */
 static bool is_narrow(const struct np_kind *kind, const struct np_block *x,
                       const struct np_block *block, const struct np_channels *channels)
 {
     bool passes_on = kind->spec.op == NP_OP_IDENTITY && kind->spec.stride <= 1 && x &&
-                     np_widths_tied(x, block) && np_shape_equal(kind->in, kind->out) &&
-                     channels->reads == channels->makes;
+                     np_widths_tied(x, block) && x->sum < 0 &&
+                     np_shape_equal(kind->in, kind->out) && channels->reads == channels->makes;
     return kind->spec.op != NP_OP_ZERO && !passes_on;
 }
 

@@ -66,12 +66,13 @@ int np_program_ffn(struct np_build *b)
 
 int np_program_glu(struct np_build *b)
 {
-    int width = channels_of(b), x = layer_norm(b, "norm", b->x);
+    int width = channels_of(b), x = layer_norm(b, "norm", b->x), first = b->kind->tensor_count;
     struct np_node *node;
     x = np_build_linear(b, "gate", x, 2 * width, false, NP_ACT_NONE);
     node = np_build_node(b, NP_NODE_GLU, x, -1, b->in);
     x = node->out;
     np_build_tensor(b, node, "gate", "bias", (size_t[4]){2 * (size_t)width}, NP_FILL_ZERO);
+    np_build_abreast(b, first, 2);
     return residual(b, x);
 }
 

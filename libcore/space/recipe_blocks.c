@@ -16,15 +16,18 @@ static enum np_status read_widths(struct np_item *item, struct np_yaml_map *map,
     const struct np_yaml_node *node = np_yaml_find(map, "widths"), *width;
     struct np_block *block = &item->block;
     enum np_status status = NP_OK;
-    int least = 1;
+    int before = 0;
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     if (block->cell)
         NP_TRY(np_yaml_fail(node, err, "a 'cell' has no widths"));
     NP_TRY(np_yaml_get_list(node, &width, 1, NP_MAX_WIDTHS, err));
     for (; width; width = width->next) {
-        NP_TRY(np_recipe_get_int(width, &widths[block->widths], least, NP_MAX_WIDTH, err));
-        least = widths[block->widths++] + 1;
+        NP_TRY(np_recipe_get_int(width, &widths[block->widths], 1, NP_MAX_WIDTH, err));
+        if (widths[block->widths] <= before)
+            NP_TRY(np_yaml_fail(width, err, "'widths' ascend: %d is not above %d",
+                                widths[block->widths], before));
+        before = widths[block->widths++];
     }
 out:
     return status;
@@ -40,7 +43,7 @@ static enum np_status read_out(struct np_item *item, struct np_yaml_map *map, co
     if (!block->widths)
         return np_recipe_get_int(out, &block->out, 1, NP_MAX_WIDTH, err);
     if (out->kind != NP_YAML_ABSENT)
-        return np_yaml_fail(out, err, "'out' and 'widths' say the same: one of them");
+        return np_yaml_fail(out, err, "the largest of 'widths' takes the place of 'out'");
     block->out = widths[block->widths - 1];
     return NP_OK;
 }
@@ -314,6 +317,7 @@ static enum np_status read_blocks(struct np_item_list *list, const struct np_yam
     NP_TRY(read_cell(list, &item, map, err));
     NP_TRY(np_item_read_links(list, &item, map, err));
     NP_TRY(read_shape(list, &item, map, widths, err));
+    NP_TRY(np_item_check_widths(list, &item, map, err));
     NP_TRY(read_weights(&item, np_yaml_find(map, "weights"), err));
     choices = np_yaml_need(map, "choices");
     NP_TRY(np_yaml_get_list(choices, &choice, 1, NP_MAX_CHOICES, err));

@@ -57,6 +57,9 @@ struct np_item {
 /* Before the item's blocks are there: its name, its ties, and what it reads and adds to. */
 enum np_status np_item_read_links(struct np_item_list *list, struct np_item *item,
                                   struct np_yaml_map *map, struct np_error *err);
+/* With its widths, on which candidates count: whether what they are tied to has as many. */
+enum np_status np_item_check_widths(const struct np_item_list *list, const struct np_item *item,
+                                    struct np_yaml_map *map, struct np_error *err);
 /* With its candidates: whether what it is tied to is like it, and has the shape that it adds to. */
 enum np_status np_item_check_links(const struct np_item_list *list, const struct np_item *item,
                                    struct np_yaml_map *map, struct np_error *err);

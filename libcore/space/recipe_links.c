@@ -192,9 +192,21 @@ static enum np_status check_tie(const struct np_item_list *list, const struct np
     return NP_OK;
 }
 
-/* Whether the item has as many widths as the first whose choices, or widths, are tied to its. */
-static enum np_status check_widths(const struct np_item_list *list, const struct np_item *item,
-                                   struct np_yaml_map *map, struct np_error *err)
+static enum np_status check_sum(const struct np_item_list *list, const struct np_item *item,
+                                const struct np_yaml_node *node, struct np_error *err)
+{
+    struct np_shape made = np_shape_of_block(list->recipe, &item->block, item->in), to;
+    if (item->block.sum < 0)
+        return NP_OK;
+    to = list->shapes[item->block.sum];
+    if (np_shape_equal(made, to))
+        return NP_OK;
+    return np_yaml_fail(node, err, "what it adds to is %dx%dx%d, the block makes %dx%dx%d",
+                        to.height, to.width, to.channels, made.height, made.width, made.channels);
+}
+
+enum np_status np_item_check_widths(const struct np_item_list *list, const struct np_item *item,
+                                    struct np_yaml_map *map, struct np_error *err)
 {
     const struct np_block *block = &item->block;
     bool all = item->tie_widths < 0;
@@ -210,25 +222,11 @@ static enum np_status check_widths(const struct np_item_list *list, const struct
                         block->widths);
 }
 
-static enum np_status check_sum(const struct np_item_list *list, const struct np_item *item,
-                                const struct np_yaml_node *node, struct np_error *err)
-{
-    struct np_shape made = np_shape_of_block(list->recipe, &item->block, item->in), to;
-    if (item->block.sum < 0)
-        return NP_OK;
-    to = list->shapes[item->block.sum];
-    if (np_shape_equal(made, to))
-        return NP_OK;
-    return np_yaml_fail(node, err, "what it adds to is %dx%dx%d, the block makes %dx%dx%d",
-                        to.height, to.width, to.channels, made.height, made.width, made.channels);
-}
-
 enum np_status np_item_check_links(const struct np_item_list *list, const struct np_item *item,
                                    struct np_yaml_map *map, struct np_error *err)
 {
     enum np_status status;
     NP_TRY(check_tie(list, item, np_yaml_find(map, "tie"), err));
-    NP_TRY(check_widths(list, item, map, err));
     NP_TRY(check_sum(list, item, np_yaml_find(map, "add"), err));
 out:
     return status;

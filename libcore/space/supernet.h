@@ -32,7 +32,7 @@ struct np_tensor {
     enum np_init init;
     float std;
     bool decay;  /* weight decay: matrices, not norms and biases */
-    int abreast; /* matrices that stand side by side in it: of q, k and v; 1 else */
+    int abreast; /* matrices that stand side by side in it: of q, k and v, of a gate; 1 else */
 };
 
 /* A tensor within another slab than its own: where it is used, or where it is copied from. */

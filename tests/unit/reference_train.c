@@ -165,7 +165,7 @@ static size_t in_whole(const struct np_kind *part, const struct np_tensor *own,
     size_t place = 0, below = 1, sides = 1;
     if (strstr(own->name, "qkv."))
         sides = 3;
-    else if (strstr(own->name, "kv."))
+    else if (strstr(own->name, "kv.") || strstr(own->name, "gate."))
         sides = 2;
     for (int d = own->rank - 1; d >= 0; d--) {
         size_t at = i % own->shape[d], first = 0;

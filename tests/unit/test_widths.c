@@ -105,6 +105,21 @@ START_TEST(behind_what_is_tied)
 }
 END_TEST
 
+/* What was added may have more channels. */
+START_TEST(behind_a_sum)
+{
+    struct widths w;
+    open_blocks(&w, images,
+                "[{name: all, choices: [{op: norm}]}, {widths: [2, 8], tie_widths: t, add: all, "
+                "choices: [{op: norm}]}, {widths: [2, 8], tie_widths: t, choices: [{op: identity}]"
+                "}, {widths: [2, 8], tie_widths: t, choices: [{op: identity}]}]");
+    CHANNELS(1, {2, 2}, {0, 0});
+    CHANNELS(2, {2, 2}, {0, 0});
+    CHANNELS(3, {0, 0}, {0, 0});
+    close_blocks(&w);
+}
+END_TEST
+
 /* All, zeros included, of a width that another draw decides. */
 START_TEST(behind_other_widths)
 {
@@ -232,13 +247,12 @@ START_TEST(what_is_refused)
     static const struct {
         const char *text, *blocks, *message;
     } bad[] = {
-        {images, "[{widths: [4, 4], choices: [{op: zero}]}]",
-         "'widths.1' must be a whole number from 5 to 65536, not '4'"},
+        {images, "[{widths: [4, 4], choices: [{op: zero}]}]", "'widths' ascend: 4 is not above 4"},
         {images, "[{widths: [], choices: [{op: zero}]}]",
          "'widths' must have at least 1 item, not 0"},
         {images, "[{widths: 8, choices: [{op: zero}]}]", "'widths' must be a list"},
         {images, "[{widths: [4, 8], out: 8, choices: [{op: zero}]}]",
-         "'out' and 'widths' say the same: one of them"},
+         "the largest of 'widths' takes the place of 'out'"},
         {images, "[{widths: [4, 8], cell: 3, choices: [{op: zero}]}]", "a 'cell' has no widths"},
         {images, "[{tie_widths: t, choices: [{op: zero}]}]", "there are no 'widths' to tie"},
         {images, "[{widths: [4, 8], tie: t, tie_widths: t, choices: [{op: zero}]}]",
@@ -299,6 +313,7 @@ int main(void)
     TCase *tests = suite_case(suite, "all");
     tcase_add_test(tests, behind_what_has_no_width);
     tcase_add_test(tests, behind_what_is_tied);
+    tcase_add_test(tests, behind_a_sum);
     tcase_add_test(tests, behind_other_widths);
     tcase_add_test(tests, of_sequences);
     tcase_add_test(tests, defaults_follow_the_width);
