@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@
 #include "base/text.h"
 #include "version.h"
 
-volatile int cli_stop_requested;
+volatile sig_atomic_t cli_stop_requested;
 
 enum { OPTION_LIST = 0x1000, OPTION_USAGE, OPTION_VERSION };
 
@@ -266,7 +267,7 @@ int cli_finish(int code)
     return code;
 }
 
-#define AGAIN_S 0.1 /* what comes sooner is the same request: timeout(1) also signals its group */
+#define AGAIN_MS 100 /* what comes sooner is the same request: timeout(1) also signals its group */
 
 /* Ends the process, even the first one of a container, which a signal of its own does not end. */
 static void end_by(int number)
@@ -280,7 +281,21 @@ static void end_by(int number)
     _exit(128 + number);
 }
 
-static double asked_s; /* when the first SIGINT or SIGTERM came; 0: not yet */
+static atomic_llong asked_ms; /* when the first SIGINT or SIGTERM came; 0: not yet */
+
+static long long now_ms(void)
+{
+    return (long long)(np_now_s() * 1e3);
+}
+
+/* Whether this is the first; else for how long it has been asked for. */
+static bool is_first(long long *since_ms)
+{
+    long long none = 0, now = now_ms();
+    bool first = atomic_compare_exchange_strong(&asked_ms, &none, now);
+    *since_ms = now - none;
+    return first;
+}
 
 static void ask(int number)
 {
@@ -291,10 +306,9 @@ static void ask(int number)
 /* At a terminal the first asks for a clean end; one that comes later ends the process at once. */
 static void on_interrupt(int number)
 {
+    long long since_ms;
     ask(number);
-    if (asked_s == 0)
-        asked_s = np_now_s();
-    else if (np_now_s() - asked_s >= AGAIN_S)
+    if (!is_first(&since_ms) && since_ms >= AGAIN_MS)
         end_by(number);
 }
 
@@ -302,9 +316,9 @@ static void on_interrupt(int number)
  * SIGKILL. */
 static void on_termination(int number)
 {
+    long long since_ms;
     ask(number);
-    if (asked_s == 0)
-        asked_s = np_now_s();
+    is_first(&since_ms);
 }
 
 /* Data is read from mapped files: one that another process cuts short is an error like any other,

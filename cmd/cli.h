@@ -8,6 +8,7 @@
 #define NP_CMD_CLI_H
 
 #include <argp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ void cli_catch_lost_data(void);
 /* The first of SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU and, unless it is ignored, SIGHUP that
  * came after cli_catch_signals(), else 0: finish the step, save, exit 75. A SIGINT after one of the
  * first two ends the process at once. */
-extern volatile int cli_stop_requested;
+extern volatile sig_atomic_t cli_stop_requested;
 void cli_catch_signals(void);
 /* Its name; NULL: none came. */
 const char *cli_stop_signal(void);

@@ -153,8 +153,7 @@ static enum np_status open_subnets(struct parts *p, struct np_error *err)
     p->shape.members = 1;
     if (!p->options->subnets)
         return NP_OK;
-    NP_TRY(np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, err));
-    np_stream_give_up(p->stream, on_stop, NULL);
+    status = np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, on_stop, NULL, err);
 out:
     return status;
 }
@@ -208,9 +207,12 @@ out:
     return status;
 }
 
-static enum np_status on_next(void *context, uint16_t *choices, bool *more, struct np_error *err)
+static enum np_status on_next(void *context, uint16_t *choices, bool *more, bool (*give_up)(void *),
+                              void *scoring, struct np_error *err)
 {
     struct parts *p = context;
+    if (p->stream)
+        np_stream_give_up(p->stream, give_up, scoring);
     if (p->stream)
         return np_stream_next(p->stream, choices, more, err);
     *more = p->drawn < p->options->random;

@@ -113,8 +113,7 @@ static enum np_status read_subnet(struct parts *p, struct np_error *err)
     shape.members = 1;
     NP_TRY(np_alloc(&p->choices, blocks, sizeof *p->choices, err));
     NP_TRY(np_alloc(&another, blocks, sizeof *another, err));
-    NP_TRY(np_stream_open(&stream, &shape, file, 0, err));
-    np_stream_give_up(stream, on_stop, NULL);
+    NP_TRY(np_stream_open(&stream, &shape, file, 0, on_stop, NULL, err));
     NP_TRY(np_stream_next(stream, p->choices, &more, err));
     if (!more)
         status = np_fail(err, NP_EINPUT, "there is no subnet in '%s'", np_text_safe(file).s);

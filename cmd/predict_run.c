@@ -73,7 +73,7 @@ static enum np_status open_stream(struct predict_run *run, const struct predict_
     const struct np_recipe *recipe = net ? net->recipe : NULL;
     uint64_t seed = given->seeded || !recipe ? given->seed : recipe->seed;
     if (given->subnets)
-        NP_TRY(np_stream_open(&stream, &shape, given->subnets, first, err));
+        NP_TRY(np_stream_open(&stream, &shape, given->subnets, first, NULL, NULL, err));
     else
         NP_TRY(np_stream_draw(&stream, &shape, recipe ? recipe->sampler : NP_SAMPLER_UNIFORM,
                               recipe ? recipe->spread : 0, seed, first, err));

@@ -166,7 +166,7 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
                  result->residence.copy_s, result->residence.stall_s,
                  np_text_size(result->residence.stash_bytes).s, result->residence.stash);
     }
-    if (nothing && report->options->subnets && !report->options->quiet)
+    if (nothing && !cli_stop_requested && report->options->subnets && !report->options->quiet)
         cli_note("nothing was trained: no further subnet in '%s'",
                  np_text_safe(strcmp(report->options->subnets, "-") == 0 ? "<stdin>"
                                                                          : report->options->subnets)

@@ -58,6 +58,23 @@ static void fail(struct scoring *s, enum np_status status, const struct np_error
     pthread_mutex_unlock(&s->lock);
 }
 
+static bool on_stop(void *context)
+{
+    const struct scoring *s = context;
+    const struct np_scoring_hooks *hooks = &s->config->hooks;
+    return hooks->stop && hooks->stop(hooks->context);
+}
+
+static bool gives_up(void *context)
+{
+    struct scoring *s = context;
+    bool quit;
+    pthread_mutex_lock(&s->lock);
+    quit = s->quit;
+    pthread_mutex_unlock(&s->lock);
+    return quit || on_stop(s);
+}
+
 /* The number of the next subnet, once there is room for it; false: there is none to take. */
 static bool take(struct scoring *s, uint64_t *subnet)
 {
@@ -73,7 +90,7 @@ static bool take(struct scoring *s, uint64_t *subnet)
     *subnet = s->taken;
     pthread_mutex_unlock(&s->lock);
     if (!quit)
-        status = hooks->next(hooks->context, choices_of(s, *subnet), &more, &err);
+        status = hooks->next(hooks->context, choices_of(s, *subnet), &more, gives_up, s, &err);
     more = more && status == NP_OK;
     s->ended = !more;
     if (more) {
@@ -137,13 +154,6 @@ static void *worker_main(void *argument)
             fail(w->scoring, status, &err);
     }
     return NULL;
-}
-
-static bool on_stop(void *context)
-{
-    const struct scoring *s = context;
-    const struct np_scoring_hooks *hooks = &s->config->hooks;
-    return hooks->stop && hooks->stop(hooks->context);
 }
 
 static enum np_status worker_init(struct worker *w, struct scoring *s, int device,

@@ -20,8 +20,10 @@
 
 struct np_scoring_hooks {
     void *context;
-    /* The next subnet: choices[blocks]; *more false: there is none. */
-    enum np_status (*next)(void *context, uint16_t *choices, bool *more, struct np_error *err);
+    /* The next subnet: choices[blocks]; *more false: there is none. Who waits for one asks give_up
+     * now and then, and returns NP_ESTOP where it says so: another may have failed. */
+    enum np_status (*next)(void *context, uint16_t *choices, bool *more, bool (*give_up)(void *),
+                           void *scoring, struct np_error *err);
     enum np_status (*scored)(void *context, const uint16_t *choices, struct np_score score,
                              struct np_error *err);
     bool (*stop)(void *context);

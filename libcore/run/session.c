@@ -31,13 +31,20 @@ struct session {
     enum np_status hook_status;
 };
 
+static bool on_stop(void *context)
+{
+    const struct session *s = context;
+    const struct np_session_hooks *hooks = &s->config->hooks;
+    return s->hook_status != NP_OK || (hooks->stop && hooks->stop(hooks->context));
+}
+
 static enum np_status open_stream(struct session *s, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
     enum np_status status;
     NP_TRY(np_stream_shape_init(&s->shape, &s->each, recipe, err));
     if (s->config->subnets)
-        return np_stream_open(&s->stream, &s->shape, s->config->subnets, s->step, err);
+        return np_stream_open(&s->stream, &s->shape, s->config->subnets, s->step, on_stop, s, err);
     return np_stream_draw(&s->stream, &s->shape, recipe->sampler, recipe->spread, recipe->seed,
                           s->step, err);
 out:
@@ -59,13 +66,6 @@ static enum np_status on_step(void *context, const struct np_step_record *record
         s->hook_status = hooks->step(hooks->context, record, &times, &s->hook_err);
 out:
     return status;
-}
-
-static bool on_stop(void *context)
-{
-    const struct session *s = context;
-    const struct np_session_hooks *hooks = &s->config->hooks;
-    return s->hook_status != NP_OK || (hooks->stop && hooks->stop(hooks->context));
 }
 
 /* A bad stream leaves no directory behind, and neither do too little memory or too few threads. */
@@ -192,8 +192,6 @@ static enum np_status checkpoint(struct session *s, struct np_error *err)
     NP_TRY(np_checkpoints_write(s->checkpoints, s->step, &s->digest, err));
     s->saved = s->step;
     s->has_saved = true;
-    if (s->config->hooks.checkpointed)
-        s->config->hooks.checkpointed(s->config->hooks.context, s->step);
 out:
     return status;
 }
@@ -294,7 +292,7 @@ enum np_status np_session_run(struct np_session_result *result,
     struct session s;
     double begun = np_now_s();
     enum np_status status = session_init(&s, config, err), saved;
-    *result = (struct np_session_result){.first = s.step, .next = s.step};
+    *result = (struct np_session_result){.digest = s.digest, .first = s.step, .next = s.step};
     if (status != NP_OK)
         goto out;
     if (config->stop_after && config->stop_after < end)

@@ -5,9 +5,9 @@
  * and the last checkpoint's digest is the digest of the run.
  *
  * Errors    NP_EINPUT: the directory exists, or does not fit the recipe or what computes the
- *           products, or the stream is bad, then
- *           after a checkpoint of the steps before; NP_ENAN; NP_ESTOP: stopped on request after a
- *           clean checkpoint; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
+ *           products, and nothing was written; or the stream is bad, after a checkpoint of the
+ *           steps before. NP_ENAN; NP_ESTOP: stopped on request after a clean checkpoint, whose
+ *           digest the result has; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
  * Ownership borrows everything in the config.
  * Threads   hooks are called by one thread at a time.
  */
@@ -27,7 +27,6 @@ struct np_session_hooks {
                            const struct np_train_times *times, struct np_error *err);
     /* The mean score on the validation data after `step` completed steps. */
     void (*evaluated)(void *context, uint64_t step, struct np_score mean);
-    void (*checkpointed)(void *context, uint64_t step);
     bool (*stop)(void *context);
 };
 

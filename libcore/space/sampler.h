@@ -9,7 +9,7 @@
  *          permutation per block and step); needs a multiple of every block's candidates.
  * spread   uniform draws reordered, steps as a whole: of a pool of the next `spread` drawn steps
  *          the one goes first that waits least for layers of steps just emitted, where shallow
- *          layers make wait longest (schedule.md's point 7 in the project's docs). A function of
+ *          layers make wait longest. A function of
  *          the seed alone; any step is reached by replaying less than 4096 steps.
  *
  * Widths are drawn first, then one of the candidates of the width; fair: a permutation for each
@@ -56,11 +56,13 @@ enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_sha
  * checked as a whole first. Of a pipe nothing is read beyond the step asked for, so its writer may
  * answer step by step; a signal while waiting for it is NP_ESTOP. */
 enum np_status np_stream_open(struct np_stream **out, const struct np_stream_shape *shape,
-                              const char *path, uint64_t first, struct np_error *err);
+                              const char *path, uint64_t first, bool (*give_up)(void *),
+                              void *context, struct np_error *err);
 void np_stream_close(struct np_stream *stream);
 
-/* A stream that waits for its writer asks a few times a second, and after a signal, whether to go
- * on: where give_up(context) is true, the step is NP_ESTOP. NULL: nobody is asked. */
+/* A stream that waits for its writer, also while it is opened, asks a few times a second, and after
+ * a signal, whether to go on: where give_up(context) is true, the step is NP_ESTOP. NULL: nobody is
+ * asked. Now somebody else is. */
 void np_stream_give_up(struct np_stream *stream, bool (*give_up)(void *), void *context);
 
 /* The next step: choices[members][blocks]. *more false at the end of the stream. */

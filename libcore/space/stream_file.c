@@ -249,21 +249,34 @@ out:
     return status;
 }
 
+/* A pipe is open before somebody writes into it, who is waited for where that can be given up. */
+static int open_to_read(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file >= 0 && fcntl(file, F_SETFL, 0) != 0) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
 enum np_status np_stream_open(struct np_stream **out, const struct np_stream_shape *shape,
-                              const char *path, uint64_t first, struct np_error *err)
+                              const char *path, uint64_t first, bool (*give_up)(void *),
+                              void *context, struct np_error *err)
 {
     struct np_stream *stream = NULL;
     struct reader *r = NULL;
     enum np_status status;
     bool standard = strcmp(path, "-") == 0;
     NP_TRY(np_stream_new(&stream, shape, err));
+    np_stream_give_up(stream, give_up, context);
     NP_TRY(np_zalloc(&r, 1, sizeof *r, err));
     r->name = np_text_safe(standard ? "<stdin>" : path);
     r->stream = stream;
     stream->state = r;
     stream->next = next_file;
     stream->close = close_file;
-    r->file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    r->file = standard ? STDIN_FILENO : open_to_read(path);
     if (r->file < 0)
         NP_TRY(np_fail_errno(err, "cannot open '%s'", r->name.s));
     NP_TRY(open_at(stream, first, err));

@@ -330,6 +330,23 @@ setup() {
     done
 }
 
+@test "interrupted while it steps over what a stream repeats: the digest is the checkpoint's" {
+    printf '%s\n' '0 1 2 3' '3 2 1 0' > two
+    np-train recipe.yaml --run a --subnets two
+    mkfifo subnets
+    np-train recipe.yaml --run a --resume --subnets subnets > out 2> talk &
+    pid=$!
+    exec 9> subnets # it is open now
+    printf '0 1 2 3\n' >&9
+    kill -s TERM $pid
+    code=0
+    wait $pid || code=$?
+    exec 9>&-
+    [ "$code" -eq 75 ]
+    [ "$(cat out)" = "$(digest_of a)  a" ]
+    [ "$(cat talk)" = "np-train: stopped on request while waiting for 'subnets', by SIGTERM; continue with --resume" ]
+}
+
 @test "two signals at once are one request, as timeout(1) sends them" {
     mkfifo losses
     np-train recipe.yaml --run a --set train.steps=100000 --losses losses -q 2> talk &

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "run/scoring.h"
 #include "run/session.h"
@@ -42,7 +43,7 @@ static void remove_run(void)
 /* Who asks, and what is told. */
 struct asker {
     struct tiny *t;
-    uint64_t asked, refuse, fail, stop; /* from such a number on */
+    uint64_t asked, refuse, fail, stop, wait; /* from such a number on */
     _Atomic uint64_t told;
     struct np_score scores[SUBNETS];
 };
@@ -52,9 +53,16 @@ static void draw(const struct tiny *t, uint64_t subnet, uint16_t *choices)
     np_stream_eval_subnet(&t->shape, t->recipe.seed, subnet, choices);
 }
 
-static enum np_status next(void *context, uint16_t *choices, bool *more, struct np_error *err)
+static enum np_status next(void *context, uint16_t *choices, bool *more, bool (*give_up)(void *),
+                           void *scoring, struct np_error *err)
 {
+    const struct timespec moment = {0, 1000000};
     struct asker *a = context;
+    while (a->asked == a->wait) { /* for somebody who waits for a score */
+        if (give_up(scoring))
+            return np_fail(err, NP_ESTOP, "given up");
+        nanosleep(&moment, NULL);
+    }
     if (a->asked == a->refuse)
         return np_fail(err, NP_EINPUT, "a bad subnet");
     *more = a->asked < SUBNETS;
@@ -84,7 +92,8 @@ static bool stop(void *context)
 
 static struct asker asker_of(struct tiny *t)
 {
-    return (struct asker){.t = t, .refuse = UINT64_MAX, .fail = UINT64_MAX, .stop = UINT64_MAX};
+    return (struct asker){
+        .t = t, .refuse = UINT64_MAX, .fail = UINT64_MAX, .stop = UINT64_MAX, .wait = UINT64_MAX};
 }
 
 /* By workers on this machine, as two devices. */
@@ -187,6 +196,25 @@ START_TEST(an_end_in_the_middle)
 }
 END_TEST
 
+/* Whoever waits for a subnet hears of another's failure, without which nobody would write one. */
+START_TEST(a_failure_while_another_waits)
+{
+    struct tiny t;
+    struct asker a;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    train(&t);
+    for (int jobs = 2; jobs <= 3; jobs++) {
+        a = asker_of(&t);
+        a.fail = 0;
+        a.wait = 1;
+        ck_assert_int_eq(ask(&a, jobs, 1), NP_EIO);
+        ck_assert_str_eq(t.err.msg, "nobody listens");
+    }
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
 START_TEST(stopped)
 {
     struct tiny t;
@@ -209,6 +237,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_IMAGES + 1);
     tcase_add_test(tests, an_end_in_the_middle);
+    tcase_add_test(tests, a_failure_while_another_waits);
     tcase_add_test(tests, stopped);
     return suite_run(suite);
 }

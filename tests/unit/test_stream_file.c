@@ -39,7 +39,8 @@ START_TEST(test_file)
     bool more;
     write_stream("# a comment\n\n 0 1\t2 # first\r\n3 3 019\n#\n1 1 1\n   \n2 2 2");
     for (uint64_t first = 0; first <= 2; first++) {
-        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, first, NULL), NP_OK);
+        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, first, NULL, NULL, NULL),
+                         NP_OK);
         for (uint64_t i = first; i < 2; i++) {
             next(stream, choices);
             ck_assert_mem_eq(choices, expected[i], sizeof choices);
@@ -65,7 +66,7 @@ START_TEST(test_pipe_without_look_ahead)
     char path[32];
     ck_assert_int_eq(pipe(ends), 0);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL, NULL, NULL), NP_OK);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(write(ends[1], "3 1\n", 4), 4);
         next(stream, choices);
@@ -96,7 +97,7 @@ START_TEST(test_pipe_given_up)
     bool more;
     ck_assert_int_eq(pipe(ends), 0);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, path, 0, NULL, NULL, NULL), NP_OK);
     np_stream_give_up(stream, third_time, &asked);
     ck_assert_int_eq(write(ends[1], "3 1\n3", 5), 5);
     next(stream, choices);
@@ -123,7 +124,7 @@ static void pipe_refuses(const struct np_stream_shape *shape, const char *text, 
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
     ck_assert_int_eq(write(ends[1], text, strlen(text)), (int)strlen(text));
     close(ends[1]);
-    ck_assert_int_eq(np_stream_open(&stream, shape, path, 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, shape, path, 0, NULL, NULL, NULL), NP_OK);
     do
         status = np_stream_next(stream, choices, &more, &err);
     while (status == NP_OK && more);
@@ -156,7 +157,8 @@ START_TEST(test_bad_files)
         struct np_stream *stream = NULL;
         struct np_error err = {.msg = ""};
         write_stream(bad[i].text); /* a file is refused as a whole */
-        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_EINPUT);
+        ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err),
+                         NP_EINPUT);
         ck_assert_str_eq(err.msg, bad[i].message);
         ck_assert_ptr_null(stream);
         pipe_refuses(&shape, bad[i].text, strchr(bad[i].message, ':'));
@@ -177,15 +179,15 @@ START_TEST(test_tied_widths)
     each[1].widths = 2; /* of its own */
     each[2].width_drawn = 0;
     write_stream("0 3 0\n1 0 0\n2 1 1\n5 2 2\n");
-    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err), NP_OK);
     np_stream_close(stream);
     write_stream("0 3 0\n3 0 2\n");
-    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_EINPUT);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg,
                      "stream.txt:2:5: candidate 2 of block 2 is of width 2, candidate 3 of "
                      "block 0 of width 1: they are tied");
     each[2].drawn = 0; /* what is tied as a whole may choose as it likes */
-    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, &err), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err), NP_OK);
     np_stream_close(stream);
 }
 END_TEST
@@ -198,16 +200,16 @@ START_TEST(test_bad_open)
     struct np_error err;
     uint16_t choices[BLOCKS];
     bool more;
-    ck_assert_int_eq(np_stream_open(&stream, &shape, "no/such", 0, &err), NP_EIO);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, "no/such", 0, NULL, NULL, &err), NP_EIO);
     ck_assert_str_eq(err.msg, "cannot open 'no/such': No such file or directory");
     ck_assert_ptr_null(stream);
-    ck_assert_int_eq(np_stream_open(&stream, &shape, "/", 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, "/", 0, NULL, NULL, NULL), NP_OK);
     ck_assert_int_eq(np_stream_next(stream, choices, &more, &err), NP_EIO);
     ck_assert_str_eq(err.msg, "cannot read '/': Is a directory");
     np_stream_close(stream);
     write_stream("0 0 0 0 0 0\n");
     stream = NULL;
-    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 2, &err), NP_EINPUT);
+    ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 2, NULL, NULL, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "stream.txt: ends after 1 steps, before step 2");
     ck_assert_ptr_null(stream);
     unlink(file_name);
