@@ -164,14 +164,16 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
 
-# What ranks of one job must have in common: they tell each other (libcore/mpi/calls.h).
+# What ranks of one job must have in common, and times that were measured (libcore/mpi/calls.h,
+# libcore/plan/profile_cache.h).
 SOURCES_NOW := $(shell cat $(sort $(wildcard libcore/*/*.[ch] libcore/*/*.cu libcore/*/*.cuh)) | \
                        sha256sum | cut -c 1-12)
 $(BUILD)/sources: FORCE
 	@mkdir -p $(@D)
 	@echo $(SOURCES_NOW) | cmp -s - $@ || echo $(SOURCES_NOW) > $@
-$(BUILD)/libcore/mpi/calls.o: $(BUILD)/sources
-$(BUILD)/libcore/mpi/calls.o: NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"'
+NAMED := $(BUILD)/libcore/mpi/calls.o $(BUILD)/libcore/plan/profile_cache.o
+$(NAMED): $(BUILD)/sources
+$(NAMED): NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"'
 
 # --- tests ---------------------------------------------------------------------------------------
 
@@ -323,7 +325,12 @@ NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
             $(if $(WERROR),-Werror all-warnings) $(NVCCFLAGS) \
             --fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Xcompiler=-ffp-contract=off
 
-$(BUILD)/%.o: %.cu $(BUILD)/flags
+CUDA_NOW := $(NVCC) $(NP_NVCC) $(NP_ARCH)
+$(BUILD)/cuda-flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CUDA_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(CUDA_NOW))' > $@
+
+$(BUILD)/%.o: %.cu $(BUILD)/flags $(BUILD)/cuda-flags
 	@rm -rf $@.keep && mkdir -p $@.keep
 	$(call SAY,NVCC,$<)
 	$(Q)$(NVCC) $(NP_NVCC) $(NP_ARCH) -Xptxas -v -keep -keep-dir $@.keep -c -o $@ $< \

@@ -29,7 +29,7 @@ static enum np_status far_alloc(const struct np_device *device, void **out, uint
         np_desk_ask(device->context, device->number,
                     (struct np_head){.a = NP_DESK_ALLOC, .b = bytes}, NULL, &own, err);
     if (status == NP_OK)
-        *out = np_far_pointer(own | (uint64_t)(device->number + 1) << NP_FAR_SHIFT);
+        *out = np_far_pointer(np_far_at(device->number, own));
     return status;
 }
 

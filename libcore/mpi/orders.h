@@ -75,9 +75,9 @@ static inline size_t np_order_padded(size_t bytes)
 #define NP_FAR_SHIFT 48 /* above all that a process has */
 
 /* The pointer of rank's own, for all others; the rank of such a pointer, or -1; and back. */
-static inline uint64_t np_far_at(int rank, const void *own)
+static inline uint64_t np_far_at(int rank, uint64_t own)
 {
-    return (uint64_t)(uintptr_t)own | (uint64_t)(rank + 1) << NP_FAR_SHIFT;
+    return own | (uint64_t)(rank + 1) << NP_FAR_SHIFT;
 }
 
 static inline int np_far_rank(uint64_t at)

@@ -50,11 +50,13 @@ static void make_key(struct cache *cache, const struct np_supernet *net,
     else
         cpu_model(cpu, sizeof cpu);
     snprintf(cache->key, sizeof cache->key,
-             "%s|%s|%s|moments=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|samples=%zu,grain=%d,"
+             "%s|%s|%s|moments=%d,clip=%d,sums=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|"
+             "samples=%zu,grain=%d,"
              "micro_batches=%d|threads=%d|teams=%d",
-             NP_VERSION, cpu, config->kernels->name, net->moments, r->width, r->length, r->vocab,
-             r->height, r->image_width, r->channels, config->samples, r->grain,
-             config->micro_batches, config->threads, config->concurrent);
+             NP_SOURCES, cpu, config->kernels->name, net->moments, r->clip == NP_CLIP_LAYER,
+             r->members * config->micro_batches > 1, r->width, r->length, r->vocab, r->height,
+             r->image_width, r->channels, config->samples, r->grain, config->micro_batches,
+             config->threads, config->concurrent);
 }
 
 /* What is there now. */

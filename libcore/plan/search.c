@@ -17,7 +17,7 @@
 
 #define STEPS 48           /* simulated for each judgement */
 #define TASKS (1 << 20)    /* and no more tasks than about this many, but always two steps */
-#define LOOKAHEAD 16       /* schedule.md: 8 to 16 steps are enough for priorities */
+#define LOOKAHEAD 16       /* simulated: 8 to 16 steps are enough for priorities */
 #define WORTH 0.99         /* more memory or coarser tasks must save this much time */
 #define FLIGHTS_WORTH 0.98 /* fewer flights may cost this much time */
 #define BALANCE_WORTH 0.98 /* balanced cuts must save this much time */

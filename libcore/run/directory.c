@@ -192,6 +192,13 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
+/* Objects lie in directories of their own; `directory` is of the file, and may change. */
+static bool is_among_objects(const char *run, char *directory)
+{
+    struct stat above;
+    return stat(dirname(directory), &above) == 0 && is_directory(run, parts[0], &above);
+}
+
 bool np_run_dir_keeps(const char *run, const char *path)
 {
     static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl"};
@@ -206,7 +213,8 @@ bool np_run_dir_keeps(const char *run, const char *path)
         keeps = is_directory(run, parts[0], &above) || is_directory(run, parts[1], &above) ||
                 (is_directory(run, NULL, &above) &&
                  (is_one_of(name, parts, PARTS) ||
-                  is_one_of(name, added, sizeof added / sizeof *added)));
+                  is_one_of(name, added, sizeof added / sizeof *added))) ||
+                is_among_objects(run, to);
     }
     free(to);
     return keeps;

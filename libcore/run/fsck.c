@@ -167,8 +167,9 @@ static enum np_status check_manifest(struct check *c, uint64_t step, struct np_e
         good = status == NP_OK;
         NP_TRY(sort_out(c, status, &found, err));
     }
-    for (size_t i = 0, sound = good; sound && c->has_recipe && i < m.count; i++)
-        good = check_entry(c, path, &m.entries[i]) && good;
+    if (good && c->has_recipe)
+        for (size_t i = 0; i < m.count; i++)
+            good = check_entry(c, path, &m.entries[i]) && good;
     if (good) {
         c->fsck->checkpoints++;
         c->fsck->digest = digest;

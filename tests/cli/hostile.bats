@@ -341,7 +341,9 @@ spared() {
     np-train recipe.yaml --run r --stop-after 2 -q > digest
     ln -s r/ledger.tsv link
     cp -r r kept
-    for path in r/ledger.tsv r/layers.tsv ./r//run.json link r/objects/new r/checkpoints/x; do
+    objects=(r/objects/*/*)
+    for path in r/ledger.tsv r/layers.tsv ./r//run.json link r/objects/new r/checkpoints/x \
+        "${objects[0]}"; do
         for option in losses trace stash; do
             spared "error: --$option '$path' would overwrite what the run keeps there" \
                 np-train recipe.yaml --run r --resume --$option $path

@@ -153,7 +153,7 @@ START_TEST(memory_is_never_exceeded)
 }
 END_TEST
 
-/* schedule.md, 10: with room for a window of subnets, fetching ahead costs next to nothing, on
+/* With room for a window of subnets, fetching ahead costs next to nothing, on
  * demand a lot; and at 96 steps of look-ahead 98 % of the visits find their layer. */
 START_TEST(published_stream_with_context_switching)
 {
