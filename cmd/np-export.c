@@ -1,5 +1,6 @@
 /* np-export: the weights of a trained supernet, or of one of its subnets, for other programs. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -166,6 +167,8 @@ static enum np_status run(struct parts *p, struct np_error *err)
     NP_TRY(space_open(&p->space, &o->space, err));
     NP_TRY(space_spares(&p->space, "output", o->output, err));
     NP_TRY(cli_spares_run(o->run, "output", o->output, err));
+    if (cli_is_standard(o->output) && isatty(STDOUT_FILENO))
+        NP_TRY(np_fail(err, NP_EINPUT, "the file is not text, and standard output a terminal"));
     cli_catch_signals();
     if (o->subnet)
         NP_TRY(read_subnet(p, err));

@@ -48,9 +48,9 @@ struct np_store_sink {
     void *context;
 };
 
-/* Stores n bytes under their digest, which is *out; an object that is there stays. The content is
- * on disk when this returns and the name after np_store_sync, so that a checkpoint of thousands of
- * objects synchronises each of the 256 directories once. */
+/* Stores n bytes under their digest, which is *out, also where such an object is: that may be
+ * damaged. The content is on disk when this returns and the name after np_store_sync, so that a
+ * checkpoint of thousands of objects synchronises each of the 256 directories once. */
 enum np_status np_store_put(struct np_store *store, struct np_digest *out, const void *bytes,
                             size_t n, struct np_error *err);
 enum np_status np_store_put_from(struct np_store *store, struct np_digest *out,

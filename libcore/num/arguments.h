@@ -84,7 +84,7 @@ struct np_attention {
 
 /* What becomes of the chunks of column sums: they make a result, are added to one, or are kept for
  * moments. The first two are what `accumulate` says elsewhere. */
-enum np_sum { NP_SUM_NEW, NP_SUM_ONTO, NP_SUM_CHUNKS };
+enum np_sum { NP_SUM_NEW = false, NP_SUM_ONTO = true, NP_SUM_CHUNKS };
 
 /* What is made of sums of chunks: total = chunk 0, + chunk 1, ...; quotient = (gamma * total) / by,
  * without gamma total / by; stats = stats + quotient; rstd = 1 / sqrt(quotient + eps). NULL: not

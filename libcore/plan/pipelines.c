@@ -20,16 +20,11 @@ static int processors(const struct np_partition_request *request)
     return request->processors > 0 ? request->processors : 1;
 }
 
-static int devices(const struct np_partition_request *request)
-{
-    return request->devices ? request->devices : processors(request);
-}
-
 /* The most threads for so many stages and replicas that the devices have. */
 static int threads_for(const struct np_partition_request *request, int replicas, int stages)
 {
     int most = request->model ? NP_MAX_TEAM : smaller(processors(request), NP_MAX_TEAM);
-    int threads = devices(request) / replicas / stages;
+    int threads = np_request_devices(request) / replicas / stages;
     if (request->threads)
         return request->threads;
     return threads < 1 ? 1 : smaller(threads, most);
@@ -78,8 +73,8 @@ static enum np_status list(struct np_pipelines *pipelines, int replicas,
     int first = request->stages ? request->stages : 1, last = request->stages;
     int fewest = request->threads ? request->threads : 1;
     if (!request->stages) {
-        last =
-            smaller(devices(request) / replicas / fewest, smaller(net->positions, NP_MAX_STAGES));
+        last = smaller(np_request_devices(request) / replicas / fewest,
+                       smaller(net->positions, NP_MAX_STAGES));
         last = last < 1 ? 1 : last;
     }
     if (replicas == 1 && (threads_for(request, 1, first) != fewest || first != last))
@@ -97,7 +92,7 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
     enum np_status status = NP_OK;
     int stages = request->stages ? request->stages : 1;
     int threads = request->threads ? request->threads : 1,
-        most = devices(request) / stages / threads;
+        most = np_request_devices(request) / stages / threads;
     *pipelines = (struct np_pipelines){NULL};
     NP_TRY(check(net, request, err));
     if (request->replicas)

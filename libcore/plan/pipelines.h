@@ -57,6 +57,13 @@ struct np_pipelines {
     size_t count, capacity;
 };
 
+/* Threads, or GPUs, that all stages may have together. */
+static inline int np_request_devices(const struct np_partition_request *request)
+{
+    int processors = request->processors > 0 ? request->processors : 1;
+    return request->devices ? request->devices : processors;
+}
+
 /* The pipelines that fill the devices, in order of replicas and stages, of those with as many
  * threads a stage the one with most stages; and before them the smallest, for layers too small to
  * be shared out.

@@ -181,12 +181,6 @@ static void cache_store(struct cache *cache, const struct np_supernet *net,
         close(lock);
 }
 
-static int devices(const struct np_partition_request *request)
-{
-    int processors = request->processors > 0 ? request->processors : 1;
-    return request->devices ? request->devices : processors;
-}
-
 /* No more teams than the processors have threads for are measured at once: they would time the
  * system's own scheduler. */
 static struct np_profile_config config_of(const struct np_plan *plan, const struct np_supernet *net,
@@ -247,7 +241,8 @@ static void stretch(struct np_plan *plan, const struct np_supernet *net,
                     const struct np_partition_request *request)
 {
     int measured = config_of(plan, net, request).concurrent * plan->threads;
-    float shared = (float)(measured > devices(request) ? measured : devices(request));
+    float shared =
+        (float)(measured > np_request_devices(request) ? measured : np_request_devices(request));
     float factor = (float)(np_plan_devices(plan) * plan->threads) / shared;
     for (int k = 0; k < net->kind_count && factor > 1; k++) {
         plan->kind_cost[k].f = roundf(plan->kind_cost[k].f * factor);

@@ -188,15 +188,26 @@ static enum np_status processor(struct bench *b, uint64_t *out, struct np_error 
     return NP_OK;
 }
 
+/* The size of the next candidate with weights, from number `from` on; 0: there is none. */
+static uint64_t next_size(const struct np_supernet *net, size_t from)
+{
+    uint32_t candidates = net->layers - 2; /* not stem and head */
+    uint64_t size = 0;
+    for (uint32_t i = 0; !size && i < candidates; i++)
+        size = np_memory_layer(net, 1 + (uint32_t)((from + i) % candidates));
+    return size;
+}
+
 /* Sizes of candidates with weights, evenly from all of them; the count is 0 if there are none. */
 static size_t choose_sizes(uint64_t *bytes, const struct np_supernet *net)
 {
     uint64_t sum = 0;
     size_t count = 0;
     for (size_t i = 0; i < MOVERS * RECORDS && net->layers > 2; i++) {
-        uint32_t layer = 1 + (uint32_t)(i * 7919 % (net->layers - 2)); /* not stem and head */
-        uint64_t size = np_memory_layer(net, layer);
-        if (!size || (sum + size > MOST_BYTES && count >= MOVERS))
+        uint64_t size = next_size(net, i * 7919);
+        if (!size)
+            break;
+        if (sum + size > MOST_BYTES && count >= MOVERS)
             continue;
         sum += size;
         bytes[count++] = size;

@@ -168,3 +168,12 @@ declined() {
     grep -q 'stopped on request' said
     [ ! -e out ]
 }
+
+@test "no file is written to a terminal" {
+    tiny_recipe
+    np-train recipe.yaml --run a -q > digest
+    code=0
+    script -qec "np-export recipe.yaml --run a -o -" /dev/null < /dev/null > typed || code=$?
+    [ $code -eq 2 ]
+    grep -q 'the file is not text, and standard output a terminal' typed
+}
