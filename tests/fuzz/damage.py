@@ -100,7 +100,7 @@ def plan(trial, r):
 def stream(trial, r):
     subnets = [[r.randrange(count) for count in trial.recipe.candidates]
                for _ in range(5 * trial.recipe.members)]
-    lines = "".join(" ".join(map(str, subnet)) + "\n" for subnet in subnets)
+    lines = "".join(" ".join(map(str, trial.recipe.settled(subnet))) + "\n" for subnet in subnets)
     trial.write("stream", changed(r, lines.encode()))
     result = trial.train("streamed", "--subnets", "stream", allowed=(0, 1, 2))
     if result.code == 2 and os.path.exists(trial.path("streamed")):

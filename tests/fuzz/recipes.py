@@ -20,7 +20,8 @@ class Recipe:
         train = self._train(r)
         if self.batch_norm:
             train["calibration"] = r.choice([1, 2, 3])
-        self.candidates = self._counts({"blocks": space["blocks"]})
+        self._each = self._listed({"blocks": space["blocks"]})
+        self.candidates = [count for count, _, _ in self._each]
         self.positions = len(self.candidates) + 2
         self.data_files = data["files"]
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
@@ -41,15 +42,25 @@ class Recipe:
         return made
 
     @staticmethod
-    def _counts(block):
-        """How many candidates the blocks of an item have."""
+    def _listed(block):
+        """Of the blocks of an item: how many candidates, how many of a width, and its tie."""
         repeat = block.get("repeat", 1)
         if "blocks" in block:
-            return [n for item in block["blocks"] for n in Recipe._counts(item)] * repeat
+            return [b for item in block["blocks"] for b in Recipe._listed(item)] * repeat
         nodes, two = block.get("cell", 2), block.get("inputs", 1) == 2
-        each = len(block["choices"]) * len(block.get("widths", [0]))
-        edges = [each] * (nodes * (nodes - 1) // 2 - two)
-        return ([1, 1] + edges + [1] * (nodes - 3) if two else edges) * repeat
+        each = len(block["choices"])
+        one = (each * len(block.get("widths", [0])), each, block.get("tie_widths"))
+        edges = [one] * (nodes * (nodes - 1) // 2 - two)
+        fixed = (1, 1, None)
+        return ([fixed, fixed] + edges + [fixed] * (nodes - 3) if two else edges) * repeat
+
+    def settled(self, subnet):
+        """The subnet with the width of the first block wherever widths are tied."""
+        widths, out = {}, []
+        for choice, (_, each, tie) in zip(subnet, self._each):
+            width = widths.setdefault(tie, choice // each) if tie else choice // each
+            out.append(width * each + choice % each)
+        return out
 
     @staticmethod
     def _parts(r, data, given):

@@ -45,7 +45,8 @@ def _line(r, subnet):
 def _steps(r, recipe, count):
     """The text of each step: a line for each member."""
     subnets = _patterns(r, recipe.candidates)
-    return ["".join(_line(r, next(subnets)) for _ in range(recipe.members)) for _ in range(count)]
+    return ["".join(_line(r, recipe.settled(next(subnets))) for _ in range(recipe.members))
+            for _ in range(count)]
 
 
 def _converse(trial, name, steps, ahead, *options):
