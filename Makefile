@@ -156,21 +156,25 @@ $(FAR_BIN): $(BUILD)/far/%: $(BUILD)/tests/unit/%.o $(BUILD)/tests/unit/backends
 	    $(filter-out %/backends.o,$(filter %.o,$^)) $(LIB) $(NP_LIBS) \
 	    $(shell $(PKG_CONFIG) --libs check)
 
+# A file of this text, which is written when the text is another.
+define REMEMBER
+@mkdir -p $(@D)
+@echo '$(subst ','\'',$(1))' | cmp -s - $@ || echo '$(subst ','\'',$(1))' > $@
+endef
+
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
              $(NP_NUMERIC) $(NP_UNROLLED) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) \
              CUBLASLT=$(CUBLASLT) MPI=$(MPI) $(NP_MPI_INC) $(NP_MPI_LIBS)
 $(BUILD)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_NOW))' > $@
+	$(call REMEMBER,$(FLAGS_NOW))
 
 # What ranks of one job must have in common, and times that were measured (libcore/mpi/calls.h,
 # libcore/plan/profile_cache.h).
 SOURCES_NOW := $(shell cat $(sort $(wildcard libcore/*/*.[ch] libcore/*/*.cu libcore/*/*.cuh)) | \
                        sha256sum | cut -c 1-12)
 $(BUILD)/sources: FORCE
-	@mkdir -p $(@D)
-	@echo $(SOURCES_NOW) | cmp -s - $@ || echo $(SOURCES_NOW) > $@
+	$(call REMEMBER,$(SOURCES_NOW))
 NAMED := $(BUILD)/libcore/mpi/calls.o $(BUILD)/libcore/plan/profile_cache.o
 $(NAMED): $(BUILD)/sources
 $(NAMED): NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"'
@@ -325,10 +329,8 @@ NP_NVCC   = -std=c++20 -O3 --extended-lambda -Ilibcore -MMD -MP \
             $(if $(WERROR),-Werror all-warnings) $(NVCCFLAGS) \
             --fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Xcompiler=-ffp-contract=off
 
-CUDA_NOW := $(NVCC) $(NP_NVCC) $(NP_ARCH)
 $(BUILD)/cuda-flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(CUDA_NOW))' | cmp -s - $@ || echo '$(subst ','\'',$(CUDA_NOW))' > $@
+	$(call REMEMBER,$(NVCC) $(NP_NVCC) $(NP_ARCH))
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags $(BUILD)/cuda-flags
 	@rm -rf $@.keep && mkdir -p $@.keep

@@ -1,10 +1,10 @@
 #!/bin/sh
 # A run that outlives its job: sbatch slurm.sh RECIPE RUN [OPTION...]
 #
-# Two minutes before the time limit, or on preemption or scancel, np-train finishes the steps in
-# flight, writes a checkpoint and exits with 75; then the job queues itself again, and goes on where
-# it was. Slurm signals steps, not what a script starts by itself: hence srun (or exec, for a script
-# that ends with the command).
+# Two minutes before the time limit np-train gets a signal, finishes the steps in flight, writes a
+# checkpoint and exits with 75; then the job queues itself again, and goes on where it was. Slurm
+# signals steps, not what a script starts by itself: hence srun (or exec, where the script ends with
+# the command).
 #
 #SBATCH --job-name=supernet
 #SBATCH --time=04:00:00

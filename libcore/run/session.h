@@ -5,7 +5,7 @@
  * and the last checkpoint's digest is the digest of the run.
  *
  * Errors    NP_EINPUT: the directory exists, or does not fit the recipe or what computes the
- *           products, and nothing was written; or the stream is bad, after a checkpoint of the
+ *           products, and nothing was trained; or the stream is bad, after a checkpoint of the
  *           steps before. NP_ENAN; NP_ESTOP: stopped on request after a clean checkpoint, whose
  *           digest the result has; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
  * Ownership borrows everything in the config.

@@ -40,6 +40,12 @@ setup() {
     grep -q 'from: measured' a.yaml
     np-partition r.yaml -n 2 -M 2 -o b.yaml
     cmp a.yaml b.yaml
+    known=$(wc -l < naspipe/profile.tsv)
+    np-partition r.yaml -n 2 -M 2 -q --set 'train.clip={kind: value, limit: 1}' -o c.yaml
+    [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ] # which no pass over the gradients needs
+    np-partition r.yaml -n 2 -M 2 -q --set 'train.clip={kind: layer, limit: 1}' -o c.yaml
+    [ "$(wc -l < naspipe/profile.tsv)" -eq $((2 * known)) ]
+    grep -q "^$(cat "$NP_BIN/sources")|" naspipe/profile.tsv # other sources, other times
 }
 
 @test "costs that others store meanwhile stay in the cache" {
