@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/sealed.h"
 
 #define MANIFEST_MAX ((size_t)1 << 30)
 #define SUFFIX ".manifest"
-#define SEAL_BYTES (sizeof "end \n" - 1 + NP_DIGEST_HEX) /* the last line */
 
 enum np_status np_manifest_add(struct np_manifest *manifest, const struct np_digest *digest,
                                uint64_t updates, const char *name, struct np_error *err)
@@ -59,7 +59,6 @@ static int by_name(const void *a, const void *b)
 static enum np_status write_text(const struct np_manifest *m, struct np_buf *out,
                                  struct np_error *err)
 {
-    struct np_digest seal;
     enum np_status status;
     NP_TRY(np_buf_printf(out, err, "naspipe manifest/1\nrecipe %s\ndata %s\nstep %llu\n",
                          np_digest_hex(&m->recipe).s, np_digest_hex(&m->data).s,
@@ -69,8 +68,7 @@ static enum np_status write_text(const struct np_manifest *m, struct np_buf *out
         NP_TRY(np_buf_printf(out, err, "%s  %llu  %s\n", np_digest_hex(&entry->digest).s,
                              (unsigned long long)entry->updates, entry->name));
     }
-    NP_TRY(np_digest_compute(&seal, out->text, out->used, err));
-    NP_TRY(np_buf_printf(out, err, "end %s\n", np_digest_hex(&seal).s));
+    NP_TRY(np_sealed_end(out, err));
 out:
     return status;
 }
@@ -93,143 +91,64 @@ out:
     return status;
 }
 
-/* A manifest being read, line by line. */
-struct reader {
-    const char *path;
-    char *at; /* the next line */
-    size_t line;
-};
-
-static enum np_status damaged(const struct reader *r, const char *what, struct np_error *err)
+static enum np_status read_digest(struct np_sealed *text, const char *key, struct np_digest *digest,
+                                  struct np_error *err)
 {
-    return np_fail(err, NP_EDATA, "%s:%zu: damaged manifest: %s", r->path, r->line, what);
+    char *value;
+    enum np_status status = np_sealed_header(text, key, &value, err);
+    if (status == NP_OK && !np_digest_parse(digest, value, strlen(value)))
+        status = np_sealed_damaged(text, "not a digest", err);
+    return status;
 }
 
-/* The next line without its newline; NULL at the end. A last line without one is damage. */
-static enum np_status next_line(struct reader *r, char **line, struct np_error *err)
-{
-    char *end;
-    r->line++;
-    *line = NULL;
-    if (!*r->at)
-        return NP_OK;
-    end = strchr(r->at, '\n');
-    if (!end)
-        return damaged(r, "the last line is cut off", err);
-    *end = '\0';
-    *line = r->at;
-    r->at = end + 1;
-    return NP_OK;
-}
-
-/* The value of the header line "key value". */
-static enum np_status header(struct reader *r, const char *key, char **value, struct np_error *err)
-{
-    size_t length = strlen(key);
-    char *line;
-    enum np_status status = next_line(r, &line, err);
-    if (status != NP_OK)
-        return status;
-    if (!line || strncmp(line, key, length) != 0 || line[length] != ' ')
-        return np_fail(err, NP_EDATA, "%s:%zu: damaged manifest: '%s' expected", r->path, r->line,
-                       key);
-    *value = line + length + 1;
-    return NP_OK;
-}
-
-static enum np_status read_headers(struct reader *r, struct np_manifest *m, struct np_error *err)
+static enum np_status read_headers(struct np_sealed *text, struct np_manifest *m,
+                                   struct np_error *err)
 {
     char *value;
     enum np_status status;
-    NP_TRY(header(r, "naspipe", &value, err));
-    if (strcmp(value, "manifest/1") != 0) {
-        status = damaged(r, "'manifest/1' expected", err);
-        goto out;
-    }
-    NP_TRY(header(r, "recipe", &value, err));
-    if (!np_digest_parse(&m->recipe, value, strlen(value))) {
-        status = damaged(r, "not a digest", err);
-        goto out;
-    }
-    NP_TRY(header(r, "data", &value, err));
-    if (!np_digest_parse(&m->data, value, strlen(value))) {
-        status = damaged(r, "not a digest", err);
-        goto out;
-    }
-    NP_TRY(header(r, "step", &value, err));
+    NP_TRY(np_sealed_expect(text, "naspipe", "manifest/1", err));
+    NP_TRY(read_digest(text, "recipe", &m->recipe, err));
+    NP_TRY(read_digest(text, "data", &m->data, err));
+    NP_TRY(np_sealed_header(text, "step", &value, err));
     if (!np_text_parse_uint64(&m->step, value, 0, UINT64_MAX))
-        status = damaged(r, "not a step", err);
+        status = np_sealed_damaged(text, "not a step", err);
 out:
     return status;
 }
 
-static enum np_status read_entry(struct reader *r, char *line, struct np_manifest *m,
+static enum np_status read_entry(struct np_sealed *text, char *line, struct np_manifest *m,
                                  struct np_error *err)
 {
     struct np_digest digest;
     uint64_t updates;
     char *second = strstr(line, "  "), *third = second ? strstr(second + 2, "  ") : NULL;
     if (!third)
-        return damaged(r, "three columns expected", err);
+        return np_sealed_damaged(text, "three columns expected", err);
     *second = *third = '\0';
     if (!np_digest_parse(&digest, line, strlen(line)))
-        return damaged(r, "not a digest", err);
+        return np_sealed_damaged(text, "not a digest", err);
     if (!np_text_parse_uint64(&updates, second + 2, 0, UINT64_MAX))
-        return damaged(r, "not a count of updates", err);
+        return np_sealed_damaged(text, "not a count of updates", err);
     if (!third[2] || strlen(third + 2) >= NP_ENTRY_NAME || strpbrk(third + 2, " /"))
-        return damaged(r, "not a layer's name", err);
+        return np_sealed_damaged(text, "not a layer's name", err);
     if (m->count && strcmp(m->entries[m->count - 1].name, third + 2) >= 0)
-        return damaged(r, "names are not in order", err);
+        return np_sealed_damaged(text, "names are not in order", err);
     return np_manifest_add(m, &digest, updates, third + 2, err);
-}
-
-/* Checks the last line, and cuts it off: a manifest that lost lines or bits is not taken for one of
- * fewer layers. */
-static enum np_status check_seal(const char *path, char *text, size_t bytes, struct np_error *err)
-{
-    struct np_digest said, found;
-    char *seal = text + (bytes > SEAL_BYTES ? bytes - SEAL_BYTES : 0);
-    enum np_status status;
-    if (bytes <= SEAL_BYTES || memcmp(seal, "end ", 4) != 0 || text[bytes - 1] != '\n' ||
-        !np_digest_parse(&said, seal + 4, NP_DIGEST_HEX))
-        return np_fail(err, NP_EDATA, "%s: damaged manifest: its last line is not there", path);
-    NP_TRY(np_digest_compute(&found, text, bytes - SEAL_BYTES, err));
-    if (!np_digest_equal(&said, &found))
-        return np_fail(err, NP_EDATA, "%s: damaged manifest: not what its last line sums up", path);
-    *seal = '\0';
-out:
-    return status;
 }
 
 enum np_status np_manifest_read(struct np_manifest *manifest, const char *path,
                                 struct np_digest *digest, struct np_error *err)
 {
-    struct reader r = {.path = path};
-    char *text = NULL, *line;
-    FILE *file = NULL;
-    size_t bytes;
+    struct np_sealed text;
     enum np_status status;
     *manifest = (struct np_manifest){.count = 0};
-    NP_TRY(np_file_open(&file, path, false, err));
-    NP_TRY(np_file_read_fd(&text, &bytes, fileno(file), path, MANIFEST_MAX, err));
-    NP_TRY(np_digest_compute(digest, text, bytes, err));
-    NP_TRY(check_seal(path, text, bytes, err));
-    r.at = text;
-    if (strlen(text) != bytes - SEAL_BYTES) {
-        status = damaged(&r, "a NUL byte", err);
-        goto out;
-    }
-    NP_TRY(read_headers(&r, manifest, err));
-    for (;;) {
-        NP_TRY(next_line(&r, &line, err));
-        if (!line)
-            break;
-        NP_TRY(read_entry(&r, line, manifest, err));
-    }
+    NP_TRY(np_sealed_read(&text, path, "manifest", MANIFEST_MAX, err));
+    *digest = text.digest;
+    NP_TRY(read_headers(&text, manifest, err));
+    for (char *line; (line = np_sealed_line(&text));)
+        NP_TRY(read_entry(&text, line, manifest, err));
 out:
-    free(text);
-    if (file)
-        fclose(file);
+    np_sealed_clear(&text);
     if (status != NP_OK)
         np_manifest_clear(manifest);
     return status;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "io/digest.h"
 #include "io/file.h"
+#include "io/sealed.h"
 
 #define FILE_MAX ((size_t)64 << 20)
 #define SIZE_MOST ((uint64_t)INT32_MAX)
@@ -28,61 +28,25 @@ out:
 enum np_status np_products_write(const struct np_products *products, struct np_buf *out,
                                  struct np_error *err)
 {
-    struct np_digest seal;
     enum np_status status;
     NP_TRY(np_buf_printf(out, err, "naspipe products/1\nnumerics %s\ngpu %s\nlibrary %s\n",
                          products->numerics->name, products->gpu, products->library));
     for (size_t i = 0; i < products->count; i++)
         NP_TRY(write_choice(out, &products->list[i], err));
-    NP_TRY(np_digest_compute(&seal, out->text, out->used, err));
-    NP_TRY(np_buf_printf(out, err, "end %s\n", np_digest_hex(&seal).s));
+    NP_TRY(np_sealed_end(out, err));
 out:
     return status;
 }
 
-/* The file being read, line by line. */
-struct reader {
-    const char *path;
-    char *text, *at; /* all of it; the next line */
-    size_t line;
-};
-
-static enum np_status damaged(const struct reader *r, const char *what, struct np_error *err)
+/* The value of the header line "key value", which must fit. */
+static enum np_status read_header(struct np_sealed *text, const char *key, char *out, size_t size,
+                                  struct np_error *err)
 {
-    return np_fail(err, NP_EDATA, "%s:%zu: damaged list of products: %s", np_text_safe(r->path).s,
-                   r->line, what);
-}
-
-/* The next line, without its newline. */
-static enum np_status next_line(struct reader *r, char **line, struct np_error *err)
-{
-    char *end = strchr(r->at, '\n');
-    r->line++;
-    *line = r->at;
-    if (!end)
-        return damaged(r, "it is cut off", err);
-    *end = '\0';
-    r->at = end + 1;
-    return NP_OK;
-}
-
-/* The value of the header line "key value". */
-static enum np_status header(struct reader *r, const char *key, char *out, size_t size,
-                             struct np_error *err)
-{
-    size_t length = strlen(key);
-    char *line;
-    enum np_status status = next_line(r, &line, err);
-    if (status != NP_OK)
-        return status;
-    if (strncmp(line, key, length) != 0 || line[length] != ' ' ||
-        strlen(line + length + 1) >= size) {
-        char what[64];
-        snprintf(what, sizeof what, "'%s' expected", key);
-        return damaged(r, what, err);
-    }
-    strcpy(out, line + length + 1);
-    return NP_OK;
+    char *value;
+    enum np_status status = np_sealed_header(text, key, &value, err);
+    if (status == NP_OK && (size_t)snprintf(out, size, "%s", value) >= size)
+        status = np_sealed_damaged(text, "too long", err);
+    return status;
 }
 
 static int digit(char c)
@@ -128,60 +92,33 @@ static bool parse_choice(struct np_product_choice *out, char *line)
     return strlen(how) == 2 && strspn(how, "nt") == 2 && parse_algorithm(&out->algorithm, line);
 }
 
-/* Cuts the last line off, if it is the digest of all before it. */
-static enum np_status check_seal(struct reader *r, size_t bytes, struct np_error *err)
-{
-    size_t seal_bytes = strlen("end \n") + NP_DIGEST_HEX;
-    struct np_digest seal, found;
-    char *at = r->text + (bytes < seal_bytes ? 0 : bytes - seal_bytes);
-    enum np_status status = NP_OK;
-    for (const char *c = r->text; c < at; c++)
-        r->line += *c == '\n';
-    r->line++;
-    if (strlen(r->text) != bytes || bytes < seal_bytes || strncmp(at, "end ", 4) != 0 ||
-        r->text[bytes - 1] != '\n' || !np_digest_parse(&seal, at + 4, NP_DIGEST_HEX))
-        return damaged(r, "no digest at its end", err);
-    NP_TRY(np_digest_compute(&found, r->text, (size_t)(at - r->text), err));
-    if (!np_digest_equal(&seal, &found))
-        return damaged(r, "it has another digest than its last line says", err);
-    *at = '\0';
-    r->line = 0;
-out:
-    return status;
-}
-
-static enum np_status read_choices(struct reader *r, struct np_products *products,
+static enum np_status read_choices(struct np_sealed *text, struct np_products *products,
                                    struct np_error *err)
 {
     enum np_status status = NP_OK;
-    while (*r->at) {
+    for (char *line; (line = np_sealed_line(text));) {
         struct np_product_choice choice;
-        char *line;
         bool added = true;
-        NP_TRY(next_line(r, &line, err));
         if (!parse_choice(&choice, line))
-            return damaged(r, "not a product and its algorithm", err);
+            return np_sealed_damaged(text, "not a product and its algorithm", err);
         if (products)
             NP_TRY(np_products_add(products, &choice, &added, err));
         if (!added)
-            return damaged(r, "a product that is there already", err);
+            return np_sealed_damaged(text, "a product that is there already", err);
     }
 out:
     return status;
 }
 
-static enum np_status read_all(struct reader *r, struct np_products_maker *maker,
+static enum np_status read_all(struct np_sealed *text, struct np_products_maker *maker,
                                struct np_products *products, struct np_error *err)
 {
-    char format[sizeof "products/1"];
     enum np_status status;
-    NP_TRY(header(r, "naspipe", format, sizeof format, err));
-    if (strcmp(format, "products/1") != 0)
-        return damaged(r, "'products/1' expected", err);
-    NP_TRY(header(r, "numerics", maker->numerics, sizeof maker->numerics, err));
-    NP_TRY(header(r, "gpu", maker->gpu, sizeof maker->gpu, err));
-    NP_TRY(header(r, "library", maker->library, sizeof maker->library, err));
-    NP_TRY(read_choices(r, products, err));
+    NP_TRY(np_sealed_expect(text, "naspipe", "products/1", err));
+    NP_TRY(read_header(text, "numerics", maker->numerics, sizeof maker->numerics, err));
+    NP_TRY(read_header(text, "gpu", maker->gpu, sizeof maker->gpu, err));
+    NP_TRY(read_header(text, "library", maker->library, sizeof maker->library, err));
+    NP_TRY(read_choices(text, products, err));
 out:
     return status;
 }
@@ -189,9 +126,8 @@ out:
 enum np_status np_products_read(struct np_products_maker *maker, struct np_products *products,
                                 const char *run, struct np_error *err)
 {
-    struct reader r = {.text = NULL};
+    struct np_sealed text = {.text = NULL};
     char *path = NULL;
-    size_t bytes;
     bool there;
     enum np_status status;
     *maker = (struct np_products_maker){.gpu = ""};
@@ -200,13 +136,10 @@ enum np_status np_products_read(struct np_products_maker *maker, struct np_produ
     NP_TRY(np_file_exists(&there, path, err));
     if (!there)
         goto out;
-    NP_TRY(np_file_read_regular(&r.text, &bytes, path, FILE_MAX, err));
-    r.path = path;
-    r.at = r.text;
-    NP_TRY(check_seal(&r, bytes, err));
-    NP_TRY(read_all(&r, maker, products, err));
+    NP_TRY(np_sealed_read(&text, path, "list of products", FILE_MAX, err));
+    NP_TRY(read_all(&text, maker, products, err));
 out:
-    free(r.text);
+    np_sealed_clear(&text);
     free(path);
     return status;
 }

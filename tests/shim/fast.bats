@@ -211,17 +211,17 @@ $(printf "A$model" 1), device 0 $(printf "A$model" 0)" \
         flip b/products.txt $offset
         run np-train recipe.yaml --run b --resume --backend cuda
         [ "$status" -eq 2 ]
-        [[ ${lines[0]} == 'np-train: error: b/products.txt:'*': damaged list of products: '* ]]
+        [[ ${lines[0]} == 'np-train: error: b/products.txt: damaged list of products: '* ]]
         run np-verify --fsck b
         [ "$status" -eq 1 ]
-        [[ $output == *'b/products.txt:'*': damaged list of products: '* ]]
+        [[ $output == *'b/products.txt: damaged list of products: '* ]]
         run np-verify a b
         [ "$status" -eq 2 ]
     done
     head -c 400 a/products.txt > b/products.txt
     run np-train recipe.yaml --run b --resume --backend cuda
     [ "$status" -eq 2 ]
-    [[ ${lines[0]} == *'damaged list of products: no digest at its end' ]]
+    [[ ${lines[0]} == *'damaged list of products: its last line is not there' ]]
     # A digest that fits does not make another file of it a list.
     for wrong in '8 8 8 nn 00' '8 8 0 nn' '8 8 8 xn' '8 8 8 nnn' x; do
         { head -n 4 a/products.txt; printf '%s\n' "$wrong"; } > lines
