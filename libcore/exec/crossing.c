@@ -76,13 +76,13 @@ static struct np_message message_of(const struct cut *cut, enum np_cargo cargo)
 static int gather(const struct cut *cut, enum np_cargo cargo,
                   float *(*place)(const struct cut *cut, int value))
 {
-    struct np_part *parts = cut->sweep->parts;
+    struct np_cargo_part *parts = cut->sweep->parts;
     int count = 0;
     for (int v = 0; v < cut->position; v++) {
         size_t floats = cut->sweep->samples * np_shape_floats(cut->net->shapes[v]);
         if (!crosses(cut, v) || (cargo == NP_CARGO_GRADIENTS && !returns(cut, v)))
             continue;
-        parts[count++] = (struct np_part){place(cut, v), floats * sizeof(float)};
+        parts[count++] = (struct np_cargo_part){place(cut, v), floats * sizeof(float)};
     }
     return count;
 }

@@ -62,8 +62,8 @@ struct np_stage {
      * last, and of gradients that went: [engine's stamp_count], of flights, in turn. */
     struct np_crew *carrier;
     struct np_stamp *came, **went;
-    double ended_ns;       /* the last task that was settled */
-    struct np_part *parts; /* [positions]: scratch, where there are several memories */
+    double ended_ns;             /* the last task that was settled */
+    struct np_cargo_part *parts; /* [positions]: scratch, where there are several memories */
     pthread_cond_t wake;
     bool woken; /* signalled, and not awake yet */
     pthread_t thread;

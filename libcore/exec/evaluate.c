@@ -222,8 +222,8 @@ static enum np_status forward(const struct eval_stage *stage, const struct np_sw
     if (stage->eval->mirrors)
         NP_TRY(np_mirrors_bring(stage->eval->mirrors, stage->index, layer, stage->crew, err));
     if (residence)
-        NP_TRY(np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_PASS_FORWARD, NULL,
-                                  err));
+        NP_TRY(np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_CONTEXT_FORWARD,
+                                  NULL, err));
     status = np_sweep_forward(sweep, position, finite, err);
     if (residence)
         np_residence_leave(residence, stage->index, layer, false);

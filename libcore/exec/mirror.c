@@ -73,7 +73,7 @@ static struct np_message message_of(const struct np_mirrors *m, uint32_t layer, 
 
 void np_mirrors_send(struct np_mirrors *m, uint32_t layer)
 {
-    struct np_part part = {layer_of(m, layer)->slab, np_state_slab_bytes(m->state, layer)};
+    struct np_cargo_part part = {layer_of(m, layer)->slab, np_state_slab_bytes(m->state, layer)};
     struct np_message message = message_of(m, layer, m->where[layer]);
     if (np_state_may_leave(m->state, layer))
         np_transport_post(m->transport, NP_SENDS, &message, &part, 1);
@@ -92,7 +92,7 @@ enum np_status np_mirrors_bring(struct np_mirrors *m, int stage, uint32_t layer,
     const struct np_plan *plan = m->config->plan;
     struct np_layer_state *l = layer_of(m, layer);
     int memory = np_flight_memory(plan->memories, plan->stages, stage);
-    struct np_part part = {NULL, np_state_slab_bytes(m->state, layer)};
+    struct np_cargo_part part = {NULL, np_state_slab_bytes(m->state, layer)};
     enum np_status status = NP_OK;
     if (memory == m->where[layer] || !np_state_may_leave(m->state, layer))
         return NP_OK;

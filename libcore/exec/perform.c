@@ -94,7 +94,7 @@ static enum np_status pass(const struct job *job, int position, bool *finite, st
 static pthread_rwlock_t *guard(const struct job *job, int position)
 {
     struct np_engine *e = job->engine;
-    if (np_plan_replicas(e->config.plan) == 1 || !np_step_is_shared(e->config.net, position))
+    if (np_plan_replicas(e->config.plan) == 1 || !np_supernet_is_end(e->config.net, position))
         return NULL;
     return &e->shared[position > 0];
 }
@@ -122,7 +122,7 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     struct np_residence *residence = job->engine->residence;
     const struct np_task *task = job->task;
     uint32_t layer = np_step_layer(job->engine->config.net, job->sweep.choices, position);
-    enum np_context_pass which = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
+    enum np_context_pass which = task->kind == NP_TASK_F ? NP_CONTEXT_FORWARD : NP_CONTEXT_BACKWARD;
     enum np_status status;
     if (job->engine->mirrors)
         NP_TRY(np_mirrors_bring(job->engine->mirrors, task->stage, layer, job->sweep.crew, err));

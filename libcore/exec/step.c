@@ -7,7 +7,7 @@
 uint64_t np_step_version(const struct np_state *state, int position, uint32_t layer, uint64_t step)
 {
     const struct np_recipe *recipe = state->net->recipe;
-    if (!np_step_is_shared(state->net, position) || recipe->shared_frozen)
+    if (!np_supernet_is_end(state->net, position) || recipe->shared_frozen)
         return state->layers[layer].updates;
     uint64_t delay = (uint64_t)recipe->delay;
     return step + 1 > delay ? step + 1 - delay : 0;

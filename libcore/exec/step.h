@@ -18,16 +18,11 @@ static inline const struct np_kind *np_step_kind(const struct np_supernet *net,
     return np_supernet_kind(net, net->layer_first[position] + choices[position]);
 }
 
-static inline bool np_step_is_shared(const struct np_supernet *net, int position)
-{
-    return position == 0 || position == net->positions - 1;
-}
-
 /* True if the layer is updated by the steps that activate it. */
 static inline bool np_step_trains(const struct np_supernet *net, int position, uint32_t layer)
 {
     return np_supernet_kind(net, layer)->floats &&
-           !(np_step_is_shared(net, position) && net->recipe->shared_frozen);
+           !(np_supernet_is_end(net, position) && net->recipe->shared_frozen);
 }
 
 /* The version that a step reads: a shared layer's after exactly the updates of steps <= step - D,

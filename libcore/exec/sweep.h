@@ -48,7 +48,7 @@ struct np_sweep {
     /* Where there are several memories: what lies before `entry` was received. NULL: one. */
     struct np_transport *transport;
     struct np_carrier came, went; /* of values that it receives, of gradients that it sends */
-    struct np_part *parts;        /* [positions]: scratch */
+    struct np_cargo_part *parts;  /* [positions]: scratch */
     int entry;
     float *grain_loss; /* [grains of the micro-batch] */
     /* An evaluation: the latest weights, no dropout, nothing kept for B and W; not the samples of a

@@ -81,7 +81,7 @@ static enum np_status out_of_order(const struct np_message *m, const char *what,
                    cargo[m->cargo], (unsigned long long)m->flight, m->number, m->from, m->to, what);
 }
 
-static void put_side(struct entry *e, enum np_side side, const struct np_part *parts)
+static void put_side(struct entry *e, enum np_side side, const struct np_cargo_part *parts)
 {
     for (int i = 0; i < e->count; i++) {
         if (side == NP_SENDS)
@@ -93,7 +93,7 @@ static void put_side(struct entry *e, enum np_side side, const struct np_part *p
 }
 
 void np_transport_post(struct np_transport *t, enum np_side side, const struct np_message *message,
-                       const struct np_part *parts, int count)
+                       const struct np_cargo_part *parts, int count)
 {
     struct entry *e = entry_of(t, message);
     e->message = *message;
@@ -104,8 +104,9 @@ void np_transport_post(struct np_transport *t, enum np_side side, const struct n
 }
 
 enum np_status np_transport_carry(struct np_transport *t, enum np_side side,
-                                  const struct np_message *message, const struct np_part *parts,
-                                  int count, struct np_carrier carrier, struct np_error *err)
+                                  const struct np_message *message,
+                                  const struct np_cargo_part *parts, int count,
+                                  struct np_carrier carrier, struct np_error *err)
 {
     struct entry *e = entry_of(t, message);
     enum np_status status;

@@ -50,7 +50,7 @@ struct np_message {
 
 enum np_side { NP_SENDS, NP_RECEIVES };
 
-struct np_part {
+struct np_cargo_part {
     void *at; /* only read where it is sent */
     uint64_t bytes;
 };
@@ -71,7 +71,8 @@ void np_transport_free(struct np_transport *transport);
 
 /* One side of a message, with `count` parts, at least 1: the first to come, which does not wait. */
 void np_transport_post(struct np_transport *transport, enum np_side side,
-                       const struct np_message *message, const struct np_part *parts, int count);
+                       const struct np_message *message, const struct np_cargo_part *parts,
+                       int count);
 /* Who carries: a crew, as np_link_carry has it, and its stamp of when the message is through; NULL:
  * nobody asks for that. */
 struct np_carrier {
@@ -81,8 +82,9 @@ struct np_carrier {
 
 /* And the second, which has it carried. */
 enum np_status np_transport_carry(struct np_transport *transport, enum np_side side,
-                                  const struct np_message *message, const struct np_part *parts,
-                                  int count, struct np_carrier carrier, struct np_error *err);
+                                  const struct np_message *message,
+                                  const struct np_cargo_part *parts, int count,
+                                  struct np_carrier carrier, struct np_error *err);
 /* The side that has posted: its crew goes on when the message is through. */
 enum np_status np_transport_await(struct np_transport *transport, const struct np_message *message,
                                   struct np_crew *crew, struct np_error *err);

@@ -101,8 +101,6 @@ enum np_status np_yaml_get_int(const struct np_yaml_node *node, int64_t *out, in
                                int64_t max, struct np_error *err);
 enum np_status np_yaml_get_uint(const struct np_yaml_node *node, uint64_t *out, uint64_t min,
                                 uint64_t max, struct np_error *err);
-enum np_status np_yaml_get_size(const struct np_yaml_node *node, uint64_t *out, uint64_t min,
-                                uint64_t max, struct np_error *err);
 enum np_status np_yaml_get_bool(const struct np_yaml_node *node, bool *out, struct np_error *err);
 
 /* Any scalar, quoted or not; not an empty plain one. */

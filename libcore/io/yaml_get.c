@@ -154,19 +154,6 @@ enum np_status np_yaml_get_uint(const struct np_yaml_node *node, uint64_t *out, 
     return fail_type(node, err, wanted);
 }
 
-enum np_status np_yaml_get_size(const struct np_yaml_node *node, uint64_t *out, uint64_t min,
-                                uint64_t max, struct np_error *err)
-{
-    char wanted[120];
-    if (node->kind == NP_YAML_ABSENT)
-        return NP_OK;
-    if (is_plain(node) && np_text_parse_size(out, node->text, min, max))
-        return NP_OK;
-    snprintf(wanted, sizeof wanted, "a size from %s to %s, such as 64KiB or 2GiB",
-             np_text_size(min).s, np_text_size(max).s);
-    return fail_type(node, err, wanted);
-}
-
 static bool is_between(double value, double min, double max, enum np_yaml_ends ends)
 {
     bool open_min = ends == NP_YAML_OPEN_MIN || ends == NP_YAML_OPEN;

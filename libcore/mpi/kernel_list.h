@@ -128,13 +128,11 @@
 #define NP_EACH_11(f, a, ...) f a NP_EACH_10(f, __VA_ARGS__)
 #define NP_EACH_12(f, a, ...) f a NP_EACH_11(f, __VA_ARGS__)
 
-/* The parameters behind a team, and the same handed on. */
+/* The parameters behind a team. */
 #define NP_PARAMETER(kind, type, name) NP_PARAMETER_##kind(type, name)
 #define NP_PARAMETER_V(type, name) , type name
 #define NP_PARAMETER_S(type, name) , const struct type *name
 #define NP_PARAMETER_F(type, name) , type name
-
-#define NP_HAND_ON(kind, type, name) , name
 
 /* clang-format on */
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/larger.h"
 #include "ops/node.h"
 
 /* What a part does not use where it lies, out of a slab of its whole. */
@@ -60,20 +61,15 @@ static void begin_back(struct np_pass *pass, const struct np_op_call *call,
     pass->unseen[NP_VALUE_X] = pass->unseen[NP_VALUE_MEMORY] = false;
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 struct np_op_sizes np_op_sizes(const struct np_kind *kind, size_t samples)
 {
     struct np_op_sizes sizes = {0, 0, 0};
     struct np_layout layout;
     for (int pass = NP_PASS_FORWARD; pass <= NP_PASS_WEIGHT; pass++) {
         np_layout_make(&layout, kind, samples, (enum np_pass_kind)pass);
-        sizes.saved = max_size(sizes.saved, layout.used[NP_SLAB_SAVED]);
-        sizes.delta = max_size(sizes.delta, layout.used[NP_SLAB_DELTA]);
-        sizes.work = max_size(sizes.work, layout.used[NP_SLAB_WORK]);
+        sizes.saved = np_larger(sizes.saved, layout.used[NP_SLAB_SAVED]);
+        sizes.delta = np_larger(sizes.delta, layout.used[NP_SLAB_DELTA]);
+        sizes.work = np_larger(sizes.work, layout.used[NP_SLAB_WORK]);
     }
     sizes.work += kind->copy_floats;
     return sizes;

@@ -1,10 +1,6 @@
+#include "base/larger.h"
 #include "num/products.h"
 #include "ops/node.h"
-
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Attention is the only kernel whose scratch depends on its sizes. */
 static size_t kind_bytes(const struct np_kind *kind)
@@ -18,7 +14,7 @@ static size_t kind_bytes(const struct np_kind *kind)
         size_t queries = np_shape_rows(program->values[node->in[0]]);
         size_t keys = np_shape_rows(program->values[node->in[1]]);
         size_t width = (size_t)program->values[node->out].channels / (size_t)node->heads;
-        bytes = max_size(bytes, np_kernels_scratch_bytes(max_size(queries, keys), width));
+        bytes = np_larger(bytes, np_kernels_scratch_bytes(np_larger(queries, keys), width));
     }
     return bytes;
 }
@@ -27,7 +23,7 @@ size_t np_ops_scratch_bytes(const struct np_supernet *net)
 {
     size_t bytes = 0;
     for (int k = 0; k < net->kind_count; k++)
-        bytes = max_size(bytes, kind_bytes(&net->kinds[k]));
+        bytes = np_larger(bytes, kind_bytes(&net->kinds[k]));
     return bytes;
 }
 
@@ -54,11 +50,11 @@ static void kind_extent(const struct np_kind *kind, size_t samples, size_t grain
         const struct np_node *node = &program->nodes[i];
         size_t positions = node->out < 0 ? 0 : np_shape_rows(program->values[node->out]);
         if (node->op == NP_NODE_ATTENTION)
-            most->queries = max_size(most->queries, samples * positions * (size_t)node->heads);
+            most->queries = np_larger(most->queries, samples * positions * (size_t)node->heads);
         if (node->op == NP_NODE_EMBED)
-            most->rows = max_size(most->rows, samples * positions);
+            most->rows = np_larger(most->rows, samples * positions);
         if (np_node_is_product(node))
-            most->product = max_size(most->product, product_floats(program, node, grain));
+            most->product = np_larger(most->product, product_floats(program, node, grain));
     }
 }
 

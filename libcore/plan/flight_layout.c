@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/larger.h"
 #include "base/memory.h"
 #include "data/data.h"
 #include "ops/op.h"
@@ -19,11 +20,6 @@ struct maker {
     uint64_t pieces; /* flights a step, on a replica */
     bool one_flight; /* a step has one flight in all */
 };
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static size_t times(size_t a, size_t b)
 {
@@ -51,8 +47,8 @@ static struct needs needs_of(const struct np_supernet *net, uint32_t layer, int 
                              size_t samples)
 {
     const struct np_recipe *recipe = net->recipe;
-    bool head = position == net->positions - 1, shared = head || position == 0;
-    const struct np_block *block = shared ? NULL : &recipe->blocks[position - 1];
+    bool head = position == net->positions - 1, end = np_supernet_is_end(net, position);
+    const struct np_block *block = end ? NULL : &recipe->blocks[position - 1];
     const struct np_kind *kind = np_supernet_kind(net, layer);
     struct np_op_sizes sizes = np_op_sizes(kind, samples);
     struct np_batch batch;
@@ -64,7 +60,7 @@ static struct needs needs_of(const struct np_supernet *net, uint32_t layer, int 
         needs.y = value;
     needs.batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
                                np_program_reads_targets(&kind->program), NULL);
-    if (!shared || !recipe->shared_frozen)
+    if (!end || !recipe->shared_frozen)
         needs.sum = np_kind_whole(kind)->floats;
     if (block && block->memory == block->from && np_op_gives(kind, NP_VALUE_X) &&
         np_op_gives(kind, NP_VALUE_MEMORY))
@@ -78,14 +74,14 @@ static struct needs most_needs(const struct maker *m, int position)
     struct needs most = {.y = 0};
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
         struct needs needs = needs_of(net, l, position, m->samples);
-        most.y = larger(most.y, needs.y);
-        most.dy = larger(most.dy, needs.dy);
-        most.saved = larger(most.saved, needs.saved);
-        most.delta = larger(most.delta, needs.delta);
-        most.batch = larger(most.batch, needs.batch);
-        most.work = larger(most.work, needs.work);
-        most.sum = larger(most.sum, needs.sum);
-        most.apart = larger(most.apart, needs.apart);
+        most.y = np_larger(most.y, needs.y);
+        most.dy = np_larger(most.dy, needs.dy);
+        most.saved = np_larger(most.saved, needs.saved);
+        most.delta = np_larger(most.delta, needs.delta);
+        most.batch = np_larger(most.batch, needs.batch);
+        most.work = np_larger(most.work, needs.work);
+        most.sum = np_larger(most.sum, needs.sum);
+        most.apart = np_larger(most.apart, needs.apart);
     }
     return most;
 }
@@ -113,7 +109,7 @@ static void place_sums(const struct maker *m, const struct np_flight_stage *stag
     place->sums_by_choice = candidates < members;
     place->sums_a_step = place->sums_by_choice ? candidates : members;
     if (m->one_flight && !m->shape->late_updates) {
-        *used = larger(*used, place->sum_floats);
+        *used = np_larger(*used, place->sum_floats);
         return;
     }
     size_t sums = times((size_t)stage->open_steps, place->sums_a_step);
@@ -179,17 +175,17 @@ static void lay_position(const struct maker *m, struct sums *used, int k, int po
         needs.y = needs.dy;
     place->y = add_part(&used->slot, needs.y);
     place->batch = add_part(&used->slot, needs.batch);
-    used->work = larger(used->work, needs.work);
-    used->batch = larger(used->batch, needs.batch);
+    used->work = np_larger(used->work, needs.work);
+    used->batch = np_larger(used->batch, needs.batch);
     if (m->shape->forward_only) { /* what is saved is of no use after the call */
-        used->saved = larger(used->saved, needs.saved);
+        used->saved = np_larger(used->saved, needs.saved);
         return;
     }
     place->saved = add_part(&used->slot, needs.saved);
     place->dy = add_part(&used->slot, needs.dy);
     place->delta = add_part(&used->slot, needs.delta);
     place_sums(m, stage, position, needs.sum, &used->sums);
-    used->apart = larger(used->apart, needs.apart);
+    used->apart = np_larger(used->apart, needs.apart);
 }
 
 static void lay_stage(const struct maker *m, int k)

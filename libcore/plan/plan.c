@@ -116,11 +116,11 @@ double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, i
     return sum / (net->layer_first[position + 1] - net->layer_first[position]);
 }
 
-static enum np_shared_kind shared_kind(const struct np_recipe *recipe, int position, int positions)
+static enum np_shared_kind shared_kind(const struct np_supernet *net, int position)
 {
-    if (position > 0 && position < positions - 1)
+    if (!np_supernet_is_end(net, position))
         return NP_CHOICE;
-    return recipe->shared_frozen ? NP_SHARED_FROZEN : NP_SHARED_DELAY;
+    return net->recipe->shared_frozen ? NP_SHARED_FROZEN : NP_SHARED_DELAY;
 }
 
 enum np_status np_plan_sched_config(struct np_sched_config *config, const struct np_plan *plan,
@@ -134,7 +134,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
     NP_TRY(np_zalloc(&cost, net->layers, sizeof *cost, err));
     NP_TRY(np_zalloc(&weightless, net->layers, sizeof *weightless, err));
     for (int p = 0; p < net->positions; p++)
-        kind[p] = shared_kind(net->recipe, p, net->positions);
+        kind[p] = shared_kind(net, p);
     for (uint32_t l = 0; l < net->layers; l++) {
         cost[l] = plan->kind_cost[net->layer_kind[l]];
         weightless[l] = np_supernet_kind(net, net->layer_whole[l])->floats == 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/larger.h"
 #include "base/memory.h"
 #include "ops/weights.h"
 
@@ -23,11 +24,6 @@ static void fill_ids(int32_t *ids, size_t count, int vocab)
         ids[i] = (int32_t)(i * 7 % (size_t)vocab);
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Floats of the largest value of each role, and the most samples of a kind. */
 struct room {
     size_t x, memory, y, work, samples;
@@ -38,11 +34,11 @@ static struct room largest(const struct np_supernet *net, const size_t *samples)
     struct room room = {0, 0, 0, 0, 0};
     for (int k = 0; k < net->kind_count; k++) {
         const struct np_kind *kind = &net->kinds[k];
-        room.x = max_size(room.x, samples[k] * np_shape_floats(kind->in));
-        room.memory = max_size(room.memory, samples[k] * np_shape_floats(kind->memory));
-        room.y = max_size(room.y, samples[k] * np_shape_floats(kind->out));
-        room.work = max_size(room.work, np_op_sizes(kind, samples[k]).work);
-        room.samples = max_size(room.samples, samples[k]);
+        room.x = np_larger(room.x, samples[k] * np_shape_floats(kind->in));
+        room.memory = np_larger(room.memory, samples[k] * np_shape_floats(kind->memory));
+        room.y = np_larger(room.y, samples[k] * np_shape_floats(kind->out));
+        room.work = np_larger(room.work, np_op_sizes(kind, samples[k]).work);
+        room.samples = np_larger(room.samples, samples[k]);
     }
     return room;
 }

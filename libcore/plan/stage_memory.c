@@ -3,27 +3,16 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/larger.h"
 #include "base/memory.h"
 #include "base/text.h"
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static bool is_shared(const struct np_supernet *net, int position)
-{
-    return position == 0 || position == net->positions - 1;
-}
 
 uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer)
 {
     const uint64_t line = NP_ALIGN / sizeof(float);
-    const struct np_recipe *recipe = net->recipe;
     uint64_t floats = np_supernet_kind(net, layer)->floats;
-    bool versions = (layer == 0 || layer == net->layers - 1) && !recipe->shared_frozen;
+    uint64_t old = (uint64_t)np_supernet_old_count(net, layer);
     uint64_t slab = (floats + line - 1) / line * line * sizeof(float);
-    uint64_t old = versions ? (uint64_t)recipe->delay - 1 : 0;
     return np_arena_bytes((1 + (uint64_t)net->moments) * slab) + np_arena_bytes(old * slab);
 }
 
@@ -31,7 +20,7 @@ static uint64_t largest_layer(const struct np_supernet *net, int position)
 {
     uint64_t bytes = 0;
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++)
-        bytes = larger(bytes, np_memory_layer(net, l));
+        bytes = np_larger(bytes, np_memory_layer(net, l));
     return bytes;
 }
 
@@ -55,10 +44,11 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
         memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k, 0),
                                              .replica = np_flight_layout_bytes(&layout, k, 1)};
         for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
-            *(is_shared(net, p) ? &memory[k].shared : &memory[k].layers) += position_layers(net, p);
+            *(np_supernet_is_end(net, p) ? &memory[k].shared : &memory[k].layers) +=
+                position_layers(net, p);
         for (int p = layout.stage[k].first; p < layout.stage[k].end; p++)
-            if (!is_shared(net, p))
-                memory[k].largest = larger(memory[k].largest, largest_layer(net, p));
+            if (!np_supernet_is_end(net, p))
+                memory[k].largest = np_larger(memory[k].largest, largest_layer(net, p));
     }
     np_flight_layout_clear(&layout);
     return NP_OK;
@@ -108,7 +98,7 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
     *least = 0;
     for (int k = 0; k < plan->stages; k++) {
         uint64_t layers = np_plan_replicas(plan) > 1 ? memory[k].layers : memory[k].largest;
-        *least = larger(*least, memory[k].flights + memory[k].shared + layers);
+        *least = np_larger(*least, memory[k].flights + memory[k].shared + layers);
     }
 out:
     free(memory);
@@ -145,7 +135,7 @@ enum np_status np_memory_room(uint64_t *room, uint64_t *bytes, const struct np_p
         room[k] = plan->device_bytes - memory[k].flights - memory[k].shared;
     for (int p = 0; p < net->positions; p++)
         for (uint32_t l = net->layer_first[p]; l < net->layer_first[p + 1]; l++)
-            bytes[l] = is_shared(net, p) ? 0 : np_memory_layer(net, l);
+            bytes[l] = np_supernet_is_end(net, p) ? 0 : np_memory_layer(net, l);
 out:
     free(memory);
     return status;
@@ -155,7 +145,7 @@ static uint64_t resident_layers(const struct np_supernet *net, int position, int
 {
     uint64_t some = (uint64_t)resident * largest_layer(net, position);
     uint64_t all = position_layers(net, position);
-    return is_shared(net, position) || all < some ? all : some;
+    return np_supernet_is_end(net, position) || all < some ? all : some;
 }
 
 struct np_copy_speed np_memory_copy_speed(const struct np_disk_bandwidth *disk)
@@ -200,12 +190,12 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
             stage->apart == NP_NO_STORAGE ? block[NP_BLOCK_WORK] : stage->apart * sizeof(float);
         bytes[p] = resident_layers(net, p, resident) + block[NP_BLOCK_SLOTS] +
                    (one_sum ? 0 : block[NP_BLOCK_SUMS]);
-        if (!is_shared(net, p))
-            layer = larger(layer, largest_layer(net, p));
+        if (!np_supernet_is_end(net, p))
+            layer = np_larger(layer, largest_layer(net, p));
         if (one_sum)
-            sum = larger(sum, block[NP_BLOCK_SUMS]);
-        work = larger(work, before);
-        apart = larger(apart, block[NP_BLOCK_WORK] - before);
+            sum = np_larger(sum, block[NP_BLOCK_SUMS]);
+        work = np_larger(work, before);
+        apart = np_larger(apart, block[NP_BLOCK_WORK] - before);
     }
     *beside = (resident ? 0 : layer) + sum + work + apart +
               layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] +

@@ -30,7 +30,7 @@ static enum np_status visit(struct np_ahead *a, const struct np_task *task, int 
                             struct np_error *err)
 {
     const struct np_sched_config *c = &a->config.sched;
-    enum np_context_pass pass = task->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
+    enum np_context_pass pass = task->kind == NP_TASK_F ? NP_CONTEXT_FORWARD : NP_CONTEXT_BACKWARD;
     size_t slot = (size_t)(task->step % a->slots) * places(a), positions = (size_t)c->positions;
     uint32_t layer = layer_of(a, task, task->member, position), users = 0;
     int owner = 0;
@@ -47,7 +47,7 @@ static enum np_status visit(struct np_ahead *a, const struct np_task *task, int 
                          .layer = layer,
                          .step = task->step,
                          .pass = pass,
-                         .tasks = pass == NP_PASS_FORWARD ? users : 2 * users};
+                         .tasks = pass == NP_CONTEXT_FORWARD ? users : 2 * users};
     return a->config.on_visit(a->config.context, &v, err);
 }
 

@@ -68,7 +68,7 @@ struct np_copy {
     uint32_t layer;
 };
 
-enum np_context_pass { NP_PASS_FORWARD, NP_PASS_BACKWARD };
+enum np_context_pass { NP_CONTEXT_FORWARD, NP_CONTEXT_BACKWARD };
 #define NP_NO_STEP UINT64_MAX /* an evaluation's: belongs to no visit */
 
 struct np_context_sums {

@@ -229,7 +229,7 @@ static bool enter(struct np_virtual *v, int device, const struct np_task *next)
 {
     struct run *run = &v->running[device];
     uint32_t layer = np_sched_layer(v->sched, next, next->first);
-    enum np_context_pass pass = next->kind == NP_TASK_F ? NP_PASS_FORWARD : NP_PASS_BACKWARD;
+    enum np_context_pass pass = next->kind == NP_TASK_F ? NP_CONTEXT_FORWARD : NP_CONTEXT_BACKWARD;
     while (!np_context_enter(v->queue[device].context, layer, next->step, pass))
         if (!start_copies(v, device)) {
             if (!run->waits) {

@@ -336,8 +336,8 @@ void np_supernet_clear(struct np_supernet *net)
 
 bool np_supernet_is_shared(const struct np_supernet *net, uint32_t layer)
 {
-    bool end = layer == 0 || layer == net->layers - 1;
-    return end && !net->recipe->shared_frozen && np_supernet_kind(net, layer)->floats > 0;
+    return np_supernet_is_end(net, np_supernet_position(net, layer)) &&
+           !net->recipe->shared_frozen && np_supernet_kind(net, layer)->floats > 0;
 }
 
 int np_supernet_old_count(const struct np_supernet *net, uint32_t layer)

@@ -101,12 +101,18 @@ static inline const struct np_kind *np_supernet_kind(const struct np_supernet *n
     return &net->kinds[net->layer_kind[layer]];
 }
 
+/* Whether the position is the stem's or the head's, which every subnet has. */
+static inline bool np_supernet_is_end(const struct np_supernet *net, int position)
+{
+    return position == 0 || position == net->positions - 1;
+}
+
 /* The candidate of a subnet, choices[blocks], at a position. */
 static inline uint32_t np_supernet_chosen(const struct np_supernet *net, const uint16_t *choices,
                                           int position)
 {
-    bool shared = position == 0 || position == net->positions - 1;
-    return net->layer_first[position] + (shared ? 0u : choices[position - 1]);
+    uint32_t first = net->layer_first[position];
+    return np_supernet_is_end(net, position) ? first : first + choices[position - 1];
 }
 
 /* The last position that reads the value of `position`, -1 if none does. */

@@ -23,12 +23,13 @@ static bool carry_out(struct np_team *team, struct np_orders *orders)
 #define RETURN_bool return
 #define RETURN_void (void)
 
+#define HAND_ON(kind, type, name) , name
 #define ENTRY(result, kernel, ...)                                                                 \
     static result far_##kernel(struct np_team *team NP_EACH(NP_PARAMETER, __VA_ARGS__))            \
     {                                                                                              \
         struct np_orders orders = {NULL, 0, 0, false};                                             \
         struct np_far_team far = {{.size = 1}, &orders};                                           \
-        np_kernels_far.kernel(&far.team NP_EACH(NP_HAND_ON, __VA_ARGS__));                         \
+        np_kernels_far.kernel(&far.team NP_EACH(HAND_ON, __VA_ARGS__));                            \
         RETURN_##result carry_out(team, &orders);                                                  \
     }
 NP_KERNELS(ENTRY)

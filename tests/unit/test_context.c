@@ -234,7 +234,7 @@ START_TEST(random_worlds)
             if (known > s || !surprise)
                 expect(&w, known);
         if (draw(&w, 10) == 0) { /* an evaluation */
-            enter(&w, FIRST + draw(&w, LAYERS), NP_NO_STEP, NP_PASS_FORWARD);
+            enter(&w, FIRST + draw(&w, LAYERS), NP_NO_STEP, NP_CONTEXT_FORWARD);
             for (uint32_t l = 0; l < LAYERS; l++)
                 if (w.held[l].in_use)
                     leave(&w, FIRST + l, false);
@@ -356,13 +356,13 @@ START_TEST(stored_layers_are_fetched)
     open_world(&w, 3, LAYERS, 1);
     start(&w);
     np_context_stored(w.context, FIRST + 2);
-    ck_assert(!np_context_enter(w.context, FIRST + 2, 0, NP_PASS_FORWARD));
+    ck_assert(!np_context_enter(w.context, FIRST + 2, 0, NP_CONTEXT_FORWARD));
     ck_assert(np_context_next(w.context, &copy));
     ck_assert_int_eq(copy.kind, NP_COPY_FETCH);
-    ck_assert(!np_context_enter(w.context, FIRST + 2, 0, NP_PASS_FORWARD));
+    ck_assert(!np_context_enter(w.context, FIRST + 2, 0, NP_CONTEXT_FORWARD));
     np_context_copied(w.context, &copy);
     ck_assert(np_context_may_wait(w.context, FIRST + 2));
-    ck_assert(np_context_enter(w.context, FIRST + 2, 0, NP_PASS_FORWARD));
+    ck_assert(np_context_enter(w.context, FIRST + 2, 0, NP_CONTEXT_FORWARD));
     struct np_context_sums sums = np_context_sums(w.context);
     ck_assert_uint_eq(sums.misses, 1);
     ck_assert_uint_eq(sums.bytes_in, 1);
@@ -379,7 +379,7 @@ static struct np_context *told_context(uint64_t room, uint32_t visits, struct np
     struct np_context *c;
     ck_assert_int_eq(np_context_new(&c, &config, err), NP_OK);
     for (uint32_t i = 0; i < visits; i++)
-        ck_assert_int_eq(np_context_expect(c, FIRST + i, i, NP_PASS_FORWARD, 1, err), NP_OK);
+        ck_assert_int_eq(np_context_expect(c, FIRST + i, i, NP_CONTEXT_FORWARD, 1, err), NP_OK);
     return c;
 }
 
@@ -407,7 +407,7 @@ START_TEST(fetched_no_further_than_the_distance)
         expect_copy(c, NP_COPY_MAKE, FIRST + i);
     expect_no_copy(c);
     for (uint32_t i = 0; i + REACH < 8; i++) {
-        ck_assert(np_context_enter(c, FIRST + i, i, NP_PASS_FORWARD));
+        ck_assert(np_context_enter(c, FIRST + i, i, NP_CONTEXT_FORWARD));
         expect_copy(c, NP_COPY_MAKE, FIRST + i + REACH);
         expect_no_copy(c);
         np_context_leave(c, FIRST + i, false);
@@ -426,10 +426,10 @@ START_TEST(put_out_and_fetched_again)
     for (uint32_t i = 0; i < REACH; i++)
         expect_copy(c, NP_COPY_MAKE, FIRST + i);
     expect_no_copy(c);
-    ck_assert(!np_context_enter(c, other, NP_NO_STEP, NP_PASS_FORWARD));
+    ck_assert(!np_context_enter(c, other, NP_NO_STEP, NP_CONTEXT_FORWARD));
     expect_copy(c, NP_COPY_DROP, last);
     expect_copy(c, NP_COPY_MAKE, other);
-    ck_assert(np_context_enter(c, other, NP_NO_STEP, NP_PASS_FORWARD));
+    ck_assert(np_context_enter(c, other, NP_NO_STEP, NP_CONTEXT_FORWARD));
     expect_no_copy(c);
     np_context_leave(c, other, false);
     expect_copy(c, NP_COPY_DROP, other);

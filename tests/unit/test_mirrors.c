@@ -202,7 +202,7 @@ START_TEST(a_layer_is_handed_over_at_once)
     for (uint32_t k = 0; k < 3; k++)
         c[k] = context_new(1 + k, k ? c[k - 1] : NULL);
     for (uint64_t step = 0; step < 3; step++)
-        for (int pass = NP_PASS_FORWARD; pass <= NP_PASS_BACKWARD; pass++)
+        for (int pass = NP_CONTEXT_FORWARD; pass <= NP_CONTEXT_BACKWARD; pass++)
             ck_assert_int_eq(np_context_expect(c[stages[step]], 4, step, (enum np_context_pass)pass,
                                                1 + pass, NULL),
                              NP_OK);
@@ -210,12 +210,12 @@ START_TEST(a_layer_is_handed_over_at_once)
         struct np_context *here = c[stages[step]], *there = c[2 - stages[step]];
         assert_copy(here, step ? NP_COPY_FETCH : NP_COPY_MAKE, 4);
         ck_assert(!np_context_next(there, &copy));
-        ck_assert(np_context_enter(here, 4, step, NP_PASS_FORWARD));
+        ck_assert(np_context_enter(here, 4, step, NP_CONTEXT_FORWARD));
         np_context_leave(here, 4, false);
         ck_assert_msg(!np_context_next(here, &copy), "it leaves in the middle of a step");
-        ck_assert(np_context_enter(here, 4, step, NP_PASS_BACKWARD));
+        ck_assert(np_context_enter(here, 4, step, NP_CONTEXT_BACKWARD));
         np_context_leave(here, 4, false);
-        ck_assert(np_context_enter(here, 4, step, NP_PASS_BACKWARD));
+        ck_assert(np_context_enter(here, 4, step, NP_CONTEXT_BACKWARD));
         np_context_leave(here, 4, true);
         ck_assert_int_eq(np_context_next(here, &copy), step < 2);
         if (step == 2)
@@ -224,11 +224,11 @@ START_TEST(a_layer_is_handed_over_at_once)
         ck_assert_msg(!np_context_next(there, &(struct np_copy){0}), "it is in two places");
         np_context_copied(here, &copy);
     }
-    ck_assert_msg(!np_context_enter(c[1], 4, 3, NP_PASS_FORWARD), "nobody has foretold it");
+    ck_assert_msg(!np_context_enter(c[1], 4, 3, NP_CONTEXT_FORWARD), "nobody has foretold it");
     ck_assert(np_context_may_wait(c[1], 4));
     assert_copy(c[0], NP_COPY_WRITE, 4);
     assert_copy(c[1], NP_COPY_FETCH, 4);
-    ck_assert(np_context_enter(c[1], 4, 3, NP_PASS_FORWARD));
+    ck_assert(np_context_enter(c[1], 4, 3, NP_CONTEXT_FORWARD));
     for (int k = 0; k < 3; k++)
         np_context_free(c[k]);
 }
@@ -242,16 +242,16 @@ START_TEST(whoever_waits_comes_first)
     struct np_copy copy;
     c[0] = context_new(1, NULL);
     c[1] = context_new(2, c[0]);
-    ck_assert_int_eq(np_context_expect(c[0], 4, 7, NP_PASS_FORWARD, 1, NULL), NP_OK);
-    ck_assert(!np_context_enter(c[1], 4, 3, NP_PASS_FORWARD));
+    ck_assert_int_eq(np_context_expect(c[0], 4, 7, NP_CONTEXT_FORWARD, 1, NULL), NP_OK);
+    ck_assert(!np_context_enter(c[1], 4, 3, NP_CONTEXT_FORWARD));
     ck_assert_msg(!np_context_next(c[0], &copy), "it is fetched ahead, away from who waits");
     assert_copy(c[1], NP_COPY_MAKE, 4);
-    ck_assert(np_context_enter(c[1], 4, 3, NP_PASS_FORWARD));
+    ck_assert(np_context_enter(c[1], 4, 3, NP_CONTEXT_FORWARD));
     np_context_leave(c[1], 4, false);
     assert_copy(c[1], NP_COPY_DROP, 4);
     assert_copy(c[0], NP_COPY_MAKE, 4);
     ck_assert(!np_context_next(c[0], &copy));
-    ck_assert(!np_context_enter(c[1], 4, 4, NP_PASS_FORWARD));
+    ck_assert(!np_context_enter(c[1], 4, 4, NP_CONTEXT_FORWARD));
     assert_copy(c[0], NP_COPY_DROP, 4);
     ck_assert(!np_context_next(c[0], &copy));
     assert_copy(c[1], NP_COPY_MAKE, 4);

@@ -277,7 +277,8 @@ START_TEST(fetched_a_pass_and_two_visits_ahead)
     for (int visit = 0; visit < 2 * BLOCKS; visit++) {
         bool forward = visit < BLOCKS;
         uint32_t layer = 2 * (uint32_t)(forward ? visit : 2 * BLOCKS - 1 - visit);
-        ck_assert(np_context_enter(c, layer, 0, forward ? NP_PASS_FORWARD : NP_PASS_BACKWARD));
+        ck_assert(
+            np_context_enter(c, layer, 0, forward ? NP_CONTEXT_FORWARD : NP_CONTEXT_BACKWARD));
         ck_assert_int_eq(bring(c), visit >= BLOCKS - 2 && visit < 2 * BLOCKS - 2);
         np_context_leave(c, layer, !forward);
         ck_assert_int_eq(bring(c), 0);

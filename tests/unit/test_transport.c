@@ -173,8 +173,8 @@ START_TEST(sides_that_do_not_meet)
     struct np_transport *t;
     struct np_error err;
     float made[2] = {1, 2}, room[2] = {0, 0};
-    struct np_part sent[2] = {{made, sizeof made}, {made, sizeof *made}};
-    struct np_part received[2] = {{room, sizeof room}, {room, 2}};
+    struct np_cargo_part sent[2] = {{made, sizeof made}, {made, sizeof *made}};
+    struct np_cargo_part received[2] = {{room, sizeof room}, {room, 2}};
     tiny_must(np_transport_new(&t, &config, &err), &err);
     ck_assert_int_eq(np_transport_carry(t, NP_RECEIVES, &message, received, 1, nobody, &err),
                      NP_EIO);
