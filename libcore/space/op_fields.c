@@ -23,6 +23,9 @@ enum {
     NORMS = STEMS | N(OF_LAYER)
 };
 
+#define SHAPE .keeps = NP_KEEPS_SHAPE
+#define CHANNELS .keeps = NP_KEEPS_CHANNELS
+#define EQUAL .keeps = NP_KEEPS_EQUAL
 /* Defaults stand after the keys; batch norm and kernel 3 are what most have. */
 #define BATCH .norm = NP_NORM_OF_BATCH
 #define RELU .act = NP_ACT_RELU
@@ -35,19 +38,19 @@ static const struct np_op_fields rows[] = {
      SIZE, .dilation = 1, BATCH, RELU},
     {STEM(PATCH), "patch", IMAGES, F(KERNEL) | F(POSITIONS), .kernel = 16},
 
-    {OP(IDENTITY), "identity", ANY, 0},
-    {OP(MHA), "mha", ANY, F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | DROPS},
-    {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, .act = NP_ACT_GELU},
-    {OP(GLU), "glu", SEQUENCES, DROPS},
-    {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
-    {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SIZE},
-    {OP(LIGHTCONV), "lightconv", SEQUENCES, F(KERNEL) | F(HEADS) | DROPS, SIZE},
+    {OP(IDENTITY), "identity", ANY, 0, EQUAL},
+    {OP(MHA), "mha", ANY, F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | DROPS, SHAPE},
+    {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, SHAPE, .act = NP_ACT_GELU},
+    {OP(GLU), "glu", SEQUENCES, DROPS, SHAPE},
+    {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},
+    {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},
+    {OP(LIGHTCONV), "lightconv", SEQUENCES, F(KERNEL) | F(HEADS) | DROPS, SHAPE, SIZE},
     {OP(EMBEDDING), "embedding", PAIRS, F(POSITIONS)},
 
     {OP(CONV2D), "conv2d", IMAGES, F(KERNEL) | F(DILATION) | F(GROUPS) | F(NORM) | F(ACT), NORMS,
      SIZE, .dilation = 1, BATCH, RELU},
     {OP(DWCONV2D), "dwconv2d", IMAGES, F(KERNEL) | F(DILATION) | F(NORM) | F(ACT), NORMS,
-     SIZE, .dilation = 1, BATCH, RELU},
+     CHANNELS, SIZE, .dilation = 1, BATCH, RELU},
     {OP(RELU_CONV_BN), "relu_conv_bn", IMAGES, F(KERNEL) | F(DILATION), SIZE, .dilation = 1},
     {OP(SEPCONV), "sepconv", IMAGES, F(KERNEL), SIZE},
     {OP(DILCONV), "dilconv", IMAGES, F(KERNEL) | F(DILATION), SIZE, .dilation = 2},
@@ -56,12 +59,13 @@ static const struct np_op_fields rows[] = {
      F(KERNEL) | F(GROUPS) | F(HIDDEN) | F(SE) | F(ACT) | DROPS, SIZE, RELU},
     {OP(MBCONV), "mbconv", IMAGES, F(KERNEL) | F(HIDDEN) | F(EXPAND) | F(SE) | F(ACT) | DROPS,
      SIZE, .act = NP_ACT_RELU6},
-    {OP(SHUFFLE), "shuffle", IMAGES, F(KERNEL) | F(XCEPTION), SIZE},
-    {OP(MAX_POOL), "max_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
-    {OP(AVG_POOL), "avg_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, SIZE},
+    {OP(SHUFFLE), "shuffle", IMAGES, F(KERNEL) | F(XCEPTION), EQUAL, SIZE},
+    {OP(MAX_POOL), "max_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, CHANNELS, SIZE},
+    {OP(AVG_POOL), "avg_pool", IMAGES, F(KERNEL) | F(NORM), POOLED, CHANNELS, SIZE},
     {OP(CONCAT), "concat", IMAGES, F(MEMORY)},
     {OP(ZERO), "zero", IMAGES, 0},
-    {OP(NORM), "norm", ANY, F(NORM) | F(ACT), NORMS & ~N(NONE), .norm = NP_NORM_OF_LAYER},
+    {OP(NORM), "norm", ANY, F(NORM) | F(ACT), NORMS & ~N(NONE), SHAPE,
+     .norm = NP_NORM_OF_LAYER},
 
     {HEAD(LM), "lm", SEQUENCES, 0},
     {HEAD(CLASSIFIER), "classifier", IMAGES, F(FEATURES) | F(NORM) | F(ACT),

@@ -31,6 +31,14 @@ enum np_field {
     NP_FIELD_COUNT
 };
 
+/* Whether the channels of an operator's output are those of its input, each by itself as wide. */
+enum np_keeps {
+    NP_KEEPS_NOTHING,
+    NP_KEEPS_EQUAL, /* where its block makes as many; else it makes others of them */
+    NP_KEEPS_CHANNELS,
+    NP_KEEPS_SHAPE
+};
+
 #define NP_BIT(i) (1u << (i))
 
 struct np_op_fields {
@@ -40,7 +48,8 @@ struct np_op_fields {
     unsigned inputs; /* bits of enum np_input_kind: where it may stand */
     unsigned fields; /* bits of enum np_field */
     unsigned norms;  /* bits of enum np_norm: those it may have */
-    int kernel;      /* the defaults */
+    enum np_keeps keeps;
+    int kernel; /* the defaults */
     int dilation;
     enum np_norm norm;
     enum np_act act;

@@ -12,7 +12,7 @@ static enum np_status fit_channels(const struct np_layer_fit *fit, struct np_err
     if (in == out)
         return NP_OK;
     return np_yaml_fail(fit->node, err, "'%s' keeps the channels, its block makes %d of %d",
-                        np_op_name(fit->spec->op), out, in);
+                        fit->op->name, out, in);
 }
 
 static enum np_status fit_shape(const struct np_layer_fit *fit, struct np_error *err)
@@ -20,10 +20,9 @@ static enum np_status fit_shape(const struct np_layer_fit *fit, struct np_error 
     const struct np_shape *in = &fit->place->in, *out = &fit->place->out;
     if (keeps(fit->place))
         return NP_OK;
-    return np_yaml_fail(fit->node, err,
-                        "'%s' keeps the shape, its block makes %dx%dx%d of %dx%dx%d",
-                        np_op_name(fit->spec->op), out->height, out->width, out->channels,
-                        in->height, in->width, in->channels);
+    return np_yaml_fail(
+        fit->node, err, "'%s' keeps the shape, its block makes %dx%dx%d of %dx%dx%d", fit->op->name,
+        out->height, out->width, out->channels, in->height, in->width, in->channels);
 }
 
 static enum np_status fit_shuffle(const struct np_layer_fit *fit, struct np_error *err)
@@ -117,19 +116,15 @@ enum np_status np_recipe_fit_layer(const struct np_layer_fit *fit, bool *batch_n
                                    struct np_error *err)
 {
     *batch_norm = *batch_norm || has_batch_norm(fit);
-    switch (fit->spec->op) {
-    case NP_OP_MHA:
-    case NP_OP_FFN:
-    case NP_OP_GLU:
-    case NP_OP_CONV1D:
-    case NP_OP_SEPCONV1D:
-    case NP_OP_LIGHTCONV:
-    case NP_OP_NORM:
+    switch (fit->op->keeps) {
+    case NP_KEEPS_SHAPE:
         return fit_shape(fit, err);
-    case NP_OP_DWCONV2D:
-    case NP_OP_MAX_POOL:
-    case NP_OP_AVG_POOL:
+    case NP_KEEPS_CHANNELS:
         return fit_channels(fit, err);
+    default:
+        break;
+    }
+    switch (fit->spec->op) {
     case NP_OP_CONV2D:
         return fit_groups(fit, err);
     case NP_OP_BOTTLENECK:

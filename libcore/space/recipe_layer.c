@@ -363,6 +363,7 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
     enum np_status status;
     NP_TRY(np_yaml_get_map(node, &r.map, err));
     NP_TRY(read_op(&r));
+    fit.op = r.op;
     find_channels(&r);
     if (np_yaml_find(&r.map, "op")->kind != NP_YAML_ABSENT)
         fit.node = np_yaml_find(&r.map, "op");

@@ -34,6 +34,7 @@ struct np_layer_context {
 /* A layer in one of its places; node and map are what a message blames. */
 struct np_layer_fit {
     const struct np_recipe *recipe;
+    const struct np_op_fields *op;
     const struct np_layer_spec *spec;
     const struct np_place *place;
     const struct np_shape *memory; /* NULL: none */

@@ -1,24 +1,10 @@
 #include "space/widths.h"
 
+#include "space/op_fields.h"
+
 static bool keeps_channels(enum np_op op)
 {
-    switch (op) {
-    case NP_OP_IDENTITY:
-    case NP_OP_MHA:
-    case NP_OP_FFN:
-    case NP_OP_GLU:
-    case NP_OP_CONV1D:
-    case NP_OP_SEPCONV1D:
-    case NP_OP_LIGHTCONV:
-    case NP_OP_DWCONV2D:
-    case NP_OP_SHUFFLE:
-    case NP_OP_MAX_POOL:
-    case NP_OP_AVG_POOL:
-    case NP_OP_NORM:
-        return true;
-    default:
-        return false;
-    }
+    return np_op_fields(op, NP_ROLE_CHOICE)->keeps != NP_KEEPS_NOTHING;
 }
 
 bool np_widths_tied(const struct np_block *a, const struct np_block *b)
