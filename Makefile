@@ -169,6 +169,11 @@ FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(
 $(BUILD)/flags: FORCE
 	$(call REMEMBER,$(FLAGS_NOW))
 
+# What --version says of them: those that may be chosen, and those that make the arithmetic what it
+# is.
+FLAGS_SAID := $(strip $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(NP_SANITIZE) $(NP_NUMERIC))
+$(BUILD)/cmd/version.o: NP_ISA = '-DNP_FLAGS="$(subst ','\'',$(subst ",\",$(FLAGS_SAID)))"'
+
 # What ranks of one job must have in common, and times that were measured (libcore/mpi/calls.h,
 # libcore/plan/profile_cache.h).
 SOURCES_NOW := $(shell cat $(sort $(wildcard libcore/*/*.[ch] libcore/*/*.cu libcore/*/*.cuh)) | \

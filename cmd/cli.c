@@ -23,7 +23,7 @@ static const struct argp_option common_options[] = {
     {"list-options", OPTION_LIST, 0, OPTION_HIDDEN, "print the option table for completions", 0},
     {"help", '?', 0, 0, "give this help list", -1},
     {"usage", OPTION_USAGE, 0, 0, "give a short usage message", -1},
-    {"version", OPTION_VERSION, 0, 0, "print version, compiler, instruction sets, libraries", -1},
+    {"version", OPTION_VERSION, 0, 0, "print version, compiler, flags, libraries", -1},
     {0}};
 
 /* One line an option: --name<TAB>key or nothing<TAB>argument or nothing<TAB>description. */

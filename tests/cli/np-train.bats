@@ -516,6 +516,7 @@ END
     [ "$status" -eq 0 ]
     [[ "${lines[0]}" == "np-train (naspipe) "* ]]
     [[ "$output" == *"numerics: portable/1"* ]]
+    [[ "$output" == *"flags: "*"-ffp-contract=off"* ]]
     [[ "$output" == *"instruction sets: scalar"* ]]
 }
 
