@@ -36,7 +36,7 @@ static const struct argp_option table[] = {
     {"format", OPTION_FORMAT, "NAME", 0, "summary, tsv, chrome or svg", 4},
     {"first", OPTION_FIRST, "N", 0, "draw from step N", 4},
     {"show", OPTION_SHOW, "N", 0, "draw N steps (default: all; svg 12)", 4},
-    {"against", OPTION_AGAINST, "RUN", 0, "compare with the trace.json of a run", 4},
+    {"against", OPTION_AGAINST, "FILE", 0, "compare with a run's trace in JSON", 4},
     {"sweep", OPTION_SWEEP, "LIST", 0, "a table, such as of stages=1..8,window=1,2,4", 4},
     {"output", 'o', "FILE", 0, "write to FILE instead of standard output", 4},
     {"quiet", 'q', 0, 0, "no progress", 4},

@@ -39,6 +39,9 @@ enum np_status predict_memory_of_plan(struct predict_model *model,
                                       struct np_error *err)
 {
     enum np_status status;
+    if (plan->disk.read && !model->nanoseconds)
+        return np_fail(err, NP_EINPUT,
+                       "a stash in a file takes a time that only --costs plan knows");
     NP_TRY(attach(model, given, err));
     NP_TRY(np_memory_room(model->room, model->bytes, plan, net, err));
     model->device_bytes = plan->device_bytes;

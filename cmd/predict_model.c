@@ -172,8 +172,6 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     NP_TRY(allocate(model, net->positions, net->layers, plan->stages, recipe->block_count, err));
     NP_TRY(np_plan_sched_config(&config, plan, net, err));
     copy_config(model, &config, net->layers);
-    model->overhead = np_plan_task_ns(plan);
-    model->transfer = np_plan_transfer_ns(plan, net);
     for (int b = 0; b < recipe->block_count; b++)
         model->each[b] = np_stream_block_of(&recipe->blocks[b]);
     if (given->costs > PREDICT_PLAN_COSTS) {
@@ -183,6 +181,10 @@ enum np_status predict_model_of_plan(struct predict_model *model,
             unit_costs(model, 1);
         if (!given->plan_path)
             NP_TRY(even_cut(model, err));
+    }
+    if (model->nanoseconds) {
+        model->overhead = np_plan_task_ns(plan);
+        model->transfer = np_plan_transfer_ns(plan, net);
     }
     NP_TRY(np_memory_check(plan, net, err));
     if (np_plan_swaps(plan))

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "predict.h"
 
@@ -150,9 +151,13 @@ static void adjust(struct np_plan *plan, const struct predict_options *given,
     plan->unit = asked->unit ? asked->unit : plan->unit;
     if (given->plan_path) /* else it was made as asked */
         plan->reach = predict_reach(asked, plan->reach, plan->unit, net->positions);
-    plan->window = asked->window ? asked->window : plan->window;
     if (asked->memory_bytes)
         np_plan_set_device_bytes(plan, asked->memory_bytes);
+    if (asked->window) {
+        plan->window = asked->window;
+        if (given->plan_path && !plan->device_bytes) /* in_flight is for the plan's own window */
+            memset(plan->in_flight, 0, (size_t)plan->stages * sizeof *plan->in_flight);
+    }
     plan->disk = asked->disk.read ? asked->disk : plan->disk;
     plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, np_plan_swaps(plan));
 }

@@ -367,7 +367,7 @@ static enum np_status read_link(struct np_plan *plan, struct np_yaml_map *top, s
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     NP_TRY(np_yaml_get_map(node, &map, err));
-    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "task_ns"), &link->task_ns, 0, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "task_ns"), &link->task_ns, 1, INT64_MAX, err));
     NP_TRY(
         np_yaml_get_uint(np_yaml_need(&map, "latency_ns"), &link->latency_ns, 1, INT64_MAX, err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "bandwidth"), &link->bandwidth, 0, INT64_MAX, err));

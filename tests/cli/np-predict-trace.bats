@@ -174,6 +174,23 @@ published() {
     [ "$(value window)" = 2 ]
     [ "$(value time_unit)" = block ]
     [ "$(value sequential)" = $((200 * 6 * 3 * $(value micro_batches))) ]
+    [ "$(value makespan)" -lt "$(value sequential)" ] # tasks take no time of their own
+    refused "a stash in a file takes a time that only --costs plan knows" \
+        np-predict-trace r.yaml -n 2 --device-memory 16MiB --stash-bandwidth 1GiB --costs unit
+}
+
+@test "--window leaves out the plan's in_flight" {
+    np-partition r.yaml -n 3 -W 1 -M 4 --cut static --profile-from model -q > plan.yaml
+    grep -q in_flight plan.yaml
+    sed 's/in_flight: [0-9]*, //' plan.yaml > free.yaml
+    for window in 1 2 4; do
+        np-predict-trace r.yaml --plan plan.yaml --window $window > a
+        np-predict-trace r.yaml --plan free.yaml --window $window > b
+        cmp a b
+    done
+    np-predict-trace r.yaml --plan plan.yaml > a
+    np-predict-trace r.yaml -n 3 -W 1 -M 4 --cut static > b
+    cmp a b
 }
 
 @test "the predicted step time of a plan is what is predicted for its steps" {

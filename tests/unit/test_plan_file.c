@@ -140,6 +140,8 @@ static const struct {
      "replicas: 2\ndevice_memory: 1073741824\ncut: balanced\nreach: 2\n",
      "plan.yaml:10:11: balanced cuts hand layers over: with a device memory that is for one "
      "replica, not 2"},
+    {"stages:\n- {first: stem, last: head}\n", "link: {task_ns: 0, latency_ns: 1}\n",
+     "plan.yaml:10:17: 'task_ns' must be a whole number from 1 to 2^63-1, not '0'"},
     {"stages:\n- {first: stem, last: head}\n", "link: {task_ns: 1, latency_ns: 0}\n",
      "plan.yaml:10:32: 'latency_ns' must be a whole number from 1 to 2^63-1, not "
      "'0'"},
