@@ -462,7 +462,8 @@ install: all completions
 	install -m 644 $(BUILD)/completions/naspipe.zsh \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
 	install -m 644 $(wildcard examples/*.yaml) $(DESTDIR)$(PREFIX)/share/naspipe/examples
-	install -m 755 examples/slurm.sh $(DESTDIR)$(PREFIX)/share/naspipe/examples
+	install -m 755 examples/slurm.sh examples/evolve \
+	    $(DESTDIR)$(PREFIX)/share/naspipe/examples
 
 uninstall:
 	$(NO_BLANKS)

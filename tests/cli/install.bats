@@ -27,7 +27,7 @@ in_tree() {
         cmp "$page" "root/usr/share/man/man$section/${page##*/}"
     done
     [ -s root/usr/share/zsh/site-functions/_naspipe ]
-    for recipe in "$NP_TREE"/examples/*.yaml "$NP_TREE"/examples/slurm.sh; do
+    for recipe in "$NP_TREE"/examples/{*.yaml,slurm.sh,evolve}; do
         cmp "$recipe" "root/usr/share/naspipe/examples/${recipe##*/}"
     done
     # everything that was installed may be read by everyone
