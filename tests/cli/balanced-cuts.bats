@@ -35,9 +35,7 @@ plan_of() {
     np-train r.yaml --run s --plan s.yaml
     np-train r.yaml --run b --plan b.yaml
     same s b
-    run np-partition r.yaml -n 3 --profile-from model --cut balanced --device-memory 4KiB
-    [ "$status" -eq 1 ]
-    least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "${lines[0]}")
+    least=$(least_of -n 3 --cut balanced)
     plan_of balanced m.yaml --device-memory "$least"
     np-train r.yaml --run m --plan m.yaml
     same s m

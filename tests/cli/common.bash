@@ -76,6 +76,21 @@ said() {
     [ "${lines[0]}" = "$1" ] || { printf 'said: %s\nnot:  %s\n' "${lines[0]}" "$1"; return 1; }
 }
 
+# declined TEXT COMMAND...: fails with exit code 2 and a message that has TEXT, of the tool that the
+# file of tests is named after.
+declined() {
+    run "${@:2}"
+    [ "$status" -eq 2 ]
+    [[ "$output" = *"$(basename "$BATS_TEST_FILENAME" .bats): "*"$1"* ]]
+}
+
+# least_of OPTION...: the bytes that np-partition says the stages of r.yaml need at least.
+least_of() {
+    run np-partition r.yaml --profile-from model --device-memory 4KiB "$@"
+    [ "$status" -eq 1 ]
+    sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "${lines[0]}" | grep .
+}
+
 # value KEY: of a summary in $output.
 value() {
     printf '%s\n' "$output" | awk -F '\t' -v key="$1" '$1 == key { print $2 }'

@@ -84,7 +84,7 @@ typed() {
     [ "$(typed 'np-verify --')" = "$(np-verify --list-options | cut -f 1)" ]
 }
 
-@test "the words that are offered are words that the tools take" {
+@test "words that are offered are words that the tools take" {
     tiny_recipe
     for list in 'np-train --isa ' 'np-predict-trace --schedule ' 'np-predict-trace --format ' \
         'np-partition --profile-from '; do
@@ -100,6 +100,16 @@ typed() {
     for word in $(typed 'np-predict-trace --format '); do
         np-predict-trace recipe.yaml --steps 3 --format "$word" > /dev/null
     done
+    for option in costs cut prefetch; do
+        for word in $(typed "np-predict-trace --$option "); do
+            np-predict-trace recipe.yaml --steps 3 -n 2 --$option "$word" --device-memory 16MiB > /dev/null
+        done
+    done
+    for option in schedule ledger prefetch cut; do
+        for word in $(typed "np-train --$option "); do
+            np-train recipe.yaml --run "$option.$word" --$option "$word" -q --stop-after 1
+        done
+    done
     for word in $(typed 'np-partition --profile-from '); do
         np-partition recipe.yaml -n 1 -M 1 -W 1 -q --profile-from "$word" > /dev/null
     done
@@ -109,7 +119,8 @@ typed() {
     command -v zsh > /dev/null || skip "no zsh"
     zsh -f -n naspipe.zsh
     [ "$(head -n 1 naspipe.zsh)" = "#compdef $TOOLS" ]
-    zsh -f -c 'source ./naspipe.zsh 2> /dev/null; whence -w _np_train _np_verify' | grep -c function
+    zsh -f -c 'source ./naspipe.zsh 2> /dev/null; whence -w _np_train _np_verify' > known
+    [ "$(grep -c ': function$' known)" -eq 2 ]
 }
 
 @test "fish completes" {

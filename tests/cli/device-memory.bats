@@ -8,18 +8,10 @@ setup() {
     small_recipe
 }
 
-# least_of N: what np-partition says a plan of N stages needs at least.
-least_of() {
-    run np-partition r.yaml -n "$1" --profile-from model --device-memory 4KiB
-    [ "$status" -eq 1 ]
-    least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "${lines[0]}")
-    [ "$least" -gt 4096 ]
-}
-
 @test "every budget down to the least gives the same bits, in memory and in a file" {
     np-train r.yaml --run all
     for stages in 1 3; do
-        least_of $stages
+        least=$(least_of -n $stages)
         for more in $(some '0 20000 100000 1000000' '0 100000'); do
             np-train r.yaml --run "m$stages.$more" -n $stages --device-memory $((least + more))
             same all "m$stages.$more"
@@ -32,7 +24,7 @@ least_of() {
 }
 
 @test "what np-partition calls sufficient is, and one byte less is refused" {
-    least_of 2
+    least=$(least_of -n 2)
     np-partition r.yaml -n 2 --profile-from model --device-memory "$least" -o plan.yaml
     grep -qx "device_memory: $least" plan.yaml
     np-train r.yaml --plan plan.yaml --run a
@@ -49,7 +41,7 @@ least_of() {
 
 @test "stopped and resumed under other budgets" {
     np-train r.yaml --run a
-    least_of 2
+    least=$(least_of -n 2)
     np-train r.yaml --run b -n 2 --device-memory "$least" --stop-after 7
     np-train r.yaml --run b --resume --stop-after 12
     np-train r.yaml --run b --resume -n 1 --device-memory 10MiB --stash scratch
@@ -58,7 +50,7 @@ least_of() {
 
 @test "policies and late copies change time only" {
     np-train r.yaml --run a
-    least_of 2
+    least=$(least_of -n 2)
     for how in $(some 'ahead next demand lru' 'ahead lru'); do
         np-train r.yaml --run $how -n 2 --device-memory $((least + 50000)) --prefetch $how \
             --inject-delays 3
@@ -86,7 +78,7 @@ least_of() {
 }
 
 @test "counters in metrics.jsonl and with --verbose" {
-    least_of 2
+    least=$(least_of -n 2)
     run np-train r.yaml --run a -n 2 --device-memory $((least + 20000)) -v
     [ "$status" -eq 0 ]
     [[ "$output" == *"layers: "*" visits, "*" % hits, "*" late, "*" misses; "*" in, "*" out, "* ]]
@@ -95,8 +87,7 @@ least_of() {
         (.stages | all(.hits + .late + .misses > 0 and .made > 0 and .bytes_out > 0))' a/metrics.jsonl
 }
 
-# in_budget TRACE BYTES: its counters never exceed the memory, and end where they began: nothing is
-# held that was not brought.
+# in_budget TRACE BYTES: its counters never exceed the memory.
 in_budget() {
     jq -e --argjson most "$2" '
         ([.traceEvents[] | select(.ph == "C") | .args.bytes] | length > 10 and max <= $most) and
@@ -107,7 +98,7 @@ in_budget() {
 }
 
 @test "copies, stalls and memory in a trace, measured and predicted" {
-    least_of 2
+    least=$(least_of -n 2)
     memory=$((least + 20000))
     np-partition r.yaml -n 2 --profile-from model --device-memory $memory -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --trace measured.json --inject-delays 5
@@ -131,7 +122,7 @@ in_budget() {
 }
 
 @test "a prediction of hits, stalls and memory agrees with itself, and with a run" {
-    least_of 2
+    least=$(least_of -n 2)
     memory=$((least + 20000))
     np-partition r.yaml -n 2 --profile-from model --device-memory $memory -o plan.yaml
     mkdir self
@@ -163,7 +154,7 @@ in_budget() {
 }
 
 @test "a trace says what decided its copies" {
-    least_of 1
+    least=$(least_of -n 1)
     memory=$((least + 20000))
     np-partition r.yaml -n 1 -W 1 --profile-from model --device-memory $memory \
         --stash-bandwidth 100MiB -o plan.yaml
@@ -195,7 +186,7 @@ in_budget() {
 }
 
 @test "a prediction is compared with a run of the same stages and memory" {
-    least_of 2
+    least=$(least_of -n 2)
     np-partition r.yaml -n 2 --profile-from model -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --device-memory 16777216 --trace a.json
     run np-predict-trace r.yaml --plan plan.yaml --against a.json

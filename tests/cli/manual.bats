@@ -52,6 +52,15 @@ readme() {
     examples naspipe.7
 }
 
+@test "naspipe-plan(5): the example is a plan" {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/naspipe-plan.5" |
+        sed -n '/^\.Bd/,/^\.Ed/{/^\./!p}' > example.yaml
+    sed -i 's/repeat: 4/repeat: 6/' recipe.yaml
+    digest=$(np-partition recipe.yaml -n 2 --profile-from model -q | sed -n 's/^recipe: //p')
+    sed "s/^recipe: .*/recipe: $digest/" example.yaml > plan.yaml
+    np-train recipe.yaml --run a --plan plan.yaml
+}
+
 @test "naspipe-recipe(5): the examples are recipes" {
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$NP_TREE/man/naspipe-recipe.5" |
         awk '/^\.Bd/ { inside = 1; n++; next } /^\.Ed/ { inside = 0 } inside { print > "example" n ".yaml" }'

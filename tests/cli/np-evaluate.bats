@@ -8,16 +8,9 @@ setup() {
     tiny_recipe
 }
 
-# scores RECIPE OPTION...: of the run a.
-scores() {
+# scored RECIPE OPTION...: of the run a.
+scored() {
     np-evaluate "$1" --run a -q "${@:2}"
-}
-
-# declined TEXT COMMAND...: fails with exit code 2 and a message that has TEXT.
-declined() {
-    run "${@:2}"
-    [ "$status" -eq 2 ]
-    [[ "$output" = *"np-evaluate: "*"$1"* ]]
 }
 
 @test "the scores of an evaluation in training, for text, images with batch norm, and pairs" {
@@ -25,7 +18,7 @@ declined() {
         rm -rf ./*
         $recipe
         np-train recipe.yaml --run a -q --eval-every 100 --eval-subnets 5 --eval-batches 3 > digest
-        scores recipe.yaml --random 5 --batches 3 > all
+        scored recipe.yaml --random 5 --batches 3 > all
         jq -r 'select(.valid_loss) | [.subnets, .accuracies] | transpose[] | @tsv' a/metrics.jsonl \
             > expected
         [ "$(wc -l < expected)" -eq 5 ]
@@ -36,23 +29,23 @@ declined() {
 
 @test "jobs, threads, instruction sets and the way that subnets come change nothing" {
     np-train recipe.yaml --run a -q > digest
-    scores recipe.yaml --random 40 -j 1 > all
+    scored recipe.yaml --random 40 -j 1 > all
     [ "$(sort -u all | wc -l)" -gt 30 ]
     cut -f 3 all > subnets
-    scores recipe.yaml --random 40 -j 3 | cmp - all
-    scores recipe.yaml --subnets subnets -j 2 --threads 2 | cmp - all
-    scores recipe.yaml --subnets subnets --isa scalar | cmp - all
-    scores recipe.yaml --subnets - < subnets | cmp - all
+    scored recipe.yaml --random 40 -j 3 | cmp - all
+    scored recipe.yaml --subnets subnets -j 2 --threads 2 | cmp - all
+    scored recipe.yaml --subnets subnets --isa scalar | cmp - all
+    scored recipe.yaml --subnets - < subnets | cmp - all
     head -n 3 subnets > few
-    scores recipe.yaml --subnets few -j 8 | cmp - <(head -n 3 all)
+    scored recipe.yaml --subnets few -j 8 | cmp - <(head -n 3 all)
 }
 
 @test "a checkpoint on the way, and layers that no step has trained" {
     np-train recipe.yaml --run a -q --set train.checkpoint_every=2 > digest
     np-train recipe.yaml --run b -q --set train.checkpoint_every=2 --stop-after 2 > digest
-    scores recipe.yaml -s train.checkpoint_every=2 --step 2 > early
+    scored recipe.yaml -s train.checkpoint_every=2 --step 2 > early
     np-evaluate recipe.yaml --run b -s train.checkpoint_every=2 | cmp - early
-    scores recipe.yaml -s train.checkpoint_every=2 > late
+    scored recipe.yaml -s train.checkpoint_every=2 > late
     run cmp -s early late
     [ "$status" -eq 1 ]
     [ "$(wc -l < late)" -eq 16 ]
@@ -61,7 +54,7 @@ declined() {
 @test "a run that has trained nothing has the weights it would begin with" {
     : > none
     np-train recipe.yaml --run a -q --subnets none > digest
-    scores recipe.yaml > all
+    scored recipe.yaml > all
     awk '$1 < 5 || $1 > 6.5 { exit 1 }' all
 }
 
@@ -70,7 +63,7 @@ declined() {
         'train.optimizer={kind: sgd, lr: 0.05}' 'shared={policy: delay, steps: 3}'; do
         rm -rf a
         np-train recipe.yaml --run a -q -s "$set" --eval-every 100 > digest
-        scores recipe.yaml -s "$set" | awk '{ printf "%.6g\n", $1 }' > all
+        scored recipe.yaml -s "$set" | awk '{ printf "%.6g\n", $1 }' > all
         [ "$(wc -l < all)" -eq 16 ]
         jq -r 'select(.valid_loss) | .subnets[]' a/metrics.jsonl | cmp - all
     done
@@ -79,7 +72,7 @@ declined() {
 @test "a search asks and is answered line by line" {
     np-train recipe.yaml --run a -q > digest
     mkfifo ask
-    scores recipe.yaml --subnets ask -j 2 > answers &
+    scored recipe.yaml --subnets ask -j 2 > answers &
     exec 9> ask
     for subnet in '0 1 2 3' '3 3 3 3' '1 0 0 2'; do
         echo "$subnet" >&9
@@ -103,7 +96,7 @@ declined() {
     wait $! || code=$?
     [ $code -eq 75 ]
     [ "$(cat said)" = "np-evaluate: stopped on request: $(wc -l < all) scored" ]
-    scores recipe.yaml --random "$(wc -l < all)" | cmp - all
+    scored recipe.yaml --random "$(wc -l < all)" | cmp - all
     mkfifo ask
     np-evaluate recipe.yaml --run a --subnets ask > answers &
     exec 9> ask
@@ -120,30 +113,51 @@ declined() {
 @test "a bad line ends it, after the subnets before it" {
     np-train recipe.yaml --run a -q > digest
     { for _ in $(seq 20); do echo '0 1 2 3'; done; echo '0 1 2 4'; } > subnets
-    declined 'subnets:21:7: candidate 4 of block 3 is not in 0..3' scores recipe.yaml --subnets subnets
+    declined 'subnets:21:7: candidate 4 of block 3 is not in 0..3' scored recipe.yaml --subnets subnets
     mkfifo pipe
     cat subnets > pipe &
-    declined 'pipe:21:7: candidate 4 of block 3 is not in 0..3' scores recipe.yaml --subnets pipe
+    declined 'pipe:21:7: candidate 4 of block 3 is not in 0..3' scored recipe.yaml --subnets pipe
     [ "${#lines[@]}" -eq 21 ]
+}
+
+# untrained BATCHES OPTION...: the losses of 16 subnets with the weights that they begin with.
+untrained() {
+    rm -rf a
+    np-train recipe.yaml --run a -q --subnets /dev/null "${@:2}" > digest
+    scored recipe.yaml --batches "$@" | cut -f 1
+}
+
+@test "a score is the mean over all batches, without dropout and with the recipe's smoothing" {
+    untrained 1 > one
+    untrained 2 > two
+    paste one two | awk '$1 == $2 { exit 1 }'
+    untrained 1 -s train.batch=8 -s train.grain=1 | paste two - |
+        awk '{ d = $1 / $2 - 1; if (d > 1e-6 || d < -1e-6) bad = 1 } END { exit bad || NR != 16 }'
+    untrained 2 -s 'train.loss={kind: cross_entropy, label_smoothing: 0.5}' | paste two - |
+        awk '$1 == $2 { exit 1 }'
+    sed -i 's/dropout: 0.1/dropout: 0/' recipe.yaml
+    untrained 2 | cmp - two
 }
 
 @test "what cannot be scored is refused" {
     np-train recipe.yaml --run a -q > digest
-    declined 'the run was made with another recipe' scores recipe.yaml -s seed=8
-    declined "'a' has no checkpoint after 3 steps" scores recipe.yaml --step 3
+    declined 'the run was made with another recipe' scored recipe.yaml -s seed=8
+    declined "'a' has no checkpoint after 3 steps" scored recipe.yaml --step 3
     declined 'b/checkpoints' np-evaluate recipe.yaml --run b
+    mkdir -p none/checkpoints
+    declined "'none' has no checkpoint yet" np-evaluate recipe.yaml --run none
     declined 'a recipe is needed' np-evaluate --run a
     declined '--run DIR is needed' np-evaluate recipe.yaml
-    declined 'one of the two' scores recipe.yaml --subnets x --random 3
-    declined "cannot open 'x'" scores recipe.yaml --subnets x
+    declined 'one of the two' scored recipe.yaml --subnets x --random 3
+    declined "cannot open 'x'" scored recipe.yaml --subnets x
     sed '/valid:/d' recipe.yaml > blind.yaml
-    declined "there is no 'data.valid' in 'blind.yaml'" scores blind.yaml
+    declined "there is no 'data.valid' in 'blind.yaml'" scored blind.yaml
     declined 'portable numerics alone are evaluated, not fast/sm_90-tf32' \
-        scores recipe.yaml -s numerics=fast/sm_90-tf32
-    declined '--threads are for --backend cpu' scores recipe.yaml --backend cuda --threads 2
+        scored recipe.yaml -s numerics=fast/sm_90-tf32
+    declined '--threads are for --backend cpu' scored recipe.yaml --backend cuda --threads 2
     object=$(find a/objects -type f | head -n 1)
     truncate -s 20 "$object"
-    declined 'damaged' scores recipe.yaml --random 50
+    declined 'damaged' scored recipe.yaml --random 50
 }
 
 @test "a full disk is an error" {

@@ -12,16 +12,9 @@ exported() {
     np-export recipe.yaml --run a -q -o "$@"
 }
 
-# declined TEXT COMMAND...: fails with exit code 2 and a message that has TEXT.
-declined() {
-    run "${@:2}"
-    [ "$status" -eq 2 ]
-    [[ "$output" = *"np-export: "*"$1"* ]]
-}
-
 @test "every layer of every recipe has the checkpoint's values, in PyTorch's shapes" {
-    for recipe in $(some 'acts cells entangled images narrow norms pairs sizes slices stages text
-        translate widths' 'images text'); do
+    every=$(cd "$NP_TREE/tests/recipes" && echo *.yaml)
+    for recipe in $(some "${every//.yaml/}" 'images text'); do
         mkdir "$recipe"
         cd "$recipe"
         "$NP_TREE/tests/write-inputs" 9 6 5
@@ -29,7 +22,7 @@ declined() {
         np-train recipe.yaml --run a -q > digest
         exported all
         "$NP_TREE/tests/cli/check-export" a all > tensors
-        [ "$(awk '/^compared/ { print $2 }' tensors)" -gt 40 ]
+        [ "$(awk '/^compared/ { print $2 }' tensors)" -gt 30 ]
         cd ..
     done
 }
@@ -141,12 +134,17 @@ declined() {
     declined "would overwrite 'subnet'" exported subnet --subnet subnet
     declined 'would overwrite data' exported corpus.txt
     declined 'no checkpoint after 5 steps' exported out --step 5
+    mkdir -p none/checkpoints
+    declined "'none' has no checkpoint yet" np-export recipe.yaml --run none -o out
     declined 'another recipe' exported out -s seed=8
     declined 'No space left' exported /dev/full
     declined "cannot write 'a': Is a directory" exported a
     declined "cannot create 'absent/out'" exported absent/out
     object=$(find a/objects -type f | head -n 1)
     printf x | dd of="$object" bs=1 seek=30 conv=notrunc status=none
+    echo old > before
+    declined "$object" exported before
+    [ "$(cat before)" = old ]
     declined "$object" exported out
     [ ! -e out ]
     [ -z "$(find . -name '.np-*')" ]

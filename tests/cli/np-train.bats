@@ -53,7 +53,16 @@ setup() {
     for isa in $(np-train --version | sed -n 's/^instruction sets: //p'); do
         np-train recipe.yaml --run "$isa" --isa "$isa" --stages 2
         same reference "$isa"
+        [ "$(jq -r .isa "$isa/run.json")" = "$isa" ]
     done
+    [ "$(jq -r .host reference/run.json)" = "$(uname -n)" ]
+    case $(uname -m) in
+    x86_64) other=neon ;;
+    *) other=avx2 ;;
+    esac
+    run np-train recipe.yaml --run r --isa $other
+    [ "$status" -eq 2 ]
+    said "np-train: this machine lacks the instruction set '$other'"
 }
 
 @test "a plan from a pipe and from a file" {
@@ -509,6 +518,24 @@ END
     grep -q '^np-train: 6 steps in .* tokens/s' talk
     np-train recipe.yaml --run b --stop-after 2 -q > out 2> talk
     [ ! -s talk ]
+}
+
+@test "metrics.jsonl has the ledger's means and rates, and the means of an evaluation's subnets" {
+    np-train recipe.yaml --run a -q -s sampler='{members: 2}' \
+        -s 'train.schedule={kind: cosine, warmup: 3}' --eval-every 6 --eval-subnets 3 > digest
+    jq -r 'select(.loss) | "\(.loss) \(.lr)"' a/metrics.jsonl > metrics
+    [ "$(cut -d ' ' -f 2 metrics | sort -u | wc -l)" -gt 3 ]
+    cut -f 2,5,7 a/ledger.tsv | paste -d ' ' metrics - | python3 -c '
+import sys
+rows = [line.split() for line in sys.stdin]
+assert len(rows) == 6
+for loss, rate, hexadecimal, *members in rows:
+    assert abs(float(loss) - sum(map(float, members)) / 2) < 1e-4
+    assert abs(float(rate) / float.fromhex(hexadecimal) - 1) < 1e-4'
+    for list in subnets=valid_loss accuracies=valid_accuracy; do
+        jq -e "select(.valid_loss) | (.${list%=*} | add / length) - .${list#*=} | fabs < 1e-4" \
+            a/metrics.jsonl
+    done
 }
 
 @test "--version names what it is made of" {

@@ -86,6 +86,7 @@ setup() {
     np-train recipe.yaml --run a --plan plan.yaml --trace trace.json
     run np-predict-trace recipe.yaml --plan plan.yaml --against trace.json
     [ "$status" -eq 0 ]
+    between 0.05 "$(value median_task_ratio)" 20 # the clock's unit is the trace's
 }
 
 @test "a gradient that is not finite is the same news from every plan" {
