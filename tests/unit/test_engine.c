@@ -5,9 +5,11 @@
 
 #include "base/memory.h"
 #include "exec/train.h"
+#include "float_control.h"
 #include "io/digest.h"
 #include "plan/stage_memory.h"
 #include "sched/trace.h"
+#include "sleep_calls.h"
 #include "suite.h"
 #include "team_run.h"
 #include "tiny.h"
@@ -18,7 +20,7 @@ static struct np_train_config config_of(struct tiny *f, struct tiny_outcome *o,
     tiny_plan(f, plan, shape);
     return (struct np_train_config){.net = &f->net,
                                     .data = f->data,
-                                    .kernels = np_kernels_get(shape->isa),
+                                    .kernels = tiny_kernels(shape->isa),
                                     .plan = plan,
                                     .delay_seed = shape->delay_seed,
                                     .hooks = {o, tiny_on_step, NULL}};
@@ -89,8 +91,6 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
 {
     struct tiny_outcome o = {.steps = 0};
     char what[160];
-    if (!np_kernels_get(shape->isa))
-        return;
     snprintf(
         what, sizeof what,
         "%d replicas, %d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, "
@@ -113,15 +113,16 @@ static void reference_run(struct tiny *f, struct tiny_outcome *o)
 }
 
 /* Members of the matrix that are left out: of kinds but text two in three, so that every pair of
- * values stays covered; in a short run eight in nine of each kind, others of every kind, and those
- * of scalar code, which is slow. */
+ * values stays covered; in a short run seven in eight of each kind, others of every kind, and those
+ * of scalar code, which is slow. Eight are the sums that there are with one micro-batch and one
+ * instruction set. */
 static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, int w, int t, int isa)
 {
     int sum = s + 2 * m + w + t + isa;
     if (f->net.whole_batch && m > 0)
         return true;
     if (!tests_are_full())
-        return isa == NP_ISA_SCALAR || sum % 9 != (int)kind % 9;
+        return isa == NP_ISA_SCALAR || sum % 8 != (int)kind % 8;
     return kind != TINY_TEXT && sum % 3 != 0;
 }
 
@@ -184,6 +185,7 @@ START_TEST(hash_matrix)
     const int replicas[][3] = {{1, 1, 1}, {1, 2, 2}, {1, 2, 4}};
     struct tiny f;
     struct tiny_outcome reference;
+    int count = 0;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
     reference_run(&f, &reference);
     for (int s = 0; s < 5; s++)
@@ -200,9 +202,13 @@ START_TEST(hash_matrix)
                                                    .in_flight = in_flight[(s + m + t + isa) % 4],
                                                    .reach = (m + w + t) % 2 ? 1 + isa % 3 : 0,
                                                    .replicas = replicas[m][(s + t + isa) % 3]};
-                        if (!left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
-                            compare(&f, &reference, &shape);
+                        if (!np_kernels_get(shape.isa) ||
+                            left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
+                            continue;
+                        compare(&f, &reference, &shape);
+                        count++;
                     }
+    ck_assert_int_gt(count, 0);
     np_state_free(reference.state);
     tiny_close(&f);
 }
@@ -263,7 +269,9 @@ START_TEST(injected_delays)
                                    (int)(seed % 6) - 1,
                                    (int)(seed / 4 + seed) % 3,
                                    1 + (int)(seed % 2)};
+        unsigned slept = sleep_calls;
         compare(&f, &reference, &shape);
+        ck_assert_uint_gt(sleep_calls - slept, TINY_STEPS);
     }
     np_state_free(reference.state);
     tiny_close(&f);
@@ -277,8 +285,6 @@ START_TEST(another_engine)
     const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2, 0};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
-    if (!np_kernels_get(NP_ISA_AVX512))
-        return;
     tiny_open(&f, TINY_TEXT, NULL, 0);
     reference_run(&f, &reference);
     train(&f, &o, &before, 4);
@@ -287,6 +293,42 @@ START_TEST(another_engine)
     np_state_free(o.state);
     np_state_free(reference.state);
     tiny_close(&f);
+}
+END_TEST
+
+/* A process in which a library has changed how the processor computes trains nothing. */
+START_TEST(other_arithmetic_is_refused)
+{
+    for (int stages = 0; stages < 3; stages++) {
+        const struct tiny_shape shape = {.stages = stages,
+                                         .micro_batches = 1,
+                                         .window = 2,
+                                         .threads = 1,
+                                         .isa = tiny_best_isa()};
+        struct tiny f;
+        struct tiny_outcome o = {.steps = 0};
+        struct np_plan plan;
+        struct np_engine *engine = NULL;
+        uint64_t next;
+        enum np_status status = NP_OK;
+        tiny_open(&f, TINY_TEXT, NULL, 0);
+        struct np_train_config config = config_of(&f, &o, &plan, &shape);
+        struct np_stream *stream = tiny_stream(&f, 0);
+        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
+        float_control(float_changes[_i]);
+        if (!stages)
+            status = np_train_sequential(&config, o.state, stream, 0, 1, &next, &f.err);
+        else if ((status = np_engine_new(&engine, &config, o.state, &f.err)) == NP_OK)
+            status = np_engine_train(engine, stream, 0, 1, &next, &f.err);
+        float_control(float_changes[_i]);
+        ck_assert_int_eq(status, float_changes[_i] ? NP_EINPUT : NP_OK);
+        ck_assert_uint_eq(o.steps, float_changes[_i] ? 0 : 1);
+        np_engine_free(engine);
+        np_stream_close(stream);
+        np_state_free(o.state);
+        np_plan_clear(&plan);
+        tiny_close(&f);
+    }
 }
 END_TEST
 
@@ -453,6 +495,7 @@ int main(void)
     tcase_add_loop_test(tests, variant, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, injected_delays);
     tcase_add_test(tests, another_engine);
+    tcase_add_loop_test(tests, other_arithmetic_is_refused, 0, FLOAT_CHANGES);
     tcase_add_test(tests, balanced_cuts_move_layers);
     tcase_add_test(tests, untouched_layers);
     tcase_add_test(tests, stop_on_request);

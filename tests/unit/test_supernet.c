@@ -257,7 +257,7 @@ START_TEST(test_too_large)
 }
 END_TEST
 
-/* Many different layers: the table of kinds finds each, and quickly. */
+/* Many different layers: the table of kinds finds each. */
 START_TEST(test_many_kinds)
 {
     enum { COUNT = 4096, BLOCKS = 8 };

@@ -161,6 +161,12 @@ enum np_isa tiny_best_isa(void)
     return (enum np_isa)isa;
 }
 
+const struct np_kernels *tiny_kernels(enum np_isa isa)
+{
+    const struct np_kernels *kernels = np_kernels_get(isa);
+    return kernels ? kernels : np_kernels_get(tiny_best_isa());
+}
+
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape)
 {
     struct np_partition_request request = {.replicas = shape->replicas ? shape->replicas : 1,

@@ -79,6 +79,8 @@ void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, siz
 void tiny_close(struct tiny *t);
 /* The best instruction set there is, which test_engine's matrix compares with scalar code. */
 enum np_isa tiny_best_isa(void);
+/* That of an instruction set, or of the best where it is missing. */
+const struct np_kernels *tiny_kernels(enum np_isa isa);
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape);
 /* The recipe's stream from a step on. */
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first);
