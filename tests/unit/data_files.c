@@ -28,14 +28,6 @@ bool data_files_shared(char out[PATH_MAX], const char *name)
     return shared[0] && length < PATH_MAX && access(out, R_OK) == 0;
 }
 
-void data_files_write(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 struct np_recipe data_files_recipe(enum np_input_kind input, int vocab, int length)
 {
     return (struct np_recipe){

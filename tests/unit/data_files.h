@@ -13,8 +13,6 @@ int data_files_run(Suite *suite);
 /* The path of a real file under $NP_TEST_DATA (../shared/data); false if it is not there. */
 bool data_files_shared(char out[PATH_MAX], const char *name);
 
-void data_files_write(const char *name, const void *bytes, size_t count);
-
 /* A recipe that only names where files are; a spec of files "a", "b", "c", ... in order. */
 struct np_recipe data_files_recipe(enum np_input_kind input, int vocab, int length);
 struct np_data_spec data_files_spec(enum np_data_kind kind, int file_count);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "plan/stage_memory.h"
+#include "suite.h"
 
 static const char recipe_text[] = "naspipe: recipe/1\n"
                                   "seed: 3\n"
@@ -32,18 +33,10 @@ static const char recipe_text[] = "naspipe: recipe/1\n"
 struct np_recipe plan_recipe;
 struct np_supernet plan_net;
 
-void plan_write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 void plan_setup(void)
 {
     struct np_error err = {.msg = ""};
-    plan_write_file("recipe.yaml", recipe_text);
+    suite_write("recipe.yaml", recipe_text);
     ck_assert_msg(np_recipe_read(&plan_recipe, "recipe.yaml", NULL, 0, &err) == NP_OK, "%s",
                   err.msg);
     ck_assert_msg(np_supernet_init(&plan_net, &plan_recipe, &err) == NP_OK, "%s", err.msg);

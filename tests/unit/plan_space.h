@@ -12,8 +12,6 @@ extern struct np_supernet plan_net;
 void plan_setup(void);
 void plan_teardown(void);
 
-void plan_write_file(const char *path, const char *text);
-
 /* By the model, for the best instruction set and 4 processors. */
 struct np_partition_request plan_request(int stages);
 enum np_status plan_partition(struct np_plan *plan, const struct np_partition_request *request,

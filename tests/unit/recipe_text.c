@@ -21,10 +21,7 @@ int recipe_text_run(Suite *suite)
 
 void recipe_text_write(const char *text, size_t count)
 {
-    FILE *file = fopen(recipe_path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(text, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
+    suite_write_bytes(recipe_path, text, count);
 }
 
 void recipe_text_read(struct np_recipe *recipe, const char *text)

@@ -1,7 +1,9 @@
 #include "suite.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Stands in for Check's own, by the linker's --wrap: that one writes the place of every assertion
@@ -42,12 +44,53 @@ int suite_run_apart(Suite *suite)
     return run(suite, CK_FORK);
 }
 
-int suite_run_in(Suite *suite, char *directory)
+static bool enter(char *directory)
+{
+    return mkdtemp(directory) && chdir(directory) == 0;
+}
+
+static bool leave(const char *directory)
 {
     char remove[96];
-    if (!mkdtemp(directory) || chdir(directory) != 0)
+    snprintf(remove, sizeof remove, "rm -rf '%s'", directory);
+    return chdir("/") == 0 && system(remove) == 0;
+}
+
+int suite_run_in(Suite *suite, char *directory)
+{
+    if (!enter(directory))
         return EXIT_FAILURE;
     int result = suite_run(suite);
-    snprintf(remove, sizeof remove, "rm -rf '%s'", directory);
-    return chdir("/") == 0 && system(remove) == 0 ? result : EXIT_FAILURE;
+    return leave(directory) ? result : EXIT_FAILURE;
+}
+
+static char fresh[32];
+
+void suite_enter(void)
+{
+    strcpy(fresh, "/tmp/np-test-XXXXXX");
+    ck_assert(enter(fresh));
+}
+
+void suite_leave(void)
+{
+    ck_assert(leave(fresh));
+}
+
+const char *suite_directory(void)
+{
+    return fresh;
+}
+
+void suite_write_bytes(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, count, file), count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+void suite_write(const char *path, const char *text)
+{
+    suite_write_bytes(path, text, strlen(text));
 }

@@ -20,7 +20,7 @@ static void write_tokens(const char *name, uint32_t magic, uint32_t version, uin
     for (size_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++)
             bytes[1024 + i * (size_t)width + (size_t)j] = (unsigned char)(tokens[i] >> 8 * j);
-    data_files_write(name, bytes, 1024 + n * (size_t)width);
+    suite_write_bytes(name, bytes, 1024 + n * (size_t)width);
 }
 
 static struct np_recipe recipe_of(int vocab)
@@ -49,9 +49,9 @@ START_TEST(test_windows_across_files)
     const struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 3);
     int32_t tokens[LENGTH], targets[LENGTH];
     struct np_data *corpus;
-    data_files_write("a", "\0\1\2\3", 4);
-    data_files_write("b", "\4\5", 2);
-    data_files_write("c", "\6\7\10\11\12\13\14\15\16\377", 10);
+    suite_write_bytes("a", "\0\1\2\3", 4);
+    suite_write_bytes("b", "\4\5", 2);
+    suite_write_bytes("c", "\6\7\10\11\12\13\14\15\16\377", 10);
     corpus = data_files_open(&recipe, &spec);
     ck_assert_uint_eq(np_data_count(corpus), 16);
     for (uint64_t begin = 0; begin < 11; begin++) {
@@ -76,7 +76,7 @@ START_TEST(test_batches)
     int differ = 0;
     for (int i = 0; i < 251; i++)
         bytes[i] = (unsigned char)i;
-    data_files_write("a", bytes, sizeof bytes);
+    suite_write_bytes("a", bytes, sizeof bytes);
     corpus = data_files_open(&recipe, &spec);
     read_batch(corpus, tokens[0], targets[0], 7, 3, 1, 0, 8);
     for (uint64_t i = 0; i < 8; i++) {
@@ -114,7 +114,7 @@ START_TEST(test_formats_agree)
     struct np_data *corpus;
     for (int i = 0; i < 40; i++)
         bytes[i] = (unsigned char)(values[i] = (uint32_t)(i * 37 % 256));
-    data_files_write("a", bytes, sizeof bytes);
+    suite_write_bytes("a", bytes, sizeof bytes);
     corpus = data_files_open(&recipe, &text);
     digest = *np_data_digest(corpus);
     np_data_close(corpus);
@@ -140,7 +140,7 @@ START_TEST(test_known_digest)
     const struct np_recipe recipe = recipe_of(256);
     const struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 1);
     struct np_data *corpus;
-    data_files_write("a", "\1\2\3\4\5\6", 6);
+    suite_write_bytes("a", "\1\2\3\4\5\6", 6);
     corpus = data_files_open(&recipe, &spec);
     ck_assert_str_eq(np_digest_hex(np_data_digest(corpus)).s,
                      "90d856b7ecac90c26898af8a46404297aa0ef65768f62fdf8c3f08294bcbee49");
@@ -157,7 +157,7 @@ START_TEST(test_parts)
     unsigned char bytes[101];
     for (int i = 0; i < 101; i++)
         bytes[i] = (unsigned char)i;
-    data_files_write("a", bytes, sizeof bytes);
+    suite_write_bytes("a", bytes, sizeof bytes);
     spec.part[1] = 0.9;
     corpus = data_files_open(&recipe, &spec);
     ck_assert_uint_eq(np_data_count(corpus), 90);
@@ -180,13 +180,13 @@ START_TEST(test_bad_bytes)
     struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 2);
     unlink("a");
     data_files_refused(&recipe, &spec, NP_EIO, "cannot open 'a': No such file or directory");
-    data_files_write("a", "123", 3);
-    data_files_write("b", "", 0);
+    suite_write_bytes("a", "123", 3);
+    suite_write_bytes("b", "", 0);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' has no tokens");
-    data_files_write("b", "45", 2);
+    suite_write_bytes("b", "45", 2);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a' and the files after it: 5 tokens in the part, a sample needs 6");
-    data_files_write("b", "456", 3);
+    suite_write_bytes("b", "456", 3);
     np_data_close(data_files_open(&recipe, &spec));
     spec.part[0] = 0.1;
     np_data_close(data_files_open(&recipe, &spec));
@@ -205,7 +205,7 @@ START_TEST(test_bad_tokens)
     const uint32_t good[8] = {0, 49, 1, 2, 3, 4, 5, 6};
     const uint32_t bad[8] = {0, 49, 1, 50, 3, 4, 5, 6}, huge[8] = {0, 0xFFFFFFFF, 1};
     write_tokens("a", 20240520, 1, 8, good, 8, 2);
-    data_files_write("b", "short", 5);
+    suite_write_bytes("b", "short", 5);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is too short for a token file: 5 bytes");
     write_tokens("b", 20240521, 1, 8, good, 8, 2);
     data_files_refused(&recipe, &spec, NP_EINPUT,

@@ -75,8 +75,8 @@ static struct subject subject_of(enum np_data_kind kind)
 
 static void write_files(const struct subject *subject)
 {
-    data_files_write("a", content[0], subject->bytes[0]);
-    data_files_write("b", content[1], subject->bytes[1]);
+    suite_write_bytes("a", content[0], subject->bytes[0]);
+    suite_write_bytes("b", content[1], subject->bytes[1]);
 }
 
 static bool inside(const void *at, size_t words, const float *slab, size_t used)

@@ -11,7 +11,6 @@
 #include "io/store.h"
 #include "suite.h"
 
-static char dir[] = "/tmp/np-test-durable-XXXXXX";
 static struct np_error err;
 
 /* What was called since the last time, paths by their last part, and what is written aside so. */
@@ -33,17 +32,9 @@ static const char *told(void)
 
 static void enter(void)
 {
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(chdir(dir), 0);
+    suite_enter();
     ck_assert_int_eq(np_file_make_dir("objects", &err), NP_OK);
     told();
-}
-
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    ck_assert_int_eq(system(command), 0);
 }
 
 START_TEST(a_file_before_its_name_before_its_directory)
@@ -52,7 +43,7 @@ START_TEST(a_file_before_its_name_before_its_directory)
     ck_assert_int_eq(np_file_write("objects/x", "x", 1, &err), NP_OK);
     ck_assert_str_eq(told(), "sync aside; rename x; sync objects;");
     ck_assert_int_eq(np_file_make_dir("made", &err), NP_OK);
-    snprintf(wanted, sizeof wanted, "sync %s;", strrchr(dir, '/') + 1);
+    snprintf(wanted, sizeof wanted, "sync %s;", strrchr(suite_directory(), '/') + 1);
     ck_assert_str_eq(told(), wanted);
     ck_assert_int_eq(np_file_ensure_dir("ensured", &err), NP_OK);
     ck_assert_str_eq(told(), wanted);
@@ -83,7 +74,7 @@ int main(void)
 {
     Suite *suite = suite_create("durable");
     TCase *tests = suite_case(suite, "durable");
-    tcase_add_checked_fixture(tests, enter, leave);
+    tcase_add_checked_fixture(tests, enter, suite_leave);
     tcase_add_test(tests, a_file_before_its_name_before_its_directory);
     tcase_add_test(tests, objects_and_their_directories);
     return suite_run_apart(suite);

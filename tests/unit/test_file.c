@@ -11,27 +11,6 @@
 #include "io/file.h"
 #include "suite.h"
 
-static char dir[] = "/tmp/np-test-file-XXXXXX";
-
-/* Every test runs in a directory of its own and as a process of its own. */
-static void enter_dir(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(chdir(dir), 0);
-}
-
-static void leave_dir(void)
-{
-    struct np_file_names names = {0};
-    struct np_error err;
-    ck_assert_int_eq(np_file_list(&names, ".", &err), NP_OK);
-    for (size_t i = 0; i < names.count; i++)
-        ck_assert_int_eq(remove(names.name[i]), 0);
-    np_file_names_clear(&names);
-    ck_assert_int_eq(chdir("/"), 0);
-    ck_assert_int_eq(rmdir(dir), 0);
-}
-
 static void expect_names(const char *wanted)
 {
     struct np_file_names names = {0};
@@ -283,7 +262,7 @@ int main(void)
 {
     Suite *suite = suite_create("file");
     TCase *tests = suite_case(suite, "file");
-    tcase_add_checked_fixture(tests, enter_dir, leave_dir);
+    tcase_add_checked_fixture(tests, suite_enter, suite_leave);
     tcase_add_test(tests, test_write_read);
     tcase_add_test(tests, test_read_large);
     tcase_add_test(tests, test_read_pipe);

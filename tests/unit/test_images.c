@@ -50,14 +50,14 @@ static void write_idx(const char *images, const char *labels, size_t first, stru
             for (size_t w = 0; w < idx.width; w++)
                 for (size_t c = 0; c < (idx.channels ? idx.channels : 1); c++)
                     bytes[at++] = pixel_of(i, c, h, w);
-    data_files_write(images, bytes, (size_t)((long)at + idx.extra));
+    suite_write_bytes(images, bytes, (size_t)((long)at + idx.extra));
     at = put_words(0, label_header, 2);
     for (size_t i = first; i < first + idx.count; i++) {
         for (int j = 1; j < idx.label_width; j++)
             bytes[at++] = 0;
         bytes[at++] = (uint8_t)(i * 7 % 10);
     }
-    data_files_write(labels, bytes, at);
+    suite_write_bytes(labels, bytes, at);
 }
 
 static void write_cifar(const char *name, size_t first, size_t count)
@@ -69,7 +69,7 @@ static void write_cifar(const char *name, size_t first, size_t count)
             for (size_t j = 0; j < PLANE; j++)
                 bytes[at++] = pixel_of(i, c, j / 32, j % 32);
     }
-    data_files_write(name, bytes, at);
+    suite_write_bytes(name, bytes, at);
 }
 
 /* The header's words, one position after the other: images are `count` from number 0 on. */
@@ -192,7 +192,7 @@ START_TEST(test_augmentation_is_spread)
     memset(bytes, 0, sizeof bytes);
     put_words(0, header, 4);
     bytes[16 + 4] = 255; /* the middle */
-    data_files_write("a", bytes, 16 + 9);
+    suite_write_bytes("a", bytes, 16 + 9);
     spec.crop = 1;
     data = data_files_open(&recipe, &spec);
     np_data_batch(data, &batch, 1, 0, 0, 0, SAMPLES);
@@ -204,7 +204,7 @@ START_TEST(test_augmentation_is_spread)
         ck_assert_int_gt(seen[j], SAMPLES / 18);
     bytes[16 + 4] = 0;
     bytes[16 + 3] = 255; /* left of it */
-    data_files_write("a", bytes, 16 + 9);
+    suite_write_bytes("a", bytes, 16 + 9);
     spec.crop = 0;
     spec.flip = true;
     data = data_files_open(&recipe, &spec);
@@ -226,8 +226,8 @@ START_TEST(test_known_digest)
     const struct np_recipe recipe = recipe_of(2, 3, 1);
     struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 2);
     struct np_data *data;
-    data_files_write("a", "\0\0\10\3\0\0\0\1\0\0\0\2\0\0\0\3\0\1\2\3\4\5", 22);
-    data_files_write("b", "\0\0\10\1\0\0\0\1\7", 9);
+    suite_write_bytes("a", "\0\0\10\3\0\0\0\1\0\0\0\2\0\0\0\3\0\1\2\3\4\5", 22);
+    suite_write_bytes("b", "\0\0\10\1\0\0\0\1\7", 9);
     for (int i = 0; i < 2; i++) {
         data = data_files_open(&recipe, &spec);
         ck_assert_str_eq(np_digest_hex(np_data_digest(data)).s,
@@ -283,23 +283,23 @@ START_TEST(test_bad_idx)
     write_idx("a", "b", 0, (struct idx){3, 4, 5, 0, 1, 1});
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a': the header counts 3 times 20 bytes, 61 follow it");
-    data_files_write("a", bytes, put_words(0, header, 4));
+    suite_write_bytes("a", bytes, put_words(0, header, 4));
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a': the header counts 4294967295 times 20 bytes, 0 follow it");
-    data_files_write("a", bytes, put_words(0, none, 4));
+    suite_write_bytes("a", bytes, put_words(0, none, 4));
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a' is empty");
-    data_files_write("a", bytes, 15);
+    suite_write_bytes("a", bytes, 15);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a' ends in its header");
-    data_files_write("a", "", 0);
+    suite_write_bytes("a", "", 0);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a' is not an IDX file of images or labels");
-    data_files_write("a", "\037\213\10\1aaaaaaaaaaaa", 16);
+    suite_write_bytes("a", "\037\213\10\1aaaaaaaaaaaa", 16);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a' is not an IDX file of images or labels");
-    data_files_write("a", "\0\0\10\5aaaaaaaaaaaaaaaaaaaa", 24);
+    suite_write_bytes("a", "\0\0\10\5aaaaaaaaaaaaaaaaaaaa", 24);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a' is not an IDX file of images or labels");
-    data_files_write("a", "\0\0\14\3aaaaaaaaaaaa", 16);
+    suite_write_bytes("a", "\0\0\14\3aaaaaaaaaaaa", 16);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a' is not an IDX file of images: type 12, 3 dimensions");
-    data_files_write("a", "\0\0\10\2aaaaaaaaaaaa", 16);
+    suite_write_bytes("a", "\0\0\10\2aaaaaaaaaaaa", 16);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a' is not an IDX file of images: type 8, 2 dimensions");
 }
@@ -310,23 +310,23 @@ START_TEST(test_bad_labels)
     const struct np_recipe recipe = recipe_of(4, 5, 1);
     const struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 2);
     write_idx("a", "b", 0, (struct idx){3, 4, 5, 0, 1, 0});
-    data_files_write("b", "\0\0\10\1\0\0\0\2\0\0", 10);
+    suite_write_bytes("b", "\0\0\10\1\0\0\0\2\0\0", 10);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' has 2 labels for 3 images");
-    data_files_write("b", "\0\0\10\1\0\0\0\3\0\0", 10);
+    suite_write_bytes("b", "\0\0\10\1\0\0\0\3\0\0", 10);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'b': the header counts 3 times 1 bytes, 2 follow it");
-    data_files_write("b", "\0\0\14\1\0\0\0\3\0\0\0", 11);
+    suite_write_bytes("b", "\0\0\14\1\0\0\0\3\0\0\0", 11);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'b': the header counts 3 times 4 bytes, 3 follow it");
-    data_files_write("b", "\0\0\14\1\0\0\0\3\0\0\0\1\377\377\377\376\0\0\0\2", 20);
+    suite_write_bytes("b", "\0\0\14\1\0\0\0\3\0\0\0\1\377\377\377\376\0\0\0\2", 20);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b': label -2 of image 1 is not one of 0 to 9");
-    data_files_write("b", "\0\0\13\1\0\0\0\3\0\1\0\2\1\0", 14);
+    suite_write_bytes("b", "\0\0\13\1\0\0\0\3\0\1\0\2\1\0", 14);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b': label 256 of image 2 is not one of 0 to 9");
-    data_files_write("b", "\0\0\13\1\0\0\0\3\0\1\377\377\1\0", 14);
+    suite_write_bytes("b", "\0\0\13\1\0\0\0\3\0\1\377\377\1\0", 14);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b': label -1 of image 1 is not one of 0 to 9");
-    data_files_write("b", "\0\0\10\2\0\0\0\3\0\0\0\1\0\0\0", 15);
+    suite_write_bytes("b", "\0\0\10\2\0\0\0\3\0\0\0\1\0\0\0", 15);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is not an IDX file of labels: 2 dimensions");
-    data_files_write("b", "\0\0\10", 3);
+    suite_write_bytes("b", "\0\0\10", 3);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is not an IDX file of images or labels");
 }
 END_TEST
@@ -337,9 +337,9 @@ START_TEST(test_bad_cifar)
     struct np_data_spec spec = data_files_spec(NP_DATA_CIFAR10, 2);
     write_cifar("a", 0, 2);
     write_cifar("b", 0, 2);
-    data_files_write("b", bytes, 2 * RECORD - 1);
+    suite_write_bytes("b", bytes, 2 * RECORD - 1);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b': 6145 bytes are not whole records of 3073");
-    data_files_write("b", "", 0);
+    suite_write_bytes("b", "", 0);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is empty");
     write_cifar("b", 0, 2);
     recipe.vocab = 5;

@@ -16,7 +16,7 @@ static struct np_recipe recipe_of(void)
 
 static void write_text(const char *name, const char *text)
 {
-    data_files_write(name, text, strlen(text));
+    suite_write_bytes(name, text, strlen(text));
 }
 
 /* Sample `index` of an evaluation over all `count` pairs. */
@@ -69,7 +69,7 @@ START_TEST(test_batches)
         char line[] = {(char)('a' + i), '\t', (char)('A' + i), '\n'};
         memcpy(text + (size_t)i * 4, line, 4);
     }
-    data_files_write("a", text, sizeof text);
+    suite_write_bytes("a", text, sizeof text);
     spec.part[0] = 0.5;
     data = data_files_open(&recipe, &spec);
     ck_assert_uint_eq(np_data_count(data), 13);
@@ -114,7 +114,7 @@ START_TEST(test_refused)
                        "'a': line 2 has no tab between source and target");
     write_text("a", "one\ttwo\tthree\n");
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a': line 1 has more than one tab");
-    data_files_write("a", "one\ttw\0o\n", 9);
+    suite_write_bytes("a", "one\ttw\0o\n", 9);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a': line 1 has a byte 0");
     write_text("a", "one\ttwo\nthree\tfour");
     spec.part[0] = 0.25;

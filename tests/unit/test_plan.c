@@ -137,7 +137,7 @@ static void assert_reads_back(const struct np_plan *plan)
     struct np_plan again;
     struct np_buf text = {0};
     ck_assert_int_eq(np_plan_write(plan, &plan_net, &text, NULL), NP_OK);
-    plan_write_file("plan.yaml", text.text);
+    suite_write("plan.yaml", text.text);
     ck_assert_int_eq(np_plan_read(&again, "plan.yaml", &plan_net, NULL), NP_OK);
     ck_assert_int_eq(again.reach, plan->reach);
     ck_assert_mem_eq(again.stage_bytes, plan->stage_bytes,

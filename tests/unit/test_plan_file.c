@@ -21,7 +21,7 @@ START_TEST(writes_what_it_reads)
     ck_assert_int_eq(plan.stages, _i);
     plan.disk = (struct np_disk_bandwidth){3000000, 2000000, 2500000, 40000000};
     ck_assert_int_eq(np_plan_write(&plan, &plan_net, &text, &err), NP_OK);
-    plan_write_file("plan.yaml", text.text);
+    suite_write("plan.yaml", text.text);
     ck_assert_msg(np_plan_read(&again, "plan.yaml", &plan_net, &err) == NP_OK, "%s", err.msg);
     ck_assert_mem_eq(plan.in_flight, again.in_flight, (size_t)_i * sizeof(int));
     ck_assert_mem_eq(plan.stage_first, again.stage_first, ((size_t)_i + 1) * sizeof(int));
@@ -46,7 +46,7 @@ static void write_plan(const char *stages, const char *rest)
     ck_assert_int_eq(np_buf_printf(&text, NULL, "naspipe: plan/1\nrecipe: %s\n%s%s%s",
                                    np_digest_hex(&plan_recipe.digest).s, head_lines, stages, rest),
                      NP_OK);
-    plan_write_file("plan.yaml", text.text);
+    suite_write("plan.yaml", text.text);
     np_buf_clear(&text);
 }
 
@@ -182,7 +182,7 @@ START_TEST(refuses_another_recipe)
     snprintf(expected, sizeof expected,
              "plan.yaml:2:9: this plan was made for recipe 01234567..., not %.8s...",
              np_digest_hex(&plan_recipe.digest).s);
-    plan_write_file("plan.yaml", "naspipe: plan/1\nrecipe: 0123456789abcdef\n");
+    suite_write("plan.yaml", "naspipe: plan/1\nrecipe: 0123456789abcdef\n");
     ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &plan_net, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, expected);
 }
@@ -197,7 +197,7 @@ START_TEST(refuses_cuts_inside_grains)
                   "naspipe: plan/1\nrecipe: %s\nstages: [{first: stem, last: head}]\n"
                   "micro_batches: 5\nwindow: 2\nlookahead: 8\nunit: 1\nthreads: 1\n",
                   np_digest_hex(&plan_recipe.digest).s);
-    plan_write_file("plan.yaml", text.text);
+    suite_write("plan.yaml", text.text);
     np_buf_clear(&text);
     ck_assert_int_eq(np_plan_read(&plan, "plan.yaml", &plan_net, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "plan.yaml:4:16: micro-batches must divide 8, the grains of a "

@@ -85,21 +85,13 @@ static const char canonical[] =
     "  clip: {kind: none}\n"
     "  checkpoint_every: 0\n";
 
-static void write_recipe(const char *text)
-{
-    FILE *file = fopen(file_name, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 /* Reads a text with up to three overrides. */
 static void read_recipe(struct np_recipe *recipe, const char *text, const char *const *sets,
                         size_t count)
 {
     struct np_error err = {.msg = ""};
     enum np_status status;
-    write_recipe(text);
+    suite_write(file_name, text);
     status = np_recipe_read(recipe, file_name, sets, count, &err);
     ck_assert_msg(status == NP_OK, "%s", err.msg);
 }
@@ -330,7 +322,7 @@ START_TEST(test_bad_values)
         {"train.checkpoint_every=1.5",
          "'checkpoint_every' must be a whole number from 0 to 2^63-1, not '1.5'"},
     };
-    write_recipe(minimal);
+    suite_write(file_name, minimal);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char expected[512];
         struct np_recipe recipe;
@@ -377,7 +369,7 @@ START_TEST(test_bad_places)
         struct np_recipe recipe;
         struct np_error err = {.msg = ""};
         edit(text, sizeof text, bad[i].from, bad[i].to);
-        write_recipe(text);
+        suite_write(file_name, text);
         ck_assert_int_eq(np_recipe_read(&recipe, file_name, NULL, 0, &err), NP_EINPUT);
         if (bad[i].message)
             ck_assert_str_eq(err.msg, bad[i].message);
@@ -396,7 +388,7 @@ START_TEST(test_too_many_layers)
     const char *repeat = "space.blocks.0.repeat=4000";
     size_t used = 0;
     edit(text, sizeof text, "repeat: 2", "repeat: 4000");
-    write_recipe(text);
+    suite_write(file_name, text);
     ck_assert_int_eq(np_recipe_read(&recipe, file_name, NULL, 0, NULL), NP_OK);
     ck_assert_int_eq(recipe.block_count, 4000);
     np_recipe_clear(&recipe);
@@ -404,7 +396,7 @@ START_TEST(test_too_many_layers)
         used += (size_t)snprintf(choices + used, sizeof choices - used, "- {op: ffn}\n        ");
     snprintf(choices + used, sizeof choices - used, "- {op: ffn}\n");
     edit(text, sizeof text, "- {op: ffn}\n", choices);
-    write_recipe(text);
+    suite_write(file_name, text);
     ck_assert_int_eq(np_recipe_read(&recipe, file_name, &repeat, 1, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "r.yaml:6:7: more than 1048576 layers");
 }
@@ -424,7 +416,7 @@ START_TEST(test_directories)
 {
     char cwd[256], path[300];
     struct np_recipe recipe;
-    write_recipe(minimal);
+    suite_write(file_name, minimal);
     ck_assert_ptr_nonnull(getcwd(cwd, sizeof cwd));
     snprintf(path, sizeof path, "%s/%s", cwd, file_name);
     ck_assert_int_eq(np_recipe_read(&recipe, path, NULL, 0, NULL), NP_OK);

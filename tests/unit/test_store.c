@@ -10,40 +10,20 @@
 #include "io/store.h"
 #include "suite.h"
 
-static char dir[] = "/tmp/np-test-store-XXXXXX";
 static struct np_store store;
 static struct np_error err;
 
 static void open_store(void)
 {
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(chdir(dir), 0);
+    suite_enter();
     ck_assert_int_eq(np_file_make_dir("objects", &err), NP_OK);
     ck_assert_int_eq(np_store_init(&store, "objects", &err), NP_OK);
-}
-
-static void remove_all(const char *path)
-{
-    struct np_file_names names = {0};
-    char *below;
-    if (np_file_list(&names, path, &err) == NP_OK) {
-        for (size_t i = 0; i < names.count; i++) {
-            below = malloc(strlen(path) + strlen(names.name[i]) + 2);
-            ck_assert_ptr_nonnull(below);
-            sprintf(below, "%s/%s", path, names.name[i]);
-            remove_all(below);
-            free(below);
-        }
-        np_file_names_clear(&names);
-    }
-    ck_assert_int_eq(remove(path), 0);
 }
 
 static void close_store(void)
 {
     np_store_clear(&store);
-    ck_assert_int_eq(chdir("/"), 0);
-    remove_all(dir);
+    suite_leave();
 }
 
 static const char *object_file(const struct np_digest *digest)

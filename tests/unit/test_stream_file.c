@@ -20,14 +20,6 @@ static void next(struct np_stream *stream, uint16_t *choices)
 
 static const char *const file_name = "stream.txt";
 
-static void write_stream(const char *text)
-{
-    FILE *file = fopen(file_name, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 START_TEST(test_file)
 {
     const int three[] = {4, 4, 20};
@@ -37,7 +29,7 @@ START_TEST(test_file)
     struct np_stream *stream;
     uint16_t choices[6];
     bool more;
-    write_stream("# a comment\n\n 0 1\t2 # first\r\n3 3 019\n#\n1 1 1\n   \n2 2 2");
+    suite_write(file_name, "# a comment\n\n 0 1\t2 # first\r\n3 3 019\n#\n1 1 1\n   \n2 2 2");
     for (uint64_t first = 0; first <= 2; first++) {
         ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, first, NULL, NULL, NULL),
                          NP_OK);
@@ -156,7 +148,7 @@ START_TEST(test_bad_files)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct np_stream *stream = NULL;
         struct np_error err = {.msg = ""};
-        write_stream(bad[i].text); /* a file is refused as a whole */
+        suite_write(file_name, bad[i].text); /* a file is refused as a whole */
         ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err),
                          NP_EINPUT);
         ck_assert_str_eq(err.msg, bad[i].message);
@@ -178,10 +170,10 @@ START_TEST(test_tied_widths)
     each[0].widths = each[2].widths = 3;
     each[1].widths = 2; /* of its own */
     each[2].width_drawn = 0;
-    write_stream("0 3 0\n1 0 0\n2 1 1\n5 2 2\n");
+    suite_write(file_name, "0 3 0\n1 0 0\n2 1 1\n5 2 2\n");
     ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err), NP_OK);
     np_stream_close(stream);
-    write_stream("0 3 0\n3 0 2\n");
+    suite_write(file_name, "0 3 0\n3 0 2\n");
     ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 0, NULL, NULL, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg,
                      "stream.txt:2:5: candidate 2 of block 2 is of width 2, candidate 3 of "
@@ -207,7 +199,7 @@ START_TEST(test_bad_open)
     ck_assert_int_eq(np_stream_next(stream, choices, &more, &err), NP_EIO);
     ck_assert_str_eq(err.msg, "cannot read '/': Is a directory");
     np_stream_close(stream);
-    write_stream("0 0 0 0 0 0\n");
+    suite_write(file_name, "0 0 0 0 0 0\n");
     stream = NULL;
     ck_assert_int_eq(np_stream_open(&stream, &shape, file_name, 2, NULL, NULL, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "stream.txt: ends after 1 steps, before step 2");

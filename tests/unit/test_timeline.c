@@ -130,14 +130,6 @@ START_TEST(tsv)
 }
 END_TEST
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 START_TEST(chrome_reads_back)
 {
     struct np_buf buf = {0};
@@ -145,7 +137,7 @@ START_TEST(chrome_reads_back)
     struct np_error err;
     bool found[6] = {false};
     ck_assert_int_eq(np_timeline_chrome(&buf, &timeline, NULL), NP_OK);
-    write_file("trace.json", buf.text);
+    suite_write("trace.json", buf.text);
     ck_assert_int_eq(np_trace_read(&read, "trace.json", &err), NP_OK);
     ck_assert_uint_eq(read.count, 6);
     for (size_t i = 0; i < read.count; i++) {
@@ -209,7 +201,7 @@ START_TEST(chrome_from_strangers)
                  "{\"traceEvents\":[{\"name\":\"FBW\",\"ph\":\"X\",\"ts\":-7,\"dur\":0}," TASK
                  "," COPY "],\"otherData\":{\"stages\":%s}}",
                  cases[i].ts, cases[i].dur, cases[i].stage, cases[i].copy_stage, cases[i].stages);
-        write_file("strange.json", text);
+        suite_write("strange.json", text);
         snprintf(wanted, sizeof wanted, "strange.json: event %d: its time, ", cases[i].event);
         if (cases[i].event < 0) {
             ck_assert_int_eq(np_trace_read(&read, "strange.json", &err), NP_OK);
@@ -242,15 +234,15 @@ START_TEST(foreign_events_are_passed_over)
 {
     struct np_trace read = {.count = 0};
     struct np_error err;
-    write_file("none.json",
-               "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"other\",\"ts\":1,\"dur\":2},"
-               "{\"ph\":\"X\",\"name\":\"F 0.0\",\"ts\":1,\"dur\":2,"
-               "\"args\":{\"stage\":-1}},"
-               "{\"ph\":\"X\",\"name\":\"fetch 1\",\"ts\":1,\"dur\":2,\"args\":{\"stage\":3,"
-               "\"copier\":0,\"layer\":1,\"bytes\":1}}],\"otherData\":{\"stages\":[7]}}");
+    suite_write("none.json",
+                "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"other\",\"ts\":1,\"dur\":2},"
+                "{\"ph\":\"X\",\"name\":\"F 0.0\",\"ts\":1,\"dur\":2,"
+                "\"args\":{\"stage\":-1}},"
+                "{\"ph\":\"X\",\"name\":\"fetch 1\",\"ts\":1,\"dur\":2,\"args\":{\"stage\":3,"
+                "\"copier\":0,\"layer\":1,\"bytes\":1}}],\"otherData\":{\"stages\":[7]}}");
     ck_assert_int_eq(np_trace_read(&read, "none.json", &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "none.json: no tasks in this trace");
-    write_file("broken.json", "{\"traceEvents\":[");
+    suite_write("broken.json", "{\"traceEvents\":[");
     ck_assert_int_eq(np_trace_read(&read, "broken.json", &err), NP_EINPUT);
     ck_assert_ptr_nonnull(strstr(err.msg, "broken.json:1:"));
     ck_assert_int_eq(np_trace_read(&read, "missing.json", &err), NP_EIO);
@@ -271,7 +263,7 @@ START_TEST(a_look_ahead_beyond_any_plans_is_not_said)
                  "\"args\":{\"stage\":0,\"step\":0,\"member\":0,\"micro\":0,\"first\":0,"
                  "\"count\":1}}],\"otherData\":{\"lookahead\":%d}}",
                  said[i]);
-        write_file("ahead.json", text);
+        suite_write("ahead.json", text);
         ck_assert_msg(np_trace_read(&read, "ahead.json", &err) == NP_OK, "%s", err.msg);
         ck_assert_int_eq(read.copying.lookahead, i == 0 ? said[i] : 0);
         np_trace_clear(&read);
@@ -314,7 +306,7 @@ START_TEST(replicas_have_lanes_of_their_own)
     np_buf_clear(&buf);
     ck_assert_int_eq(np_timeline_chrome(&buf, &replicas, NULL), NP_OK);
     ck_assert_ptr_nonnull(strstr(buf.text, "\"replica 1, stage 0\""));
-    write_file("trace.json", buf.text);
+    suite_write("trace.json", buf.text);
     ck_assert_int_eq(np_trace_read(&read, "trace.json", NULL), NP_OK);
     ck_assert_uint_eq(read.count, trace.count);
     for (size_t i = 0; i < read.count; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "suite.h"
 #include "team_run.h"
 
 #define TEMPLATE "/tmp/np-tiny-XXXXXX"
@@ -54,14 +55,6 @@ enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_conf
     return status;
 }
 
-void tiny_write(const char *path, const void *bytes, size_t count)
-{
-    FILE *out = fopen(path, "w");
-    ck_assert_ptr_nonnull(out);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, out), count);
-    ck_assert_int_eq(fclose(out), 0);
-}
-
 static const char *path_of(const char *name)
 {
     static char path[96];
@@ -83,8 +76,8 @@ static void make_images(void)
                 (unsigned char)((i * 31 + p * p * 7) % 120 +
                                 (p / WIDTH == 2 + labels[8 + i] ? 120 : 0));
     }
-    tiny_write(path_of("images.idx"), images, sizeof images);
-    tiny_write(path_of("labels.idx"), labels, sizeof labels);
+    suite_write_bytes(path_of("images.idx"), images, sizeof images);
+    suite_write_bytes(path_of("labels.idx"), labels, sizeof labels);
 }
 
 /* Targets are their sources backwards. */
@@ -101,7 +94,7 @@ static void make_pairs(void)
             text[used++] = (char)('a' + (i * 5 + c * c) % 26);
         text[used++] = '\n';
     }
-    tiny_write(path_of("pairs.tsv"), text, used);
+    suite_write_bytes(path_of("pairs.tsv"), text, used);
 }
 
 void tiny_make_files(void)
@@ -113,7 +106,7 @@ void tiny_make_files(void)
     ck_assert_msg(system(command) == 0, "not run in the root of the tree");
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)('a' + (i * i / 7 + i) % 26);
-    tiny_write(path_of("corpus.txt"), text, sizeof text);
+    suite_write_bytes(path_of("corpus.txt"), text, sizeof text);
     make_images();
     make_pairs();
 }

@@ -72,7 +72,6 @@ void tiny_must(enum np_status status, const struct np_error *err);
 enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_config *config,
                              struct np_state *state, const struct np_engine *engine,
                              const struct np_evaluation *evaluation, struct np_error *err);
-void tiny_write(const char *path, const void *bytes, size_t count);
 
 /* Opens a recipe with `count` overrides. */
 void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count);
