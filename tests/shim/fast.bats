@@ -201,6 +201,22 @@ $(printf "A$model" 1), device 0 $(printf "A$model" 0)" \
     np-verify --fsck b
 }
 
+@test "np-export has the weights of fast numerics, not a subnet's statistics" {
+    image_recipe
+    fast sm_90-tf32
+    gpu --run a --stop-after 3
+    np-export recipe.yaml --run a -q -o all
+    "$NP_TREE/tests/cli/check-export" a all > tensors
+    [ "$(awk '/^compared/ { print $2 }' tensors)" -gt 10 ]
+    blocks=$(sed '/^numerics/d' recipe.yaml | np-partition - --estimate --profile-from model -q |
+        cut -f 1 | grep "^block[0-9]" | sort -u | wc -l)
+    yes 0 | head -n "$blocks" | paste -sd ' ' > subnet
+    run np-export recipe.yaml --run a -q --subnet subnet -o some
+    [ "$status" -eq 2 ]
+    said "np-export: error: recipe.yaml:2:11: batch norm's statistics are found by portable numerics alone, not fast/sm_90-tf32"
+    [ ! -e some ]
+}
+
 @test "a list of products that is damaged, or gone, is news" {
     tiny_recipe
     fast sm_90-bf16
