@@ -137,6 +137,18 @@ struct np_session_hooks train_report_hooks(struct train_report *report)
         .context = report, .step = on_step, .evaluated = on_evaluated, .stop = on_stop};
 }
 
+/* A stream that ends before the recipe does ends the run well, but perhaps nobody meant it to. */
+static void note_end_of_stream(const struct train_report *report, bool nothing, uint64_t step)
+{
+    const char *subnets = report->options->subnets;
+    struct np_safe name = np_text_safe(strcmp(subnets, "-") == 0 ? "<stdin>" : subnets);
+    if (nothing)
+        cli_note("nothing was trained: no further subnet in '%s'", name.s);
+    else if (step < report->end)
+        cli_note("'%s' ended after %llu of %llu steps", name.s, (unsigned long long)step,
+                 (unsigned long long)report->end);
+}
+
 enum np_status train_report_end(struct train_report *report, const struct np_session_result *result,
                                 bool began, struct np_error *err)
 {
@@ -152,6 +164,8 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
                  (unsigned long long)steps, result->seconds, 1e3 / rate,
                  images ? samples : samples * recipe->length, images ? "images" : "tokens",
                  np_text_size(result->memory_bytes).s);
+        if (result->eval_seconds > 0)
+            cli_note("evaluations in %.2f s", result->eval_seconds);
         if (result->times.stage_s > 0)
             cli_note("bubble %.1f %%", 100 * (1 - result->times.busy_s / result->times.stage_s));
     }
@@ -166,11 +180,8 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
                  result->residence.copy_s, result->residence.stall_s,
                  np_text_size(result->residence.stash_bytes).s, result->residence.stash);
     }
-    if (nothing && !cli_stop_requested && report->options->subnets && !report->options->quiet)
-        cli_note("nothing was trained: no further subnet in '%s'",
-                 np_text_safe(strcmp(report->options->subnets, "-") == 0 ? "<stdin>"
-                                                                         : report->options->subnets)
-                     .s);
+    if (began && !cli_stop_requested && report->options->subnets && !report->options->quiet)
+        note_end_of_stream(report, nothing, result->next);
     if (nothing && cut_losses(report, result->next, err) != NP_OK)
         return err->code;
     if (report->losses && report->losses != stdout && fclose(report->losses) != 0)

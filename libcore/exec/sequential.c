@@ -136,6 +136,7 @@ static enum np_status train_step(struct run *r, struct np_error *err)
     struct np_step_record record = {.step = r->sweep.step,
                                     .lr = np_recipe_lr(r->recipe, r->sweep.step),
                                     .members = r->recipe->members,
+                                    .choices = r->choices,
                                     .losses = r->losses,
                                     .layers = r->prints};
     enum np_status status;

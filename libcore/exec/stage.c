@@ -107,6 +107,7 @@ static void report_steps(struct np_engine *e)
         struct np_step_record record = {.step = e->base + e->reported,
                                         .lr = np_recipe_lr(recipe, e->base + e->reported),
                                         .members = recipe->members,
+                                        .choices = slot->choices,
                                         .losses = e->losses,
                                         .fingerprint = slot->fingerprint,
                                         .layer_count = slot->print_count,

@@ -30,8 +30,9 @@ struct np_step_record {
     uint64_t step;
     float lr;
     int members;
-    const float *losses;  /* [members] */
-    uint64_t fingerprint; /* of all values written in the step */
+    const uint16_t *choices; /* [members][positions], stem and head included */
+    const float *losses;     /* [members] */
+    uint64_t fingerprint;    /* of all values written in the step */
     size_t layer_count;
     const struct np_layer_print *layers; /* by layer number */
 };

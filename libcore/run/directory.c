@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/yaml.h"
 #include "run/products_file.h"
+#include "run/subnets_file.h"
 
 /* In the order in which they are made. */
 static const char *const parts[] = {"objects", "checkpoints", "recipe.yaml", NP_PRODUCTS_FILE,
@@ -201,7 +202,8 @@ static bool is_among_objects(const char *run, char *directory)
 
 bool np_run_dir_keeps(const char *run, const char *path)
 {
-    static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl"};
+    static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl",
+                                       NP_SUBNETS_FILE};
     char *to = realpath(path, NULL), *slash;
     struct stat above;
     bool keeps = false;

@@ -13,6 +13,7 @@
 #include "run/ledger_check.h"
 #include "run/manifest_check.h"
 #include "run/products_file.h"
+#include "run/subnets_file.h"
 #include "space/supernet.h"
 
 struct object {
@@ -191,6 +192,14 @@ static enum np_status check_ledger(struct check *c, struct np_error *err)
     return sort_out(c, status, &found, err);
 }
 
+static enum np_status check_subnets(struct check *c, struct np_error *err)
+{
+    struct np_error found;
+    enum np_status status =
+        c->has_recipe ? np_subnets_check(&c->recipe, c->run, c->latest, &found) : NP_OK;
+    return sort_out(c, status, &found, err);
+}
+
 enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_error *err)
 {
     struct check c = {.fsck = fsck, .run = run};
@@ -209,6 +218,7 @@ enum np_status np_fsck_run(struct np_fsck *fsck, const char *run, struct np_erro
     for (size_t i = 0; i < count; i++)
         NP_TRY(check_manifest(&c, steps[i], err));
     NP_TRY(check_ledger(&c, err));
+    NP_TRY(check_subnets(&c, err));
 out:
     np_store_clear(&c.store);
     np_supernet_clear(&c.net);

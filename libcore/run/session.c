@@ -9,6 +9,7 @@
 #include "run/ledger.h"
 #include "run/metrics.h"
 #include "run/products_file.h"
+#include "run/subnets_file.h"
 
 struct session {
     const struct np_session_config *config;
@@ -17,6 +18,7 @@ struct session {
     struct np_state *state;
     struct np_checkpoints *checkpoints;
     struct np_ledger *ledger;
+    struct np_log subnets; /* where a stream chooses them */
     struct np_metrics *metrics;
     struct np_stream *stream;
     struct np_engine *engine;
@@ -24,6 +26,7 @@ struct session {
     struct np_stream_shape shape;
     struct np_stream_block *each; /* of it */
     uint64_t step;                /* completed */
+    double eval_s;                /* that evaluations took */
     uint64_t saved;               /* step of the last checkpoint, if has_saved */
     bool has_saved;
     struct np_digest digest;
@@ -43,12 +46,22 @@ static enum np_status open_stream(struct session *s, struct np_error *err)
     const struct np_recipe *recipe = s->config->net->recipe;
     enum np_status status;
     NP_TRY(np_stream_shape_init(&s->shape, &s->each, recipe, err));
-    if (s->config->subnets)
-        return np_stream_open(&s->stream, &s->shape, s->config->subnets, s->step, on_stop, s, err);
-    return np_stream_draw(&s->stream, &s->shape, recipe->sampler, recipe->spread, recipe->seed,
-                          s->step, err);
+    NP_TRY(np_subnets_stream(&s->stream, &s->shape, recipe,
+                             s->config->resume ? s->config->run : NULL, s->config->subnets, s->step,
+                             on_stop, s, err));
 out:
     return status;
+}
+
+/* A stream that has nothing to train leaves no file. */
+static enum np_status keep_subnets(struct session *s, const struct np_step_record *record,
+                                   struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    enum np_status status = NP_OK;
+    if (!s->subnets.stream)
+        status = np_subnets_open(&s->subnets, &s->shape, c->net->recipe, c->run, record->step, err);
+    return status == NP_OK ? np_subnets_write(&s->subnets, &s->shape, record, err) : status;
 }
 
 static enum np_status on_step(void *context, const struct np_step_record *record,
@@ -59,6 +72,8 @@ static enum np_status on_step(void *context, const struct np_step_record *record
     struct np_train_times times = {.busy_s = 0};
     enum np_status status;
     NP_TRY(np_ledger_write(s->ledger, record, err));
+    if (s->config->subnets)
+        NP_TRY(keep_subnets(s, record, err));
     NP_TRY(np_metrics_step(s->metrics, record, err));
     if (s->engine)
         times = np_engine_times(s->engine);
@@ -142,6 +157,7 @@ static void session_clear(struct session *s)
     np_engine_free(s->engine);
     np_stream_close(s->stream);
     np_ledger_close(s->ledger);
+    np_log_close(&s->subnets);
     np_metrics_close(s->metrics);
     np_checkpoints_free(s->checkpoints);
     np_run_dir_close(&s->dir);
@@ -159,6 +175,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     uint16_t *choices = NULL;
     struct np_score *scores = NULL, mean = {0, 0};
     struct np_evaluator *evaluator = NULL;
+    double begun = np_now_s();
     struct np_evaluation evaluation = {
         .data = c->valid_data, .count = count, .batches = c->eval_batches};
     enum np_status status;
@@ -177,6 +194,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     if (c->hooks.evaluated)
         c->hooks.evaluated(c->hooks.context, s->step, mean);
 out:
+    s->eval_s += np_now_s() - begun;
     np_evaluator_free(evaluator);
     free(choices);
     free(scores);
@@ -189,6 +207,7 @@ static enum np_status checkpoint(struct session *s, struct np_error *err)
     if (s->has_saved && s->saved == s->step)
         return NP_OK;
     NP_TRY(np_ledger_sync(s->ledger, err));
+    NP_TRY(np_log_sync(&s->subnets, err));
     NP_TRY(np_checkpoints_write(s->checkpoints, s->step, &s->digest, err));
     s->saved = s->step;
     s->has_saved = true;
@@ -300,7 +319,8 @@ enum np_status np_session_run(struct np_session_result *result,
     begun = np_now_s();
     status = train(&s, end, err);
     result->next = s.step;
-    result->seconds = np_now_s() - begun;
+    result->eval_seconds = s.eval_s;
+    result->seconds = np_now_s() - begun - s.eval_s;
     if (status == NP_OK || status == NP_ESTOP || status == NP_EINPUT) {
         struct np_error why;
         saved = checkpoint(&s, &why);

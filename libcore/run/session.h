@@ -54,9 +54,9 @@ struct np_session_config {
 };
 
 struct np_session_result {
-    struct np_digest digest; /* of the last checkpoint */
-    uint64_t first, next;    /* steps trained in this session: first .. next - 1 */
-    double seconds;
+    struct np_digest digest;      /* of the last checkpoint */
+    uint64_t first, next;         /* steps trained in this session: first .. next - 1 */
+    double seconds, eval_seconds; /* of training, of evaluations */
     struct np_train_times times;
     uint64_t memory_bytes; /* of all stages, at most */
     bool has_residence;

@@ -114,6 +114,8 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
     int value = 0;
     for (; isdigit(r->c); advance(r))
         value = value > (INT_MAX - 9) / 10 ? INT_MAX : 10 * value + (r->c - '0');
+    if (r->c != EOF && !strchr(" \t\r\n#", r->c))
+        return refuse_char(r, err);
     if (block >= shape->blocks)
         return NP_OK;
     if (value >= shape->each[block].candidates)

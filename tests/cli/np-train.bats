@@ -165,10 +165,59 @@ setup() {
     same a c
 }
 
+@test "subnets.txt: a run with a stream says which, and is continued with no other" {
+    printf '%s\n' '0 1 2 3' '3 2 1 0' '1 1 1 1' '2 0 2 0' '0 0 0 0' '3 3 3 3' > subnets
+    np-train recipe.yaml --run whole --subnets subnets
+    np-train recipe.yaml --run a --subnets - --stop-after 3 < subnets
+    cmp a/subnets.txt <(head -n 3 subnets)
+    np-verify --fsck a
+    refused "the run was trained with --subnets: give the stream again, which begins as 'a/subnets.txt' does" \
+        np-train recipe.yaml --run a --resume
+    sed '2s/3/0/' subnets > other
+    for stream in other - ; do
+        refused "step 1 was trained with other subnets than the stream has: 'a/subnets.txt' has them" \
+            np-train recipe.yaml --run a --resume --subnets $stream < other
+    done
+    head -n 2 subnets > short
+    refused 'the stream ends after 2 steps, before step 3' \
+        np-train recipe.yaml --run a --resume --subnets short
+    echo '1 2' >> a/subnets.txt # what a run leaves that ends after its checkpoint
+    np-train recipe.yaml --run a --resume --subnets subnets
+    same whole a
+    cmp a/subnets.txt subnets
+    np-train recipe.yaml --run again --subnets whole/subnets.txt
+    same whole again
+    cp -r whole cut
+    sed -i '$d' cut/subnets.txt
+    run np-verify --fsck cut
+    [ "$status" -eq 1 ]
+    said 'np-verify: cut/subnets.txt: damaged: it has not the subnets of step 5'
+    sed -i '2s/ 0$/ 4/' whole/subnets.txt
+    run np-verify --fsck whole
+    said 'np-verify: whole/subnets.txt: damaged: it has not the subnets of step 1'
+}
+
+@test "subnets.txt: a run that a stream continues has the sampler's steps, too" {
+    sampler=(-s 'sampler={kind: spread, spread: 4, members: 2}')
+    np-train recipe.yaml --run drawn "${sampler[@]}"
+    [ ! -e drawn/subnets.txt ]
+    np-train recipe.yaml --run a "${sampler[@]}" --stop-after 4
+    yes '0 1 2 3' | head -n 12 > subnets # the first eight are passed over
+    np-train recipe.yaml --run a "${sampler[@]}" --resume --subnets subnets --schedule sequential
+    [ "$(wc -l < a/subnets.txt)" -eq 12 ]
+    [ "$(tail -n 4 a/subnets.txt | sort -u)" = '0 1 2 3' ]
+    np-train recipe.yaml --run b "${sampler[@]}" --subnets a/subnets.txt
+    same a b
+    np-train recipe.yaml --run c "${sampler[@]}" --subnets a/subnets.txt --stop-after 4
+    cmp <(cut -f 1-4 drawn/ledger.tsv | head -n 4) <(cut -f 1-4 c/ledger.tsv)
+}
+
 @test "subnets from a file end the run where they end" {
     printf '0 1 2 3\n# a comment\n\n3 2 1 0  # and another\n1 1 1 1\n' > subnets
     np-train recipe.yaml --run a --subnets subnets --losses losses.tsv
     [ "$(wc -l < a/ledger.tsv)" -eq 3 ]
+    np-train recipe.yaml --run early --subnets subnets 2>&1 > /dev/null |
+        grep -F "'subnets' ended after 3 of 6 steps"
     [ "$(cut -f 1 losses.tsv)" = "$(seq 0 2)" ]
     cmp <(cut -f 2 losses.tsv) <(cut -f 5 a/ledger.tsv)
     np-train recipe.yaml --run b --subnets - --schedule sequential < subnets
