@@ -272,8 +272,8 @@ enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64
     *step = 0;
     if (!count)
         goto out;
-    NP_TRY(np_manifest_load(&m, &path, digest, c->run, steps[count - 1], c->state->net, &c->data,
-                            err));
+    NP_TRY(np_manifest_load(&m, &path, digest, c->run, steps[count - 1], c->state->net, NULL,
+                            &c->data, err));
     for (size_t i = 0; i < m.count; i++)
         NP_TRY(get_entry(c, &m.entries[i], path, err));
     *step = m.step;

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/yaml.h"
 #include "run/products_file.h"
+#include "run/run_recipe.h"
 #include "run/subnets_file.h"
 
 /* In the order in which they are made. */
@@ -203,7 +204,7 @@ static bool is_among_objects(const char *run, char *directory)
 bool np_run_dir_keeps(const char *run, const char *path)
 {
     static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl",
-                                       NP_SUBNETS_FILE};
+                                        NP_SUBNETS_FILE};
     char *to = realpath(path, NULL), *slash;
     struct stat above;
     bool keeps = false;
@@ -257,8 +258,7 @@ enum np_status np_run_dir_check_recipe(const char *run, const struct np_recipe *
         status =
             np_fail(err, NP_EINPUT, "'%s' holds no checkpoint to resume from", np_text_safe(run).s);
     else if (status == NP_OK && is == RECIPE_OTHER)
-        status = np_fail(err, NP_EINPUT, "%s: the run was made with another recipe",
-                         np_text_safe(path).s);
+        status = np_run_recipe_differs(path, run, recipe, err);
     free(path);
     return status;
 }

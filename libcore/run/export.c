@@ -166,7 +166,7 @@ static enum np_status index_source(struct np_export *e, struct np_error *err)
         np_buf_printf(&e->header, err,
                       "{\"__metadata__\":{\"format\":\"pt\",\"naspipe\":\"%s\",\"recipe\":\"%s\","
                       "\"run\":\"%s\",\"step\":\"%llu\"",
-                      NP_VERSION, np_digest_hex(&c->net->recipe->digest).s,
+                      NP_VERSION, np_digest_hex(np_trained_recipe(c->trained)).s,
                       np_digest_hex(np_trained_digest(c->trained)).s,
                       (unsigned long long)np_trained_step(c->trained)));
     for (int b = 0; c->choices && b < c->net->positions - 2; b++)

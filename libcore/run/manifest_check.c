@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "run/run_recipe.h"
 
 enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const char *path,
                                  const struct np_supernet *net, uint32_t *layer, uint64_t *back,
@@ -95,14 +96,15 @@ out:
 
 enum np_status np_manifest_load(struct np_manifest *m, char **path, struct np_digest *digest,
                                 const char *run, uint64_t step, const struct np_supernet *net,
-                                const struct np_digest *data, struct np_error *err)
+                                const struct np_digest *recipe, const struct np_digest *data,
+                                struct np_error *err)
 {
     enum np_status status;
     *m = (struct np_manifest){.count = 0};
     NP_TRY(np_manifest_path(path, run, step, err));
     NP_TRY(np_manifest_read(m, *path, digest, err));
-    if (!np_digest_equal(&m->recipe, &net->recipe->digest))
-        return np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", *path);
+    if (!np_digest_equal(&m->recipe, recipe ? recipe : &net->recipe->digest))
+        return np_run_recipe_differs(*path, run, net->recipe, err);
     if (data && !np_digest_equal(&m->data, data))
         return np_fail(err, NP_EINPUT, "%s: the run was made with other training data", *path);
     if (m->step != step)

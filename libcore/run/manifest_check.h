@@ -16,11 +16,12 @@ enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const ch
                                  struct np_error *err);
 
 /* Reads and checks the manifest after `step` completed steps; its path, which messages name, is the
- * caller's to free, and both are after an error. NP_EINPUT: it is of another recipe, or of other
- * training data than `data`, unless that is NULL. */
+ * caller's to free, and both are after an error. NP_EINPUT: it is of another recipe than the digest
+ * `recipe` says (NULL: the net's), or of other training data than `data`, unless that is NULL. */
 enum np_status np_manifest_load(struct np_manifest *manifest, char **path, struct np_digest *digest,
                                 const char *run, uint64_t step, const struct np_supernet *net,
-                                const struct np_digest *data, struct np_error *err);
+                                const struct np_digest *recipe, const struct np_digest *data,
+                                struct np_error *err);
 
 enum np_status np_manifest_check(const struct np_manifest *manifest, const char *path,
                                  const struct np_supernet *net, struct np_error *err);

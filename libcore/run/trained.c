@@ -8,6 +8,7 @@
 #include "exec/state_stream.h"
 #include "io/store.h"
 #include "run/manifest_check.h"
+#include "run/run_recipe.h"
 
 struct np_trained {
     struct np_supernet net; /* borrows all that the given one has */
@@ -137,6 +138,7 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
 {
     struct np_trained *t = NULL;
     char *path = NULL, *objects = NULL;
+    struct np_digest recipe;
     enum np_status status;
     NP_TRY(np_zalloc(&t, 1, sizeof *t, err));
     pthread_mutex_init(&t->lock, NULL);
@@ -144,7 +146,8 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
     t->net.moments = 0;
     t->moments = net->moments;
     NP_TRY(find(&step, run, err));
-    NP_TRY(np_manifest_load(&t->manifest, &path, &t->digest, run, step, net, data, err));
+    NP_TRY(np_run_recipe_digest(&recipe, run, net->recipe, err));
+    NP_TRY(np_manifest_load(&t->manifest, &path, &t->digest, run, step, net, &recipe, data, err));
     NP_TRY(index_layers(t, path, net, err));
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&t->store, objects, err));
@@ -181,6 +184,11 @@ uint64_t np_trained_step(const struct np_trained *t)
 const struct np_digest *np_trained_digest(const struct np_trained *t)
 {
     return &t->digest;
+}
+
+const struct np_digest *np_trained_recipe(const struct np_trained *t)
+{
+    return &t->manifest.recipe;
 }
 
 struct np_state *np_trained_state(struct np_trained *t)

@@ -17,15 +17,17 @@
 struct np_trained;
 
 /* The checkpoint after `step` completed steps, or the NP_LATEST, whose layers' memory is the
- * device's. data: of what is said to be the training data; NULL: nobody looks at it. */
+ * device's. The run's recipe may differ in what evaluations alone look at (run/run_recipe.h).
+ * data: of what is said to be the training data; NULL: nobody looks at it. */
 enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_t step,
                                const struct np_supernet *net, const struct np_digest *data,
                                const struct np_device *device, struct np_error *err);
 void np_trained_free(struct np_trained *trained);
 
 uint64_t np_trained_step(const struct np_trained *trained);
-/* That of the run at this step, as np-verify(1) tells it. */
+/* That of the run at this step, as np-verify(1) tells it; that of the run's recipe. */
 const struct np_digest *np_trained_digest(const struct np_trained *trained);
+const struct np_digest *np_trained_recipe(const struct np_trained *trained);
 /* Its net is the given one without moments. */
 struct np_state *np_trained_state(struct np_trained *trained);
 

@@ -88,6 +88,21 @@ out:
     return status;
 }
 
+enum np_status np_recipe_training(struct np_digest *digest, const struct np_recipe *recipe,
+                                  struct np_error *err)
+{
+    struct np_recipe copy = *recipe; /* its valid_data.files are not looked at */
+    struct np_buf buf = {0};
+    enum np_status status;
+    copy.valid_data.given = false;
+    copy.calibration = 0;
+    NP_TRY(np_recipe_write(&copy, &buf, err));
+    NP_TRY(np_digest_compute(digest, buf.text, buf.used, err));
+out:
+    np_buf_clear(&buf);
+    return status;
+}
+
 enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const char *const *sets,
                               size_t set_count, struct np_error *err)
 {

@@ -256,6 +256,11 @@ enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const 
                               size_t set_count, struct np_error *err);
 void np_recipe_clear(struct np_recipe *recipe);
 
+/* The SHA-256 of the canonical text but for data.valid and train.calibration, which decide what
+ * evaluations look at, and no weight. */
+enum np_status np_recipe_training(struct np_digest *digest, const struct np_recipe *recipe,
+                                  struct np_error *err);
+
 /* Names as in recipes: "mha", "gelu", ... */
 const char *np_op_name(enum np_op op);
 const char *np_act_name(enum np_act act);

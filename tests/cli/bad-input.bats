@@ -142,8 +142,10 @@ bad() {
 @test "resume: another recipe, other data" {
     np-train recipe.yaml --run r --stop-after 2
     cp -r r before
-    refused "r/checkpoints/0000000002.manifest: the run was made with another recipe" \
+    refused "r/checkpoints/0000000002.manifest: the run was made with another recipe: it has 'seed: 7', not 'seed: 8'" \
         np-train recipe.yaml --run r --resume --set seed=8
+    refused "r/checkpoints/0000000002.manifest: the run was made with another recipe: it has 'checkpoint_every: 0', not 'checkpoint_every: 5'" \
+        np-train recipe.yaml --run r --resume --set train.checkpoint_every=5
     echo more >> corpus.txt
     refused "r/checkpoints/0000000002.manifest: the run was made with other training data" \
         np-train recipe.yaml --run r --resume

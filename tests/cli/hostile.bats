@@ -35,7 +35,7 @@ setup() {
     np-train recipe.yaml --run whole
     cp -r whole begun
     rm begun/checkpoints/*
-    refused "begun/recipe.yaml: the run was made with another recipe" \
+    refused "begun/recipe.yaml: the run was made with another recipe: it has 'seed: 7', not 'seed: 8'" \
         np-train recipe.yaml --run begun --resume --set seed=8
     np-train recipe.yaml --run begun --resume
     np-verify whole begun
@@ -58,7 +58,7 @@ setup() {
         np-verify --fsck begun
         jq -e .tool begun/run.json
     done
-    refused "cut/recipe.yaml: the run was made with another recipe" \
+    refused "cut/recipe.yaml: the run was made with another recipe: it has 'seed: 7', not 'seed: 8'" \
         np-train recipe.yaml --run cut --resume --set seed=8
     mkdir other && touch other/thesis.tex
     refused "cannot list 'other/checkpoints': No such file or directory" \

@@ -139,6 +139,25 @@ untrained() {
     untrained 2 | cmp - two
 }
 
+@test "other validation data and calibration than the run's: as if it had had them" {
+    image_recipe
+    np-train recipe.yaml --run a -q > digest
+    scored recipe.yaml > whole
+    for set in data.valid.part='[0.9, 1.0]' train.calibration=1; do
+        scored recipe.yaml -s "$set" > other
+        if cmp -s whole other; then false; fi
+        np-train recipe.yaml --run b -q -s "$set" > digest
+        np-evaluate recipe.yaml --run b -q -s "$set" | cmp - other
+        yes 0 | head -n 7 | paste -sd ' ' > subnet
+        np-export recipe.yaml --run a -q -s "$set" --subnet subnet -o a.st
+        np-export recipe.yaml --run b -q -s "$set" --subnet subnet -o b.st
+        cmp <(tail -c 2000 a.st) <(tail -c 2000 b.st)
+        "$NP_TREE/tests/cli/check-export" a a.st > /dev/null
+        rm -r b
+    done
+    declined "another recipe: it has 'steps: 6', not 'steps: 7'" scored recipe.yaml -s train.steps=7
+}
+
 @test "what cannot be scored is refused" {
     np-train recipe.yaml --run a -q > digest
     declined 'the run was made with another recipe' scored recipe.yaml -s seed=8
