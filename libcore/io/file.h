@@ -100,5 +100,8 @@ enum np_status np_file_join(char **out, const char *dir, const char *name, struc
 
 /* Whether a name in a directory is that of a file that was being written aside. */
 bool np_file_is_aside(const char *name);
+/* Removes what processes that were killed had begun to write aside in a directory, in which nobody
+ * else may be writing. */
+void np_file_sweep(const char *directory);
 
 #endif

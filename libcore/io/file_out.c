@@ -189,3 +189,17 @@ bool np_file_is_aside(const char *name)
 {
     return strncmp(name, ASIDE_PREFIX, sizeof ASIDE_PREFIX - 1) == 0;
 }
+
+void np_file_sweep(const char *directory)
+{
+    struct np_file_names names = {0};
+    np_file_list(&names, directory, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        char *name = NULL;
+        if (np_file_is_aside(names.name[i]) &&
+            np_file_join(&name, directory, names.name[i], NULL) == NP_OK)
+            unlink(name);
+        free(name);
+    }
+    np_file_names_clear(&names);
+}

@@ -144,6 +144,29 @@ static int residents(int resident[RESIDENTS], const struct np_plan *plan,
     return np_plan_replicas(plan) > 1 ? 1 : RESIDENTS;
 }
 
+/* Moves where stages begin by a position, as long as the one that needs most comes to need less. */
+static enum np_status settle(uint64_t *least, struct np_plan *plan, const struct np_supernet *net,
+                             struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int still = 0, i = 0; still < 2 * (plan->stages - 1); i++) {
+        int *first = &plan->stage_first[1 + i / 2 % (plan->stages - 1)], old = *first;
+        uint64_t needed = UINT64_MAX;
+        *first += i % 2 ? 1 : -1;
+        if (*first > first[-1] && *first < first[1])
+            NP_TRY(np_memory_least(&needed, plan, net, err));
+        if (needed < *least) {
+            *least = needed;
+            still = 0;
+        } else {
+            *first = old;
+            still++;
+        }
+    }
+out:
+    return status;
+}
+
 /* From a cut of even weights on, for a byte less than is needed until nothing does: what a stage
  * has beside its positions depends on the cut. */
 enum np_status np_fit_least(uint64_t *least, struct np_plan *plan, const struct np_supernet *net,
@@ -171,6 +194,7 @@ enum np_status np_fit_least(uint64_t *least, struct np_plan *plan, const struct 
         NP_TRY(np_memory_least(&needed, plan, net, err));
     }
     memcpy(plan->stage_first, best, ends * sizeof *best);
+    NP_TRY(settle(least, plan, net, err));
     NP_TRY(np_memory_fill(plan, net, err));
 out:
     plan->device_bytes = given;

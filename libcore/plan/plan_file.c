@@ -16,6 +16,7 @@
 #include "plan/stage_memory.h"
 
 #define POSITION_NAME 24
+#define NS_MAX ((uint64_t)NP_PLAN_COST_MAX_NS)
 
 static void position_name(char out[POSITION_NAME], const struct np_supernet *net, int position)
 {
@@ -367,9 +368,8 @@ static enum np_status read_link(struct np_plan *plan, struct np_yaml_map *top, s
     if (node->kind == NP_YAML_ABSENT)
         return NP_OK;
     NP_TRY(np_yaml_get_map(node, &map, err));
-    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "task_ns"), &link->task_ns, 1, INT64_MAX, err));
-    NP_TRY(
-        np_yaml_get_uint(np_yaml_need(&map, "latency_ns"), &link->latency_ns, 1, INT64_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "task_ns"), &link->task_ns, 1, NS_MAX, err));
+    NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "latency_ns"), &link->latency_ns, 1, NS_MAX, err));
     NP_TRY(np_yaml_get_uint(np_yaml_find(&map, "bandwidth"), &link->bandwidth, 0, INT64_MAX, err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:

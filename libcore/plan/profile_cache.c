@@ -1,11 +1,13 @@
 #include "plan/profile_cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -53,10 +55,10 @@ static void make_key(struct cache *cache, const struct np_supernet *net,
              "%s|%s|%s|moments=%d,clip=%d,sums=%d|width=%d,length=%d,vocab=%d,image=%dx%dx%d|"
              "samples=%zu,grain=%d,"
              "micro_batches=%d|threads=%d|teams=%d",
-             NP_SOURCES, cpu, config->kernels->name, net->moments, r->clip == NP_CLIP_LAYER,
-             r->members * config->micro_batches > 1, r->width, r->length, r->vocab, r->height,
-             r->image_width, r->channels, config->samples, r->grain, config->micro_batches,
-             config->threads, config->concurrent);
+             NP_SOURCES "-" NP_COMPILED, cpu, config->kernels->name, net->moments,
+             r->clip == NP_CLIP_LAYER, r->members * config->micro_batches > 1, r->width, r->length,
+             r->vocab, r->height, r->image_width, r->channels, config->samples, r->grain,
+             config->micro_batches, config->threads, config->concurrent);
 }
 
 /* What is there now. */
@@ -69,7 +71,7 @@ static void cache_read(struct cache *cache)
     cache->unread = np_file_exists(&there, cache->path, NULL) != NP_OK;
     if (there) {
         enum np_status found =
-            np_file_read(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
+            np_file_read_regular(&cache->text, &bytes, cache->path, CACHE_MAX_BYTES, NULL);
         cache->unread = found == NP_EIO || found == NP_EMEM;
     }
 }
@@ -162,7 +164,19 @@ out:
     return status;
 }
 
-/* One process after the other, where the file system knows locks. */
+/* One process after the other, where the file system knows locks. False where one does not come to
+ * an end. */
+static bool await_lock(int fd)
+{
+    const struct timespec pause = {0, 20 * 1000 * 1000};
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+        if (tries == 50)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 static void cache_store(struct cache *cache, const struct np_supernet *net,
                         const struct np_layer_cost *cost)
 {
@@ -171,8 +185,11 @@ static void cache_store(struct cache *cache, const struct np_supernet *net,
     if (!cache->path)
         return;
     lock = open(cache->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock >= 0)
-        flock(lock, LOCK_EX);
+    if (lock >= 0 && !await_lock(lock)) {
+        close(lock);
+        return;
+    }
+    np_file_sweep(cache->directory);
     cache_read(cache);
     if (cache_text(&out, cache, net, cost) == NP_OK && !cache->unread)
         np_file_write(cache->path, out.text, out.used, NULL);

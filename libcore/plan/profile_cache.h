@@ -1,9 +1,9 @@
 /* A plan's costs: from the model, from the cache of earlier measurements, or measured now.
  *
  * Cache     profile.tsv in the directory that the tool names: key, kind, forward, backward, weight.
- *           Key and kind are everything a time depends on: the sources, CPU, instruction set,
- *           optimizer, clip, vocabulary, samples, threads and teams; operator and shapes. Best
- *           effort: without a usable cache costs are measured.
+ *           Key and kind are everything a time depends on: sources, compiler, flags, CPU,
+ *           instruction set, optimizer, clip, vocabulary, samples, threads and teams; operator and
+ *           shapes. Best effort: without a usable cache costs are measured.
  */
 #ifndef NP_PLAN_PROFILE_CACHE_H
 #define NP_PLAN_PROFILE_CACHE_H

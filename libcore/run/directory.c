@@ -75,29 +75,15 @@ void np_run_dir_close(struct np_run_dir *dir)
     dir->open = false;
 }
 
-static void sweep(const char *path)
-{
-    struct np_file_names names = {0};
-    np_file_list(&names, path, NULL);
-    for (size_t i = 0; i < names.count; i++) {
-        char *name = NULL;
-        if (np_file_is_aside(names.name[i]) &&
-            np_file_join(&name, path, names.name[i], NULL) == NP_OK)
-            unlink(name);
-        free(name);
-    }
-    np_file_names_clear(&names);
-}
-
 void np_run_dir_sweep(const struct np_run_dir *dir, const char *run)
 {
     if (!dir->locked)
         return;
-    sweep(run);
+    np_file_sweep(run);
     for (int part = 0; part < 2; part++) { /* objects, checkpoints */
         char *path = NULL;
         if (np_file_join(&path, run, parts[part], NULL) == NP_OK)
-            sweep(path);
+            np_file_sweep(path);
         free(path);
     }
 }

@@ -45,7 +45,7 @@ setup() {
     [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ] # which no pass over the gradients needs
     np-partition r.yaml -n 2 -M 2 -q --set 'train.clip={kind: layer, limit: 1}' -o c.yaml
     [ "$(wc -l < naspipe/profile.tsv)" -eq $((2 * known)) ]
-    grep -q "^$(cat "$NP_BIN/sources")|" naspipe/profile.tsv # other sources, other times
+    grep -q "^$(cat "$NP_BIN/sources")-" naspipe/profile.tsv # other sources, other times
 }
 
 @test "costs that others store meanwhile stay in the cache" {
@@ -70,6 +70,23 @@ setup() {
     mv cut naspipe/profile.tsv
     np-partition r.yaml -n 1 -M 1 -q -o plan.yaml
     [ "$(wc -l < naspipe/profile.tsv)" -ge "$known" ]
+}
+
+@test "a cache that is no file, or held by another, is done without" {
+    mkdir naspipe
+    mkfifo naspipe/profile.tsv
+    timeout 60 np-partition r.yaml -n 1 -M 1 -q -o plan.yaml
+    [ -f naspipe/profile.tsv ]
+    known=$(wc -l < naspipe/profile.tsv)
+    echo cut > naspipe/.np-7-0 # what one left that was killed
+    exec 8< naspipe
+    flock 8
+    timeout 60 np-partition r.yaml -n 1 -M 2 -q -o plan.yaml 8<&-
+    [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
+    exec 8<&-
+    np-partition r.yaml -n 1 -M 2 -q -o plan.yaml
+    [ "$(wc -l < naspipe/profile.tsv)" -gt "$known" ]
+    [ ! -e naspipe/.np-7-0 ]
 }
 
 @test "measures every instruction set of this machine" {
@@ -155,6 +172,15 @@ YAML
         [ "$status" -eq 1 ]
     done
     np-partition --max-batch r.yaml "${options[@]}" --device-memory "$least" | grep 'train.batch=1 '
+}
+
+@test "the least is that of the best cut, also where stages have much beside their positions" {
+    "$NP_TREE/tests/write-inputs" 9 6 5
+    for case in 'slices 2 3485696' 'pairs 4 3428352'; do # by trying all cuts
+        read -r recipe micro least <<< "$case"
+        cp "$NP_TREE/tests/recipes/$recipe.yaml" r.yaml
+        [ "$(least_of -n 3 -M "$micro" -W 1 --threads 1 --replicas 1 --cut static)" = "$least" ]
+    done
 }
 
 @test "the least of all alternatives does, and one byte less does not" {

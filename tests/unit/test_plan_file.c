@@ -141,9 +141,9 @@ static const struct {
      "plan.yaml:10:11: balanced cuts hand layers over: with a device memory that is for one "
      "replica, not 2"},
     {"stages:\n- {first: stem, last: head}\n", "link: {task_ns: 0, latency_ns: 1}\n",
-     "plan.yaml:10:17: 'task_ns' must be a whole number from 1 to 2^63-1, not '0'"},
+     "plan.yaml:10:17: 'task_ns' must be a whole number from 1 to 1000000000000000, not '0'"},
     {"stages:\n- {first: stem, last: head}\n", "link: {task_ns: 1, latency_ns: 0}\n",
-     "plan.yaml:10:32: 'latency_ns' must be a whole number from 1 to 2^63-1, not "
+     "plan.yaml:10:32: 'latency_ns' must be a whole number from 1 to 1000000000000000, not "
      "'0'"},
     {"stages:\n- {first: stem, last: head}\n", "link: {latency_ns: 5}\n",
      "plan.yaml:10:7: missing key 'task_ns' in 'link'"},
