@@ -98,6 +98,7 @@ static void hold_standard_streams(void)
 void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     struct argp tool = *argp; /* the root says what it is for */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow on is an error like any other */
     hold_standard_streams();
     tool.args_doc = tool.doc = NULL;
     struct argp_child children[] = {{&tool, 0, NULL, 0}, {0}};
@@ -373,5 +374,4 @@ void cli_catch_signals(void)
             sigaction(requests[i].number, &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
-    signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,4 +1,6 @@
 /* np-predict-trace: run the engine's scheduler on a virtual clock and show what it would do. */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
@@ -174,13 +176,23 @@ static void check(struct predict_options *options, struct argp_state *state)
 {
     const struct np_partition_request *plan = &options->plan.request;
     const char *const inputs[] = {options->space.path, options->plan_path, options->subnets};
+    char within[PATH_MAX] = ""; /* a run directory's trace */
+    const char *const traces[] = {options->against, within};
     bool bare = !options->space.path;
+    if (options->against)
+        snprintf(within, sizeof within, "%s/trace.json", options->against);
     cli_apart(state, "output", options->output, inputs, 3);
+    cli_apart(state, "output", options->output, traces, options->against ? 2 : 0);
     cli_one_standard(state, inputs, 3);
     if (bare && (options->blocks == 0 || options->candidates == 0))
         argp_error(state, "give a recipe, or --blocks and --candidates");
     if (bare && (options->plan_path || options->against || options->costs == PREDICT_PLAN_COSTS))
         argp_error(state, "--plan, --against and --costs plan need a recipe");
+    if (bare && (plan->devices || plan->threads || plan->kernels || !plan->model ||
+                 options->space.set_count))
+        argp_error(state, "--devices, --threads, --isa, --profile-from and --set need a recipe");
+    if (options->plan_path && (plan->kernels || !plan->model))
+        argp_error(state, "--plan has the costs: leave out --isa and --profile-from");
     if (!bare && (options->blocks || options->candidates))
         argp_error(state, "--blocks and --candidates are for use without a recipe");
     check_memory(options, state);

@@ -113,6 +113,9 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
     int replicas = or_default(asked->replicas, 1);
     if (stages > blocks)
         return np_fail(err, NP_EINPUT, "%d stages are too many for %d blocks", stages, blocks);
+    if (replicas > NP_MAX_STAGES / stages)
+        return np_fail(err, NP_EINPUT, "%d replicas of %d stages are more than %d stages", replicas,
+                       stages, NP_MAX_STAGES);
     if (micro_batches % replicas != 0)
         return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
                        micro_batches, micro_batches == 1 ? "" : "es");

@@ -59,10 +59,11 @@ static enum np_status line(struct np_buf *out, const struct predict_job *job,
     const struct np_sim_report *r = &run->report;
     struct np_sim_stage sum = predict_sum(run);
     char memory[32] = "-", hits[32] = "-";
-    uint64_t bytes = job->model.device_bytes;
+    uint64_t bytes =
+        job->plan.device_bytes ? job->plan.device_bytes : (uint64_t)job->options->capacity;
+    if (bytes)
+        snprintf(memory, sizeof memory, "%" PRIu64, bytes);
     if (job->model.has_memory) {
-        snprintf(memory, sizeof memory, "%" PRIu64,
-                 bytes ? bytes : (uint64_t)job->options->capacity);
         snprintf(hits, sizeof hits, "%.4f", predict_hit_rate(&sum.sums));
     }
     return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n",

@@ -29,6 +29,7 @@ struct layer {
     uint64_t first, last; /* visits known: the earliest and the latest; first NEVER: none */
     uint64_t step, used;  /* used: the context's clock at the last use */
     enum np_context_pass pass;
+    uint64_t counted[2]; /* by pass: the step of the last visit that was counted, plus 1 */
 };
 
 struct np_context {
@@ -255,6 +256,9 @@ static void begin_visit(struct np_context *c, uint32_t l, uint64_t step, enum np
     layer->begun = true;
     layer->step = step;
     layer->pass = pass;
+    if (layer->counted[pass] == step + 1) /* with several micro-batches the passes take turns */
+        return;
+    layer->counted[pass] = step + 1;
     if (layer->state == HERE)
         c->sums.hits++;
     else if (layer->state == COMING)

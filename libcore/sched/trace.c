@@ -1,5 +1,6 @@
 #include "sched/trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -134,8 +135,10 @@ static void crop_copies(struct np_trace *trace, double from, double to)
 void np_trace_crop(struct np_trace *trace, uint64_t first, uint64_t steps)
 {
     uint64_t next = first + steps < first ? UINT64_MAX : first + steps;
-    double from = completed(trace, first), to = completed(trace, next);
-    struct np_trace_sums sums;
+    struct np_trace_sums sums = np_trace_sum(trace, 1);
+    /* At both ends of a whole trace may be tasks that take no time. */
+    double from = first > sums.first_step ? completed(trace, first) : -INFINITY;
+    double to = next < sums.first_step + sums.steps ? completed(trace, next) : INFINITY;
     size_t kept = 0;
     for (size_t i = 0; i < trace->count; i++)
         if (trace->spans[i].end > from && trace->spans[i].start < to)

@@ -61,6 +61,13 @@ published() {
     between 0.5 "$(value hit_rate)" 0.85
 }
 
+@test "a visit is a pass of a step over a layer, whatever the policy and the micro-batches" {
+    for how in ahead next demand lru; do
+        run np-predict-trace --blocks 8 --candidates 4 -n 4 -M 8 --steps 50 --capacity 1 --prefetch $how
+        [ $(($(value hits) + $(value late) + $(value misses))) -eq $((8 * 2 * 50)) ]
+    done
+}
+
 @test "a device memory: what it costs, and never more than there is" {
     least=$(least_of -n 2)
     np-partition r.yaml -n 2 --profile-from model --device-memory "$least" -o plan.yaml
@@ -215,6 +222,12 @@ published() {
         awk -F '\t' '$1 == stage && $8 < end { bad = 1 } { stage = $1; end = $9 } END { exit bad }'
 }
 
+@test "tsv: tasks that take no time are there, too" {
+    np-predict-trace r.yaml -n 8 -M 1 --steps 1 --costs unit --format tsv > t
+    run np-predict-trace r.yaml -n 8 -M 1 --steps 1 --costs unit
+    [ "$(wc -l < t)" -eq $((1 + $(value tasks))) ]
+}
+
 @test "svg is well-formed, self-contained and named" {
     np-predict-trace r.yaml -n 3 --format svg -o t.svg
     grep -q 'csp, 3 stages: ' t.svg
@@ -244,6 +257,13 @@ published() {
     [ "$status" -eq 0 ]
     [ "$(value steps)" = 25 ]
     between -0.01 "$(value error_percent)" 0.01
+    cp run/trace.json before
+    for output in run/trace.json ./run/trace.json; do
+        refuses "--output '$output' would overwrite 'run/trace.json'" \
+            r.yaml --plan plan.yaml --against run -o $output
+    done
+    cmp run/trace.json before
+    run np-predict-trace r.yaml --plan plan.yaml --against run
     [ "$(value matched_tasks)" = 1.0000 ]
     [ "$(value order_agreement)" = 1.0000 ]
     [ "$(value median_task_ratio)" = 1.0000 ]
@@ -274,6 +294,12 @@ refuses() {
     refuses "give a recipe, or --blocks and --candidates"
     refuses "give a recipe, or --blocks and --candidates" --blocks 4
     refuses "--blocks and --candidates are for use without a recipe" r.yaml --blocks 4
+    for option in '--devices 1' '--threads 2' '--isa scalar' '--profile-from measure' '--set seed=1'; do
+        # shellcheck disable=SC2086
+        refuses "--devices, --threads, --isa, --profile-from and --set need a recipe" \
+            --blocks 4 --candidates 2 -n 2 $option
+    done
+    refuses "--plan has the costs: leave out --isa and --profile-from" r.yaml --plan p --isa scalar
     refuses "--plan, --against and --costs plan need a recipe" --blocks 4 --candidates 2 --plan p
     refuses "--plan decides devices, replicas, stages, micro-batches and threads" r.yaml --plan p -n 3
     refuses "--capacity and --fetch-time are for use without a recipe" r.yaml --capacity 3
