@@ -82,7 +82,7 @@ static enum np_status cut_within(struct np_plan *plan, const struct np_supernet 
                                  struct np_error *err)
 {
     enum np_status status;
-    uint64_t cap = plan->device_bytes;
+    uint64_t cap = plan->device_bytes, needed;
     struct np_cut cut = {.positions = net->positions, .stages = plan->stages, .load = w->load};
     np_fit_flights(plan, net, most);
     if (cap > 0) {
@@ -90,7 +90,11 @@ static enum np_status cut_within(struct np_plan *plan, const struct np_supernet 
         cut.bytes = w->bytes;
         cut.cap_bytes = cap > w->beside ? cap - w->beside : 0;
     }
-    status = np_cut_find(plan->stage_first, fits, &cut, err);
+    NP_TRY(np_cut_find(plan->stage_first, fits, &cut, err));
+    if (*fits && cap > 0) { /* of all that crosses a cut the weights do not know */
+        NP_TRY(np_memory_least(&needed, plan, net, err));
+        *fits = needed <= cap;
+    }
 out:
     return status;
 }

@@ -205,6 +205,22 @@ ranks_of() {
     [[ "$output" == *"$said"* ]]
 }
 
+@test "where several values cross from memory to memory, a plan fits in what it is made for" {
+    unsanitized
+    "$NP_TREE/tests/write-inputs" 9 6 5
+    cp "$NP_TREE/tests/recipes/graph.yaml" recipe.yaml
+    np-train recipe.yaml --run one -q --stop-after 2 > /dev/null
+    planned=(-n 3 -M 1 -W 4 --profile-from model)
+    run timeout -s KILL 60 mpiexec -n 3 np-partition recipe.yaml --backend mpi "${planned[@]}" \
+        --device-memory 1KiB
+    least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "$output")
+    for more in 0 65536; do
+        ranks 3 recipe.yaml --run "plus$more" "${planned[@]}" --device-memory $((least + more)) \
+            --stop-after 2
+        np-verify one "plus$more"
+    done
+}
+
 @test "np-partition plans for ranks: a stage each, and what is between them" {
     unsanitized
     tiny_recipe
