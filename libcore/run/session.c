@@ -1,6 +1,7 @@
 #include "run/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -166,6 +167,24 @@ static void session_clear(struct session *s)
     free(s->residence);
 }
 
+/* The evaluation's subnets, each once, choices[*different][blocks]; as[i], i < count, says which of
+ * them the i-th one is: a space of few has them several times. */
+static void draw_subnets(const struct session *s, uint16_t *choices, size_t *as, size_t count,
+                         size_t *different)
+{
+    const struct np_recipe *recipe = s->config->net->recipe;
+    size_t blocks = (size_t)recipe->block_count;
+    *different = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t *next = choices + *different * blocks;
+        np_stream_eval_subnet(&s->shape, recipe->seed, i, next);
+        as[i] = 0;
+        while (memcmp(choices + as[i] * blocks, next, blocks * sizeof *next) != 0)
+            as[i]++;
+        *different += as[i] == *different;
+    }
+}
+
 /* The mean score of the recipe's evaluation subnets on the validation data. */
 static enum np_status evaluate(struct session *s, struct np_error *err)
 {
@@ -173,20 +192,22 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     const struct np_recipe *recipe = c->net->recipe;
     size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
     uint16_t *choices = NULL;
-    struct np_score *scores = NULL, mean = {0, 0};
+    size_t *as = NULL;
+    struct np_score *different = NULL, *scores = NULL, mean = {0, 0};
     struct np_evaluator *evaluator = NULL;
     double begun = np_now_s();
-    struct np_evaluation evaluation = {
-        .data = c->valid_data, .count = count, .batches = c->eval_batches};
+    struct np_evaluation evaluation = {.data = c->valid_data, .batches = c->eval_batches};
     enum np_status status;
     NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
+    NP_TRY(np_alloc(&as, count, sizeof *as, err));
     NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
-    for (size_t i = 0; i < count; i++)
-        np_stream_eval_subnet(&s->shape, recipe->seed, i, choices + i * blocks);
+    NP_TRY(np_alloc(&different, count, sizeof *different, err));
+    draw_subnets(s, choices, as, count, &evaluation.count);
     evaluation.choices = choices;
     NP_TRY(np_evaluator_new(&evaluator, &s->train, s->state, s->engine, err));
-    NP_TRY(np_evaluate(scores, evaluator, &evaluation, err));
+    NP_TRY(np_evaluate(different, evaluator, &evaluation, err));
     for (size_t i = 0; i < count; i++) {
+        scores[i] = different[as[i]];
         mean.loss += scores[i].loss / (double)count;
         mean.accuracy += scores[i].accuracy / (double)count;
     }
@@ -197,7 +218,9 @@ out:
     s->eval_s += np_now_s() - begun;
     np_evaluator_free(evaluator);
     free(choices);
+    free(as);
     free(scores);
+    free(different);
     return status;
 }
 

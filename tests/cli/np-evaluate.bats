@@ -27,6 +27,15 @@ scored() {
     done
 }
 
+@test "an evaluation in training of a space of few subnets has each of them as often as it is drawn" {
+    sed -i '/conv1d/d; /op: mha/d; s/repeat: 4/repeat: 1/' recipe.yaml
+    np-train recipe.yaml --run a -q --eval-every 100 --eval-subnets 9 > digest
+    scored recipe.yaml --random 9 > all
+    [ "$(sort -u all | wc -l)" -eq 2 ]
+    jq -r 'select(.valid_loss) | [.subnets, .accuracies] | transpose[] | @tsv' a/metrics.jsonl > said
+    awk '{ printf "%.6g\t%.6g\n", $1, $2 }' all | cmp - said
+}
+
 @test "jobs, threads, instruction sets and the way that subnets come change nothing" {
     np-train recipe.yaml --run a -q > digest
     scored recipe.yaml --random 40 -j 1 > all

@@ -197,6 +197,17 @@ setup() {
     said 'np-verify: whole/subnets.txt: damaged: it has not the subnets of step 1'
 }
 
+@test "subnets.txt: candidates of more than one digit" {
+    choices=$(for ratio in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "{op: ffn, ratio: $ratio}"; done | paste -sd ,)
+    sed -i "/- {op/d; s/choices:/choices: [$choices]/" recipe.yaml
+    printf '%s\n' '11 10 11 10' '1 2 3 4' '10 1 0 11' '0 0 0 0' '11 11 11 11' '2 10 2 10' > subnets
+    np-train recipe.yaml --run whole --subnets subnets
+    cmp whole/subnets.txt subnets
+    np-train recipe.yaml --run a --subnets subnets --stop-after 4
+    np-train recipe.yaml --run a --resume --subnets subnets
+    same whole a
+}
+
 @test "subnets.txt: a run that a stream continues has the sampler's steps, too" {
     sampler=(-s 'sampler={kind: spread, spread: 4, members: 2}')
     np-train recipe.yaml --run drawn "${sampler[@]}"
