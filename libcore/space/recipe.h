@@ -83,7 +83,8 @@
  *          optimizer {kind (adamw)|sgd; lr (0.001; sgd 0.01), weight_decay (0.01; sgd 0);
  *          beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
  *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt: required,
- *          from 1)}; loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
+ *          from 1), final [0, 1) (0; linear, cosine)};
+ *          loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
  *          clip {kind (none)|value|layer, limit}; checkpoint_every (0: only at the end);
  *          calibration 1..4096 (8): training batches that batch norm's statistics are taken from
  *          for an evaluation, if the space has batch norm
@@ -241,6 +242,7 @@ struct np_recipe {
     struct np_optimizer optimizer;
     enum np_schedule_kind schedule;
     uint64_t warmup;
+    double final; /* share of the learning rate in the end, linear and cosine */
     double label_smoothing;
     enum np_clip_kind clip;
     double clip_limit;

@@ -71,6 +71,8 @@ static enum np_status read_schedule(struct np_recipe *recipe, const struct np_ya
     NP_TRY(np_yaml_get_uint(kind == NP_LR_INVERSE_SQRT ? np_yaml_need(&map, "warmup")
                                                        : np_yaml_find(&map, "warmup"),
                             &recipe->warmup, kind == NP_LR_INVERSE_SQRT, INT64_MAX, err));
+    if (kind == NP_LR_LINEAR || kind == NP_LR_COSINE)
+        NP_TRY(np_recipe_get_fraction(np_yaml_find(&map, "final"), &recipe->final, err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

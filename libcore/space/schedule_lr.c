@@ -17,15 +17,21 @@ static double cosine(double x)
     return 0.5 * (1.0 + (double)np_cos2pif((float)(0.5 * x)));
 }
 
+/* From 1 to what is left in the end, as x goes from 1 to 0. */
+static double fall(const struct np_recipe *recipe, double x)
+{
+    return recipe->final + (1.0 - recipe->final) * x;
+}
+
 float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
 {
     double factor = 1.0, now = (double)(step + 1), warmup = (double)recipe->warmup;
     if (step < recipe->warmup)
         factor = now / warmup;
     else if (recipe->schedule == NP_LR_LINEAR)
-        factor = 1.0 - progress(recipe, step);
+        factor = fall(recipe, 1.0 - progress(recipe, step));
     else if (recipe->schedule == NP_LR_COSINE)
-        factor = cosine(progress(recipe, step));
+        factor = fall(recipe, cosine(progress(recipe, step)));
     else if (recipe->schedule == NP_LR_INVERSE_SQRT)
         factor = sqrt(warmup / now);
     return (float)(recipe->optimizer.lr * factor);

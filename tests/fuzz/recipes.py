@@ -112,6 +112,8 @@ class Recipe:
         if odds(r, 0.5):
             train["schedule"] = {"kind": r.choice(["constant", "linear", "cosine", "inverse_sqrt"]),
                                  "warmup": r.choice([1, 2, 3])}
+            if train["schedule"]["kind"] in ("linear", "cosine") and odds(r, 0.5):
+                train["schedule"]["final"] = r.choice([0.01, 0.25])
         if odds(r, 0.5):
             train["clip"] = {"kind": r.choice(["value", "layer"]),
                              "limit": r.choice([0.001, 0.1, 1.0])}

@@ -154,6 +154,9 @@ START_TEST(test_overrides)
         {"train.optimizer={kind: sgd, nesterov: true}",
          "  optimizer: {kind: sgd, lr: 0.01, momentum: 0.9, nesterov: true, weight_decay: 0}\n"},
         {"train.schedule={kind: cosine, warmup: 10}", "  schedule: {kind: cosine, warmup: 10}\n"},
+        {"train.schedule={kind: cosine, final: 0.04}",
+         "  schedule: {kind: cosine, warmup: 0, final: 0.04}\n"},
+        {"train.schedule={kind: linear, final: 0}", "  schedule: {kind: linear, warmup: 0}\n"},
         {"train.clip={kind: layer, limit: 0.1}", "  clip: {kind: layer, limit: 0.1}\n"},
         {"train.batch=1", "  batch: 1\n  grain: 1\n"},
         {"train.batch=40", "  batch: 40\n  grain: 5\n"},
@@ -314,6 +317,9 @@ START_TEST(test_bad_values)
          "'nesterov' needs a momentum above 0"},
         {"train.schedule={warmup: -1}",
          "'warmup' must be a whole number from 0 to 2^63-1, not '-1'"},
+        {"train.schedule={kind: cosine, final: 1}", "'final' must be a number in [0, 1), not '1'"},
+        {"train.schedule={kind: constant, final: 0.5}",
+         "unknown key 'final' (known: kind, warmup)"},
         {"train.schedule={kind: inverse_sqrt, warmup: 0}",
          "'warmup' must be a whole number from 1 to 2^63-1, not '0'"},
         {"train.loss={kind: mse}", "unknown kind 'mse' (known: cross_entropy)"},
@@ -443,6 +449,12 @@ START_TEST(test_learning_rate)
         double exact = 0.25 * (1.0 + cos(M_PI * ((double)step - 10.0) / 100.0));
         ck_assert(fabs((double)np_recipe_lr(&recipe, step) - exact) < 0x1p-23);
     }
+    recipe.final = 0.5;
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 60) == 0.375f);
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 110) == 0.25f);
+    recipe.schedule = NP_LR_LINEAR;
+    ck_assert(np_recipe_lr(&recipe, 35) == 0.4375f && np_recipe_lr(&recipe, 110) == 0.25f);
+    recipe.final = 0;
     recipe.schedule = NP_LR_INVERSE_SQRT;
     ck_assert(np_recipe_lr(&recipe, 9) == 0.5f && np_recipe_lr(&recipe, 39) == 0.25f);
 }
