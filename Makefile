@@ -182,7 +182,8 @@ $(BUILD)/sources: FORCE
 	$(call REMEMBER,$(SOURCES_NOW))
 NAMED := $(BUILD)/libcore/mpi/calls.o $(BUILD)/libcore/plan/profile_cache.o
 $(NAMED): $(BUILD)/sources
-$(NAMED): NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"' -DNP_COMPILED='"$(COMPILED_NOW)"'
+$(NAMED): NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"' $(COMPILED)
+$(BUILD)/libcore/plan/profile_cache.o: COMPILED = -DNP_COMPILED='"$(COMPILED_NOW)"'
 COMPILED_NOW = $(shell echo '$(subst ','\'',$(FLAGS_NOW) $(shell $(CC) --version))' | \
                        sha256sum | cut -c 1-6)
 

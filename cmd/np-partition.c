@@ -18,11 +18,11 @@ struct options {
     struct plan_options plan;
     struct backend backend;
     const char *output;
-    const char *stash;
+    const char *stash, *subnets;
     bool estimate, max_batch, quiet, verbose;
 };
 
-enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH, OPTION_BACKEND };
+enum { OPTION_ESTIMATE = 0x4000, OPTION_MAX_BATCH, OPTION_STASH, OPTION_BACKEND, OPTION_SUBNETS };
 
 static const struct argp_option table[] = {
     {"output", 'o', "FILE", 0, "write the plan to FILE instead of standard output", 2},
@@ -30,6 +30,8 @@ static const struct argp_option table[] = {
      "plan for processors (the default), GPUs, or an MPI job's processes", 2},
     {"stash", OPTION_STASH, "FILE", 0, "the stash will be a file here: measure how fast it is", 2},
     {"estimate", OPTION_ESTIMATE, 0, 0, "write what each candidate layer takes, and no plan", 2},
+    {"subnets", OPTION_SUBNETS, "FILE", 0, "--estimate: the subnets of FILE instead; - is a pipe",
+     2},
     {"max-batch", OPTION_MAX_BATCH, 0, 0,
      "write the options of the largest batch that fits, and no plan", 2},
     {"quiet", 'q', 0, 0, "say nothing but errors", 2},
@@ -40,9 +42,13 @@ static const struct argp_option table[] = {
 static void check(const struct options *options, struct argp_state *state)
 {
     const struct np_partition_request *plan = &options->plan.request;
+    const char *const inputs[] = {options->space.path, options->subnets};
     if (!options->space.path)
         argp_error(state, "a recipe is needed");
-    cli_apart(state, "output", options->output, &options->space.path, 1);
+    cli_apart(state, "output", options->output, inputs, 2);
+    cli_one_standard(state, inputs, 2);
+    if (options->subnets && !options->estimate)
+        argp_error(state, "--subnets is for --estimate");
     cli_apart(state, "stash", options->stash, &options->space.path, 1);
     if (options->max_batch && !plan->memory_bytes)
         argp_error(state, "--max-batch needs --device-memory");
@@ -82,6 +88,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->backend.choice = (enum backend_choice)cli_word(state, "backend", arg, backends, 5);
         options->plan.gpus =
             options->backend.choice == BACKEND_CUDA || options->backend.choice == BACKEND_MPI_CUDA;
+        return 0;
+    case OPTION_SUBNETS:
+        options->subnets = arg;
         return 0;
     case OPTION_STASH:
         options->stash = arg;
@@ -150,7 +159,7 @@ out:
 static enum np_status make_estimate(struct np_buf *out, const struct options *options,
                                     const struct np_supernet *net, struct np_error *err)
 {
-    enum np_status status = estimate_write(out, net, &options->plan.request, err);
+    enum np_status status = estimate_write(out, net, &options->plan.request, options->subnets, err);
     if (status == NP_OK)
         status = cli_write(options->output, out->text, out->used, err);
     return status;

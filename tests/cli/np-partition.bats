@@ -321,6 +321,26 @@ column() {
     [ "$(column weight_ns | sed -n 4p)" = 0 ]
 }
 
+@test "--estimate --subnets: the sums of the layers" {
+    np-partition r.yaml --estimate --profile-from model -o e.tsv
+    printf '%s\n' '0 1 2 0 1 2' '2 2 2 2 2 2 # nothing' > subnets
+    np-partition r.yaml --estimate --profile-from model --subnets subnets -o sums
+    [ "$(cut -f 10 sums)" = "$(printf '%s\n' subnet '0 1 2 0 1 2' '2 2 2 2 2 2')" ]
+    cmp <(cut -f 1-9 sums | head -n 1) <(cut -f 4-12 e.tsv | head -n 1)
+    awk -F '\t' 'NR == FNR { for (i = 4; i <= 12; i++) x[$1, $2, i] = $i; next }
+        FNR > 1 { split($10, gene, " ")
+            for (i = 4; i <= 12; i++) {
+                sum = x["stem", 0, i] + x["head", 0, i]
+                for (b = 0; b < 6; b++) sum += x["block0" b, gene[b + 1], i]
+                if (sum != $(i - 3) || !sum) exit 1
+            } }' e.tsv sums
+    np-partition r.yaml --estimate --profile-from model --subnets - < subnets | cmp - sums
+    run np-partition r.yaml --estimate --profile-from model --subnets - <<< '0 1 2 0 1 3'
+    said "np-partition: error: <stdin>:1:11: candidate 3 of block 5 is not in 0..2"
+    run np-partition r.yaml --subnets subnets
+    said "np-partition: --subnets is for --estimate"
+}
+
 @test "--estimate: a part of another's weights has no moments of its own" {
     np-partition r.yaml --estimate --profile-from model -o e.tsv -s 'space.blocks=[
         {weights: entangled, choices: [{op: ffn, ratio: 1}, {op: ffn, ratio: 2}, {op: identity}]}]'
