@@ -29,14 +29,15 @@ NP_INLINE void sum_short(struct sums *acc, struct shape s, const struct np_tiles
 {
     const struct np_stretch *stretch = g->stretch, *end = stretch + g->stretches;
     const float *const *ahead = t->ahead;
+    struct cursor at;
+    UNROLL
+    for (size_t i = 0; i < s.h; i++)
+        at.row[i] = t->a[i] + t->a_at;
     for (; stretch < end; stretch++) {
         size_t left = stretch->count;
-        struct cursor at;
         at.b = t->b + stretch->from * NR;
         at.b_last = s.vectors > 2 ? t->b_last + stretch->from * NR : NULL;
-        UNROLL
-        for (size_t i = 0; i < s.h; i++)
-            at.row[i] = t->a[i] + t->a_at + stretch->at;
+        at.along = stretch->at;
         for (; left >= SHORT_STEPS; left -= SHORT_STEPS) {
             if (ahead < t->ahead_end)
                 ahead = fetch_two(s, t, ahead);

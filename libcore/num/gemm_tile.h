@@ -11,6 +11,7 @@ struct cursor {
     const float *strip;       /* packed */
     const float *b, *b_last;
     size_t pitch;
+    size_t along;  /* ROWS_SHORT: of all rows' elements */
     uint64_t rows; /* of the tile, bit by bit: those that the inner indices are for */
 };
 
@@ -40,9 +41,10 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     for (size_t i = 0; i < s.h; i++) {
         if (some && !(at->rows >> i & 1))
             continue;
-        float x = rows          ? *at->row[i]++
-                  : s.lines > 0 ? part[i * s.lines / s.h][i % (s.h / s.lines)]
-                                : line[i];
+        float x = s.left == ROWS_SHORT ? at->row[i][at->along]
+                  : rows               ? *at->row[i]++
+                  : s.lines > 0        ? part[i * s.lines / s.h][i % (s.h / s.lines)]
+                                       : line[i];
         if (whole > 0)
             v_fma1_to(acc->v[i][0], x, b0);
         if (whole > 1)
@@ -54,6 +56,8 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
         if (s.last == LAST_HALF)
             acc->half[i] = vh_fma1(x, b_half, acc->half[i]);
     }
+    if (s.left == ROWS_SHORT)
+        at->along++;
     at->b += known ? NR : t->b_step;
     if (s.vectors > 2)
         at->b_last += known ? NR : t->last_step;
