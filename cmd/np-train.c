@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli.h"
 #include "plan/stage_memory.h"
+#include "run/directory.h"
 #include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
@@ -105,6 +106,11 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     NP_TRY(cli_spares_run(o->run, "losses", o->losses, err));
     NP_TRY(cli_spares_run(o->run, "trace", o->trace, err));
     NP_TRY(cli_spares_run(o->run, "stash", o->stash, err));
+    if (o->subnets && np_run_dir_keeps(o->run, o->subnets)) {
+        status = np_fail(err, NP_EINPUT, "--subnets '%s' is what the run writes: give a copy",
+                         np_text_safe(o->subnets).s);
+        goto out;
+    }
     NP_TRY(backend_open(&o->backend, recipe, err));
     backend_request(&o->backend, &o->plan.request, &p->space.net);
     if (!o->plan_file && o->schedule != NP_SESSION_SEQUENTIAL)

@@ -87,7 +87,7 @@ declined() {
 # least_of OPTION...: the bytes that np-partition says the stages of r.yaml need at least.
 least_of() {
     run np-partition r.yaml --profile-from model --device-memory 4KiB "$@"
-    [ "$status" -eq 1 ]
+    [ "$status" -eq 1 ] || return 1 # also where it is called inside of $( )
     sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' <<< "${lines[0]}" | grep .
 }
 

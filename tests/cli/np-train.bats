@@ -181,6 +181,9 @@ setup() {
     head -n 2 subnets > short
     refused 'the stream ends after 2 steps, before step 3' \
         np-train recipe.yaml --run a --resume --subnets short
+    echo '1 2 3 0' >> a/subnets.txt
+    refused "--subnets 'a/subnets.txt' is what the run writes: give a copy" \
+        np-train recipe.yaml --run a --resume --subnets a/subnets.txt # or it would read what it writes
     echo '1 2' >> a/subnets.txt # what a run leaves that ends after its checkpoint
     np-train recipe.yaml --run a --resume --subnets subnets
     same whole a
