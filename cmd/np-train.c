@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "plan/stage_memory.h"
 #include "run/directory.h"
+#include "run/run_recipe.h"
 #include "sched/timeline.h"
 #include "train_options.h"
 #include "train_report.h"
@@ -16,6 +17,7 @@
 /* Everything that one run needs, from the recipe to the data. */
 struct parts {
     struct space space;
+    struct np_inherit *inherit; /* NULL: nothing */
     struct np_data *train, *valid;
     struct np_plan plan;
     struct np_trace trace;
@@ -29,6 +31,7 @@ static void parts_clear(struct parts *p)
     np_plan_clear(&p->plan);
     np_data_close(p->valid);
     np_data_close(p->train);
+    np_inherit_free(p->inherit);
     space_close(&p->space);
 }
 
@@ -94,12 +97,33 @@ static enum np_status warn_of_memory(const struct parts *p, const struct train_o
     return status;
 }
 
+/* The recipe names the weights from here on, whether it did before or not: those of --init, or what
+ * a run that goes on has begun with. */
+static enum np_status inherit(struct parts *p, const struct train_options *o, struct np_error *err)
+{
+    uint32_t layers, all;
+    enum np_status status = NP_OK;
+    if (o->resume)
+        NP_TRY(np_run_recipe_adopt_init(&p->space.recipe, o->run, err));
+    if (!o->init)
+        return NP_OK;
+    NP_TRY(np_inherit_open(&p->inherit, o->init, o->init_step, &p->space.net, err));
+    NP_TRY(np_recipe_set_init(&p->space.recipe, np_inherit_digest(p->inherit), err));
+    layers = np_inherit_layers(p->inherit, &all);
+    if (!o->quiet && !o->resume)
+        cli_note("%u of %u layers begin with the weights that '%s' has after %llu steps", layers,
+                 all, np_text_safe(o->init).s, (unsigned long long)np_inherit_step(p->inherit));
+out:
+    return status;
+}
+
 static enum np_status parts_init(struct parts *p, struct train_options *o, int argc, char **argv,
                                  struct np_error *err)
 {
     enum np_status status;
     const struct np_recipe *recipe = &p->space.recipe;
     NP_TRY(space_open(&p->space, &o->space, err));
+    NP_TRY(inherit(p, o, err));
     NP_TRY(space_spares(&p->space, "losses", o->losses, err));
     NP_TRY(space_spares(&p->space, "trace", o->trace, err));
     NP_TRY(space_spares(&p->space, "stash", o->stash, err));
@@ -177,6 +201,7 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
                                        .plan = &p->plan,
                                        .schedule = o->schedule,
                                        .subnets = o->subnets,
+                                       .inherit = p->inherit,
                                        .resume = o->resume,
                                        .ledger_layers = o->ledger_layers,
                                        .stop_after = o->stop_after,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "run/trained.h"
 
 enum {
     OPT_RUN = 0x100,
@@ -11,6 +12,8 @@ enum {
     OPT_LOSSES,
     OPT_STOP_AFTER,
     OPT_RESUME,
+    OPT_INIT,
+    OPT_INIT_STEP,
     OPT_EXPECT,
     OPT_TRACE,
     OPT_EVAL_EVERY,
@@ -27,6 +30,9 @@ enum {
 static const struct argp_option option_table[] = {
     {"run", OPT_RUN, "DIR", 0, "run directory to make (with --resume: to continue)", 0},
     {"resume", OPT_RESUME, 0, 0, "continue the run from its last checkpoint", 0},
+    {"init", OPT_INIT, "RUN", 0, "begin with what that run has trained of these layers", 0},
+    {"init-step", OPT_INIT_STEP, "STEP", 0, "its checkpoint after so many steps, not the latest",
+     0},
     {"stop-after", OPT_STOP_AFTER, "STEP", 0, "stop cleanly after this many steps in all", 0},
     {"expect", OPT_EXPECT, "DIGEST", 0, "exit 1 unless the run has this digest", 0},
     {"subnets", OPT_SUBNETS, "FILE", 0, "subnet stream instead of the sampler; - is a pipe", 0},
@@ -83,6 +89,9 @@ static error_t parse_run_option(int key, char *arg, struct train_options *o,
     case OPT_RESUME:
         o->resume = true;
         return 0;
+    case OPT_INIT:
+        o->init = arg;
+        return 0;
     case OPT_EXPECT:
         o->expect = arg;
         return 0;
@@ -105,6 +114,9 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
     switch (key) {
     case OPT_STOP_AFTER:
         o->stop_after = (uint64_t)cli_int(state, "stop-after", arg, 1, INT64_MAX);
+        return 0;
+    case OPT_INIT_STEP:
+        o->init_step = (uint64_t)cli_int(state, "init-step", arg, 0, INT64_MAX);
         return 0;
     case OPT_EVAL_EVERY:
         o->eval_every = (uint64_t)cli_int(state, "eval-every", arg, 1, INT64_MAX);
@@ -137,6 +149,8 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state, "a recipe is needed");
     if (!o->run)
         argp_error(state, "--run DIR is needed");
+    if (o->init_step != NP_LATEST && !o->init)
+        argp_error(state, "--init-step is for --init");
     if (o->plan_file && (r->devices || r->replicas || r->stages || r->micro_batches || r->window ||
                          r->unit || r->cut || r->reach || r->threads || r->disk.read))
         argp_error(state,
@@ -209,7 +223,8 @@ void train_options_parse(struct train_options *options, int argc, char **argv)
                "The recipe decides the bits, the plan decides the speed: every plan gives the same "
                "digest.",
         .children = children};
-    *options = (struct train_options){.eval_subnets = 16, .eval_batches = 4};
+    *options =
+        (struct train_options){.eval_subnets = 16, .eval_batches = 4, .init_step = NP_LATEST};
     options->plan.request.model = true; /* a plan from FLOPs costs no time to make */
     cli_parse(&argp, argc, argv, options);
     plan_options_complete(&options->plan);

@@ -49,7 +49,7 @@ static enum np_status carry_out(struct np_residence_stage *place, const struct n
     NP_TRY(np_stamp_await(place->crew, place->used[copy->layer], err));
     l->slab = NULL;
     l->made = false;
-    if (l->updates)
+    if (np_layer_is_own(l))
         return np_stash_send(r->stash, copy->layer, arena, slab, copy->kind == NP_COPY_WRITE, err);
     np_arena_give(arena, slab, bytes);
 out:

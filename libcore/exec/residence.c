@@ -161,7 +161,7 @@ void np_residence_begin(struct np_residence *r)
         const int *first = &r->config.plan->stage_first[k];
         uint32_t from = r->net->layer_first[first[0]], to = r->net->layer_first[first[1]];
         for (uint32_t l = from; !r->knows && l < to; l++) /* what a checkpoint has put there */
-            if (np_state_may_leave(state, l) && state->layers[l].updates)
+            if (np_state_may_leave(state, l) && np_layer_is_own(&state->layers[l]))
                 np_context_stored(r->places[k].context, l);
     }
     r->knows = true;

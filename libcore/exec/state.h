@@ -1,10 +1,10 @@
 /* The supernet's state: weights, moments and update counts of every layer.
  *
- * A layer that no step has used yet has no memory: its version 0 is a pure function of its address
- * and is made at its first use. A shared layer read with delay D keeps the D - 1 versions before
- * the latest as well. Candidates may be kept in a stash (exec/residence.h moves them): then slab is
- * NULL while a layer is not on the device, and its memory is not the state's; nor is it where
- * layers stay in stages' arenas.
+ * A layer that no step has used yet has no memory, unless it was given values: its version 0 is a
+ * pure function of its address and is made at its first use. A shared layer read with delay D keeps
+ * the D - 1 versions before the latest as well. Candidates may be kept in a stash (exec/residence.h
+ * moves them): then slab is NULL while a layer is not on the device, and its memory is not the
+ * state's; nor is it where layers stay in stages' arenas.
  *
  * Shapes    slab: [w | m | v], each of kind->floats rounded up to a cache line (np_state_stride);
  *           m and v as the optimizer has them.
@@ -26,9 +26,16 @@
 struct np_layer_state {
     float *slab;      /* NULL: never used, or not on the device */
     bool made;        /* slab holds values */
+    bool given;       /* its values were written to it (exec/state_stream.h) */
     uint64_t updates; /* = the version that slab's weights are */
     float *old;       /* [D - 1][stride], version v in slot v % (D - 1); NULL when D is 1 */
 };
+
+/* Whether its values must be kept: they are not, or may not be, those of its address. */
+static inline bool np_layer_is_own(const struct np_layer_state *layer)
+{
+    return layer->updates > 0 || layer->given;
+}
 
 struct np_residence;
 struct np_state {

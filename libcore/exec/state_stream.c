@@ -110,6 +110,7 @@ static enum np_status finish(struct np_state_stream *s, uint64_t updates, struct
     else
         l->made = true;
     l->updates = updates;
+    l->given = true;
 out:
     return status;
 }

@@ -29,7 +29,7 @@ struct np_state_stream np_state_stream(struct np_state *state, uint32_t layer, f
 /* Floats of the whole stream. */
 size_t np_state_stream_floats(const struct np_state *state, uint32_t layer);
 
-/* The next floats of a layer that was updated. */
+/* The next floats of a layer that was updated, or given. */
 enum np_status np_state_read(struct np_state_stream *s, float *out, size_t count,
                              struct np_error *err);
 /* The next floats for a layer of a fresh state; after the last of them the layer is what it is

@@ -85,7 +85,7 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
 {
     enum np_status status;
     NP_TRY(np_buf_printf(out, err, "naspipe: plan/1\nrecipe: %s\n",
-                         np_digest_hex(&net->recipe->digest).s));
+                         np_digest_hex(&net->recipe->planned).s));
     NP_TRY(np_buf_printf(
         out, err, "micro_batches: %d\nwindow: %d\nlookahead: %d\nunit: %d\nthreads: %d\n",
         plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
@@ -134,9 +134,9 @@ static enum np_status read_recipe(struct np_yaml_map *map, const struct np_super
     int version;
     NP_TRY(np_yaml_get_word(np_yaml_need(map, "naspipe"), &version, versions, 1, err));
     NP_TRY(np_yaml_get_string(node, &digest, err));
-    if (strcmp(digest, np_digest_hex(&net->recipe->digest).s) != 0)
+    if (strcmp(digest, np_digest_hex(&net->recipe->planned).s) != 0)
         status = np_yaml_fail(node, err, "this plan was made for recipe %.8s..., not %.8s...",
-                              np_text_safe(digest).s, np_digest_hex(&net->recipe->digest).s);
+                              np_text_safe(digest).s, np_digest_hex(&net->recipe->planned).s);
 out:
     return status;
 }

@@ -24,7 +24,7 @@ struct np_checkpoints {
     struct np_state *state;
     struct np_digest data;
     struct np_store store;
-    struct stored *stored; /* [layers]; updates 0: nothing */
+    struct stored *stored; /* [layers]; updates 0: nothing, or what the layer was given */
     void *block;           /* holds: */
     float *window;         /* as a stash wants it */
 };
@@ -206,7 +206,7 @@ enum np_status np_checkpoints_write(struct np_checkpoints *c, uint64_t step,
     for (uint32_t layer = 0; layer < net->layers; layer++) {
         const struct np_layer_state *l = &c->state->layers[layer];
         char name[NP_LAYER_NAME];
-        if (!l->updates)
+        if (!np_layer_is_own(l))
             continue;
         if (c->stored[layer].updates != l->updates)
             NP_TRY(put_layer(c, layer, err));

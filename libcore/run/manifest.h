@@ -11,10 +11,10 @@
  *     end <64 hex digits>
  *
  * The digest of a line is the SHA-256 of the layer's canonical bytes (weights, then moments, as
- * little-endian binary32, no padding). A layer that was never updated has no line: its value is its
- * address. `stem@-1` is the version before the latest of a layer read with a delay, and so on. The
- * SHA-256 of the manifest's own bytes is the digest of the run; nothing in it depends on how the
- * run was made.
+ * little-endian binary32, no padding). A layer that was never updated has no line, for its value is
+ * its address; but in a run that has inherited weights all layers have one. `stem@-1` is the
+ * version before the latest of a layer read with a delay, and so on. The SHA-256 of the manifest's
+ * own bytes is the digest of the run; nothing in it depends on how the run was made.
  *
  * Errors    NP_EDATA with file:line for anything that is not exactly of this form; NP_EIO; NP_EMEM.
  * Ownership np_manifest_clear.

@@ -38,11 +38,11 @@ static enum np_status refuse(const struct np_supernet *net, const char *path, ui
 /* Of a shared layer, whose entries' updates are all that its versions should be. */
 static enum np_status check_shared(const struct np_manifest *m, const char *path,
                                    const struct np_supernet *net, uint32_t layer, uint64_t entries,
-                                   struct np_error *err)
+                                   bool inherits, struct np_error *err)
 {
     uint64_t old = (uint64_t)np_supernet_old_count(net, layer);
     uint64_t wanted = 1 + (old < m->step ? old : m->step);
-    return entries == (m->step > 0 ? wanted : 0)
+    return entries == (m->step > 0 || inherits ? wanted : 0)
                ? NP_OK
                : refuse(net, path, layer, "has not all its versions", err);
 }
@@ -62,9 +62,31 @@ static enum np_status check_block(const struct np_manifest *m, const char *path,
     return sum >= m->step ? NP_OK : refuse(net, path, first, "and its block lack updates", err);
 }
 
+/* All layers of a run that has inherited weights have a line, as this recipe says, or a line that
+ * no other run has. */
+static bool says_inherits(const struct np_manifest *m, const struct np_recipe *recipe)
+{
+    if (np_digest_equal(&m->recipe, &recipe->digest))
+        return recipe->has_init;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->entries[i].updates == 0 && !strchr(m->entries[i].name, '@'))
+            return true;
+    return false;
+}
+
+static enum np_status check_whole(const char *path, const struct np_supernet *net,
+                                  const uint64_t *entries, struct np_error *err)
+{
+    for (uint32_t layer = 0; layer < net->layers; layer++)
+        if (np_supernet_kind(net, layer)->floats > 0 && entries[layer] == 0)
+            return refuse(net, path, layer, "is missing", err);
+    return NP_OK;
+}
+
 enum np_status np_manifest_check(const struct np_manifest *m, const char *path,
                                  const struct np_supernet *net, struct np_error *err)
 {
+    bool inherits = says_inherits(m, net->recipe);
     uint64_t *updates = NULL, *entries = NULL, back;
     uint32_t layer;
     enum np_status status;
@@ -74,6 +96,8 @@ enum np_status np_manifest_check(const struct np_manifest *m, const char *path,
         const struct np_manifest_entry *entry = &m->entries[i];
         NP_TRY(np_manifest_layer(entry, path, net, &layer, &back, err));
         bool shared = np_supernet_is_shared(net, layer);
+        if (entry->updates == 0 && back == 0 && !inherits)
+            NP_TRY(refuse(net, path, layer, "has a line without an update", err));
         if (entry->updates > m->step - (back < m->step ? back : m->step) ||
             (shared && entry->updates + back != m->step))
             NP_TRY(refuse(net, path, layer, "has updates that no step made", err));
@@ -84,10 +108,12 @@ enum np_status np_manifest_check(const struct np_manifest *m, const char *path,
     for (int position = 0; position < net->positions; position++) {
         layer = net->layer_first[position];
         if (np_supernet_is_shared(net, layer))
-            NP_TRY(check_shared(m, path, net, layer, entries[layer], err));
+            NP_TRY(check_shared(m, path, net, layer, entries[layer], inherits, err));
         else if (position > 0 && position < net->positions - 1)
             NP_TRY(check_block(m, path, net, position, updates, err));
     }
+    if (inherits)
+        NP_TRY(check_whole(path, net, entries, err));
 out:
     free(updates);
     free(entries);

@@ -1,6 +1,7 @@
 /* Whether a manifest of the right form can be that of a checkpoint: a shared layer was updated by
  * every step, a candidate by some of them and one of each block by each; and of a layer read with a
- * delay all versions that later steps may read are there.
+ * delay all versions that later steps may read are there; of a run that has inherited weights, all
+ * layers are.
  *
  * Errors    NP_EDATA, with the manifest's path; NP_EMEM.
  */

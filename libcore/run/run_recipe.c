@@ -44,35 +44,65 @@ out:
     return status;
 }
 
+enum np_status np_run_recipe_read(struct np_recipe *recipe, const char *run, struct np_error *err)
+{
+    char *path = NULL, *text = NULL;
+    enum np_status status;
+    *recipe = (struct np_recipe){.path = NULL};
+    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
+    NP_TRY(read_text(&text, run, err)); /* what is no file is not waited for */
+    NP_TRY(np_recipe_read(recipe, path, NULL, 0, err));
+out:
+    free(path);
+    free(text);
+    return status;
+}
+
 enum np_status np_run_recipe_differs(const char *path, const char *run,
                                      const struct np_recipe *recipe, struct np_error *err)
 {
     struct np_error no;
     char *text = NULL;
-    size_t at;
-    if (read_text(&text, run, &no) != NP_OK || strcmp(text, recipe->canonical) == 0) {
-        np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", np_text_safe(path).s);
-    } else {
-        at = difference(text, recipe->canonical);
-        np_fail(err, NP_EINPUT, "%s: the run was made with another recipe: it has '%s', not '%s'",
-                np_text_safe(path).s, first_line(text + at).s,
-                first_line(recipe->canonical + at).s);
+    struct line theirs = {""}, ours = {""};
+    if (read_text(&text, run, &no) == NP_OK) {
+        size_t at = difference(text, recipe->canonical);
+        theirs = first_line(text + at);
+        ours = first_line(recipe->canonical + at);
     }
+    if (theirs.s[0] && ours.s[0])
+        np_fail(err, NP_EINPUT, "%s: the run was made with another recipe: it has '%s', not '%s'",
+                np_text_safe(path).s, theirs.s, ours.s);
+    else if (theirs.s[0] || ours.s[0])
+        np_fail(err, NP_EINPUT, "%s: the run was made with another recipe: it has %s '%s'",
+                np_text_safe(path).s, theirs.s[0] ? "also" : "no", theirs.s[0] ? theirs.s : ours.s);
+    else
+        np_fail(err, NP_EINPUT, "%s: the run was made with another recipe", np_text_safe(path).s);
     free(text);
     return NP_EINPUT;
+}
+
+enum np_status np_run_recipe_adopt_init(struct np_recipe *recipe, const char *run,
+                                        struct np_error *err)
+{
+    struct np_recipe trained;
+    struct np_error no;
+    enum np_status status = NP_OK;
+    if (np_run_recipe_read(&trained, run, &no) == NP_OK && trained.has_init && !recipe->has_init &&
+        np_digest_equal(&trained.planned, &recipe->planned))
+        status = np_recipe_set_init(recipe, &trained.init, err);
+    np_recipe_clear(&trained);
+    return status;
 }
 
 enum np_status np_run_recipe_digest(struct np_digest *digest, const char *run,
                                     const struct np_recipe *recipe, struct np_error *err)
 {
-    struct np_recipe trained = {.path = NULL};
+    struct np_recipe trained;
     struct np_digest ours, theirs;
     struct np_error no;
-    char *path = NULL;
-    enum np_status status;
+    enum np_status status = NP_OK;
     *digest = recipe->digest;
-    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
-    if (np_recipe_read(&trained, path, NULL, 0, &no) != NP_OK)
+    if (np_run_recipe_read(&trained, run, &no) != NP_OK)
         goto out; /* who looks for that digest says what is wrong */
     NP_TRY(np_recipe_training(&ours, recipe, err));
     NP_TRY(np_recipe_training(&theirs, &trained, err));
@@ -80,6 +110,5 @@ enum np_status np_run_recipe_digest(struct np_digest *digest, const char *run,
         *digest = trained.digest;
 out:
     np_recipe_clear(&trained);
-    free(path);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "run/checkpoint.h"
 #include "run/directory.h"
 #include "run/ledger.h"
@@ -84,16 +85,41 @@ out:
     return status;
 }
 
+/* Whether the first weights can be had. */
+static enum np_status check_init(const struct session *s, struct np_error *err)
+{
+    const struct np_recipe *recipe = s->config->net->recipe;
+    if (!recipe->has_init || s->config->inherit)
+        return NP_OK;
+    return np_fail(err, NP_EINPUT, "%s: --init RUN is needed, for 'train.init' says %s",
+                   np_text_safe(recipe->path).s, np_digest_hex(&recipe->init).s);
+}
+
+/* What a run that inherits begins with becomes its first checkpoint. */
+static enum np_status inherit(struct session *s, struct np_error *err)
+{
+    const struct np_session_config *c = s->config;
+    enum np_status status = check_init(s, err);
+    if (status != NP_OK || !c->inherit)
+        return status;
+    NP_TRY(np_inherit_write(c->inherit, c->run, np_data_digest(c->train_data), err));
+    NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
+out:
+    return status;
+}
+
 /* A bad stream leaves no directory behind, and neither do too little memory or too few threads. */
 static enum np_status begin_run(struct session *s, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
-    enum np_status status = open_stream(s, err);
-    if (status != NP_OK)
-        return status;
-    status = np_run_dir_create(&s->dir, c->run, c->net->recipe, c->provenance, c->products, err);
-    if (status == NP_OK && c->products)
+    enum np_status status;
+    NP_TRY(check_init(s, err));
+    NP_TRY(open_stream(s, err));
+    NP_TRY(np_run_dir_create(&s->dir, c->run, c->net->recipe, c->provenance, c->products, err));
+    if (c->products)
         np_products_keep(c->products, c->run);
+    status = inherit(s, err);
+out:
     return status;
 }
 
@@ -111,6 +137,8 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
     if (c->products)
         NP_TRY(np_products_resume(c->products, c->run, err));
     np_run_dir_sweep(&s->dir, c->run);
+    if (!s->has_saved)
+        NP_TRY(inherit(s, err));
     s->saved = s->step;
     status = open_stream(s, err);
 out:

@@ -17,6 +17,7 @@
 #include "exec/residence.h"
 #include "exec/train.h"
 #include "io/digest.h"
+#include "run/inherit.h"
 
 enum np_session_schedule { NP_SESSION_CSP, NP_SESSION_SEQUENTIAL };
 
@@ -42,6 +43,9 @@ struct np_session_config {
     const struct np_plan *plan;
     enum np_session_schedule schedule;
     const char *subnets; /* NULL: the recipe's sampler; a file, or "-" */
+    /* Where the first weights are that the recipe's train.init names; NULL: nothing is inherited,
+     * or a run goes on that has a checkpoint. */
+    struct np_inherit *inherit;
     bool resume, ledger_layers;
     uint64_t stop_after;                             /* steps; 0: train.steps */
     uint64_t eval_every, eval_subnets, eval_batches; /* every 0: never */

@@ -192,16 +192,51 @@ out:
     return status;
 }
 
-void np_part_cut(float *out, const struct np_kind *part, const float *slab)
+/* Copies a part's rows, in order, out of the slab or into it; the other is only read. */
+static void move_rows(const struct np_kind *part, float *weights, float *slab, bool into)
 {
     for (int t = 0; t < part->tensor_count; t++) {
         const struct np_piece *piece = &part->pieces[t];
         const size_t *count = piece->slice.count, *stride = piece->slice.stride;
         for (size_t i = 0; i < count[0]; i++)
             for (size_t j = 0; j < count[1]; j++)
-                for (size_t k = 0; k < count[2]; k++, out += count[3])
-                    memcpy(out,
-                           slab + piece->offset + i * stride[0] + j * stride[1] + k * stride[2],
-                           count[3] * sizeof *out);
+                for (size_t k = 0; k < count[2]; k++, weights += count[3]) {
+                    float *row =
+                        slab + piece->offset + i * stride[0] + j * stride[1] + k * stride[2];
+                    memcpy(into ? row : weights, into ? weights : row, count[3] * sizeof *row);
+                }
     }
+}
+
+void np_part_cut(float *out, const struct np_kind *part, const float *slab)
+{
+    move_rows(part, out, (float *)slab, false);
+}
+
+void np_part_paste(float *slab, const struct np_kind *part, const float *weights)
+{
+    move_rows(part, (float *)weights, slab, true);
+}
+
+/* --- equals ----------------------------------------------------------------------------------- */
+
+static bool same_tensor(const struct np_tensor *a, const struct np_tensor *b)
+{
+    bool same = a->rank == b->rank && a->abreast == b->abreast && strcmp(a->name, b->name) == 0;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->shape[i] == b->shape[i];
+    return same;
+}
+
+bool np_kind_same_weights(const struct np_kind *a, const struct np_kind *b)
+{
+    struct np_layer_spec as, bs;
+    bool same;
+    memcpy(&as, &a->spec, sizeof as); /* padding, too */
+    memcpy(&bs, &b->spec, sizeof bs);
+    as.dropout = bs.dropout = as.drop_path = bs.drop_path = 0;
+    same = memcmp(&as, &bs, sizeof as) == 0 && a->tensor_count == b->tensor_count;
+    for (int t = 0; same && t < a->tensor_count; t++)
+        same = same_tensor(&a->tensors[t], &b->tensors[t]);
+    return same;
 }

@@ -35,7 +35,13 @@ const struct np_tensor *np_kind_tensor(const struct np_kind *kind, const char *n
 enum np_status np_part_join(struct np_kind *part, const struct np_kind *whole,
                             struct np_error *err);
 
-/* The weights of a part, cut from the slab of its whole: out[kind->part_floats]. */
+/* The weights of a part, cut from the slab of its whole: out[kind->part_floats]; and the inverse,
+ * which leaves the rest of the slab as it is. */
 void np_part_cut(float *out, const struct np_kind *part, const float *slab);
+void np_part_paste(float *slab, const struct np_kind *part, const float *weights);
+
+/* Whether the weights of one can be the other's: the same operator, but for what is dropped, on
+ * tensors of the same names and shapes, and so the same floats in the same order. */
+bool np_kind_same_weights(const struct np_kind *a, const struct np_kind *b);
 
 #endif

@@ -74,12 +74,27 @@ out:
     return status;
 }
 
-static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *err)
+static enum np_status digest_text(struct np_digest *digest, const struct np_recipe *recipe,
+                                  struct np_error *err)
 {
     struct np_buf buf = {0};
     enum np_status status;
     NP_TRY(np_recipe_write(recipe, &buf, err));
+    NP_TRY(np_digest_compute(digest, buf.text, buf.used, err));
+out:
+    np_buf_clear(&buf);
+    return status;
+}
+
+static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *err)
+{
+    struct np_recipe bare = *recipe;
+    struct np_buf buf = {0};
+    enum np_status status;
+    bare.has_init = false;
+    NP_TRY(np_recipe_write(recipe, &buf, err));
     NP_TRY(np_digest_compute(&recipe->digest, buf.text, buf.used, err));
+    NP_TRY(digest_text(&recipe->planned, &bare, err));
     recipe->canonical = buf.text;
     recipe->canonical_bytes = buf.used;
     return NP_OK;
@@ -88,19 +103,28 @@ out:
     return status;
 }
 
+enum np_status np_recipe_set_init(struct np_recipe *recipe, const struct np_digest *init,
+                                  struct np_error *err)
+{
+    struct np_recipe other = *recipe;
+    enum np_status status;
+    other.has_init = true;
+    other.init = *init;
+    NP_TRY(make_canonical(&other, err));
+    free(recipe->canonical);
+    *recipe = other;
+out:
+    return status;
+}
+
 enum np_status np_recipe_training(struct np_digest *digest, const struct np_recipe *recipe,
                                   struct np_error *err)
 {
     struct np_recipe copy = *recipe; /* its valid_data.files are not looked at */
-    struct np_buf buf = {0};
-    enum np_status status;
     copy.valid_data.given = false;
     copy.calibration = 0;
-    NP_TRY(np_recipe_write(&copy, &buf, err));
-    NP_TRY(np_digest_compute(digest, buf.text, buf.used, err));
-out:
-    np_buf_clear(&buf);
-    return status;
+    copy.has_init = false;
+    return digest_text(digest, &copy, err);
 }
 
 enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const char *const *sets,

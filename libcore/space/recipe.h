@@ -87,7 +87,9 @@
  *          loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
  *          clip {kind (none)|value|layer, limit}; checkpoint_every (0: only at the end);
  *          calibration 1..4096 (8): training batches that batch norm's statistics are taken from
- *          for an evaluation, if the space has batch norm
+ *          for an evaluation, if the space has batch norm;
+ *          init 64 hex digits (none): the digest of a run that weights are taken from first
+ *          (run/inherit.h)
  *
  * Shapes:    width C, length T (positions of a sample), vocab V, batch B samples, N choice blocks.
  * Errors:    NP_EINPUT with file:line:column; NP_EIO; NP_EMEM.
@@ -247,10 +249,13 @@ struct np_recipe {
     enum np_clip_kind clip;
     double clip_limit;
     int calibration; /* 0: the space has no batch norm */
+    bool has_init;
+    struct np_digest init; /* the run whose weights are the first, as has_init says */
 
     char *canonical; /* NUL-terminated */
     size_t canonical_bytes;
     struct np_digest digest;
+    struct np_digest planned; /* of the text without train.init: what plans are made for */
 };
 
 /* path "-" is standard input. `sets` are "key.path=value" overrides, applied before checking. */
@@ -258,8 +263,12 @@ enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const 
                               size_t set_count, struct np_error *err);
 void np_recipe_clear(struct np_recipe *recipe);
 
+/* Makes it the recipe that differs from it in train.init alone. Unchanged where it fails. */
+enum np_status np_recipe_set_init(struct np_recipe *recipe, const struct np_digest *init,
+                                  struct np_error *err);
+
 /* The SHA-256 of the canonical text but for data.valid and train.calibration, which decide what
- * evaluations look at, and no weight. */
+ * evaluations look at, and no weight, and for train.init, whose weights checkpoints have. */
 enum np_status np_recipe_training(struct np_digest *digest, const struct np_recipe *recipe,
                                   struct np_error *err);
 

@@ -115,6 +115,8 @@ static enum np_status write_train(struct np_buf *buf, const struct np_recipe *re
                          (unsigned long long)recipe->checkpoint_every));
     if (recipe->calibration)
         NP_TRY(np_buf_printf(buf, err, "  calibration: %d\n", recipe->calibration));
+    if (recipe->has_init)
+        NP_TRY(np_buf_printf(buf, err, "  init: %s\n", np_digest_hex(&recipe->init).s));
 out:
     return status;
 }

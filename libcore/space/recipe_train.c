@@ -1,5 +1,7 @@
 #include <math.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "space/recipe_internal.h"
 
 #define LARGE 1e30  /* what single precision keeps */
@@ -134,6 +136,24 @@ out:
     return status;
 }
 
+static enum np_status read_init(struct np_recipe *recipe, const struct np_yaml_node *node,
+                                struct np_error *err)
+{
+    const char *text;
+    enum np_status status;
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    NP_TRY(np_yaml_get_string(node, &text, err));
+    recipe->has_init = np_digest_parse(&recipe->init, text, strlen(text));
+    if (!recipe->has_init)
+        NP_TRY(np_yaml_fail(node, err,
+                            "'init' is the digest of a run, 64 lower-case hexadecimal digits, not "
+                            "'%s'",
+                            np_text_safe(text).s));
+out:
+    return status;
+}
+
 enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err)
 {
@@ -154,6 +174,7 @@ enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_ya
         NP_TRY(np_recipe_get_int(calibration, &recipe->calibration, 1, MAX_CALIBRATION, err));
     else if (calibration->kind != NP_YAML_ABSENT)
         NP_TRY(np_yaml_fail(calibration, err, "'calibration' is of spaces with batch norm"));
+    NP_TRY(read_init(recipe, np_yaml_find(&map, "init"), err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

@@ -413,6 +413,9 @@ damaged_ledger() {
         [[ "$output" == *"'good/$file' is not a regular file"* ]]
         [ $file = products.txt ] || # whose numerics keep none
             refused "'good/$file' is not a regular file" np-train recipe.yaml --run good --resume
+        [ $file = products.txt ] ||
+            refused "'good/$file' is not a regular file" np-train recipe.yaml --run new --init good
+        timeout 20 np-evaluate recipe.yaml --run good --random 1 -q
         rm good/$file
         cp aside good/recipe.yaml
     done

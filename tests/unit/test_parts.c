@@ -109,6 +109,22 @@ static float *cut(const struct np_kind *part, const float *slab)
     return out;
 }
 
+/* Pasted into another slab, a part is there, and the rest is as it was. */
+static void paste_back(const struct np_kind *part, const bool *mask, const float *weights)
+{
+    size_t count = part->whole->floats;
+    float *slab = case_floats(count), *again;
+    for (size_t i = 0; i < count; i++)
+        slab[i] = -7.0f;
+    np_part_paste(slab, part, weights);
+    for (size_t i = 0; i < count; i++)
+        ck_assert(mask[i] || slab[i] == -7.0f);
+    again = cut(part, slab);
+    ck_assert_mem_eq(again, weights, part->part_floats * sizeof *again);
+    free(slab);
+    free(again);
+}
+
 /* Where a part's floats lie in the slab of its whole: below 2^24, which floats count exactly. */
 static bool *mask_of(const struct np_kind *part)
 {
@@ -163,6 +179,7 @@ static void check_part(const struct np_recipe *recipe, const struct np_kind *par
                                        .summed = part->summed};
     float *slab = case_weights(part->whole), *sums = case_drawn(part->whole->floats, SUMS);
     float *weights = cut(part, slab);
+    bool *mask = mask_of(part);
     struct np_kind own;
     struct np_error err;
     np_kind_set(&own, recipe, &part->spec, &setting);
@@ -170,6 +187,9 @@ static void check_part(const struct np_recipe *recipe, const struct np_kind *par
     own.makes = part->makes;
     tiny_must(np_kind_build(&own, "", &err), &err);
     ck_assert_uint_eq(own.floats, part->part_floats);
+    ck_assert(np_kind_same_weights(part, &own));
+    paste_back(part, mask, weights);
+    free(mask);
     for (int backend = 0; backend < BACKENDS; backend++)
         for (int threads = 1; backend_get(backend) && threads <= 3; threads++) {
             if (!team_is_tried(threads, backend))

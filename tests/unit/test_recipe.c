@@ -210,6 +210,40 @@ START_TEST(test_numerics)
 }
 END_TEST
 
+/* The digest of the weights that come first is the recipe's, and no plan's, however it came. */
+START_TEST(test_init)
+{
+    const char *const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    char set[96], line[96];
+    const char *sets[] = {set};
+    struct np_recipe plain, said, given;
+    struct np_digest init, seen[2];
+    struct np_error err;
+    snprintf(set, sizeof set, "train.init=%s", digits);
+    snprintf(line, sizeof line, "\n  init: %s\n", digits);
+    ck_assert(np_digest_parse(&init, digits, strlen(digits)));
+    read_recipe(&plain, minimal, NULL, 0);
+    read_recipe(&given, minimal, NULL, 0);
+    read_recipe(&said, minimal, sets, 1);
+    ck_assert(!plain.has_init && np_digest_equal(&plain.planned, &plain.digest));
+    ck_assert(said.has_init && np_digest_equal(&said.init, &init));
+    ck_assert_ptr_nonnull(strstr(said.canonical, line));
+    ck_assert(!np_digest_equal(&said.digest, &plain.digest));
+    ck_assert(np_digest_equal(&said.planned, &plain.planned));
+    ck_assert_int_eq(np_recipe_set_init(&given, &init, &err), NP_OK);
+    ck_assert_str_eq(given.canonical, said.canonical);
+    ck_assert_uint_eq(given.canonical_bytes, said.canonical_bytes);
+    ck_assert(np_digest_equal(&given.digest, &said.digest));
+    ck_assert(np_digest_equal(&given.planned, &said.planned));
+    ck_assert_int_eq(np_recipe_training(&seen[0], &said, &err), NP_OK);
+    ck_assert_int_eq(np_recipe_training(&seen[1], &plain, &err), NP_OK);
+    ck_assert(np_digest_equal(&seen[0], &seen[1]));
+    np_recipe_clear(&plain);
+    np_recipe_clear(&said);
+    np_recipe_clear(&given);
+}
+END_TEST
+
 /* Each of these is refused with one line: the place, and what is wrong. */
 START_TEST(test_bad_values)
 {
@@ -282,6 +316,8 @@ START_TEST(test_bad_values)
         {"space.blocks.0.name=''", "'name' must have 1 to 64 bytes"},
         {"space.blocks=[{cell: 16, repeat: 35, choices: [{op: glu}]}]",
          "more than 4096 choice blocks"},
+        {"train.init=0",
+         "'init' is the digest of a run, 64 lower-case hexadecimal digits, not '0'"},
         {"train.calibration=4", "'calibration' is of spaces with batch norm"},
         {"data.train.kind=idx", "data of kind 'idx' are images, the space's input are tokens"},
         {"data.train.mean=[0]", "unknown key 'mean' (known: kind, files, part)"},
@@ -468,6 +504,7 @@ int main(void)
     tcase_add_test(tests, test_fields);
     tcase_add_test(tests, test_overrides);
     tcase_add_test(tests, test_numerics);
+    tcase_add_test(tests, test_init);
     tcase_add_test(tests, test_bad_values);
     tcase_add_test(tests, test_bad_places);
     tcase_add_test(tests, test_too_many_layers);

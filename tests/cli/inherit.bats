@@ -1,0 +1,251 @@
+#!/usr/bin/env bats
+# np-train --init: a run that begins with the weights that another has trained.
+
+load common
+
+setup() {
+    fresh_directory
+}
+
+# tensors RUN FILE OPTION...: what np-export writes of its checkpoint, a line for each tensor: its
+# name and the SHA-256 of its floats.
+tensors() {
+    local bytes name begin end
+    np-export recipe.yaml -q --run "$1" -o tensors.bin "${@:3}"
+    bytes=$((8 + $(od -An -tu8 -N 8 tensors.bin)))
+    head -c $bytes tensors.bin | tail -c +9 |
+        jq -r 'del(.__metadata__) | to_entries[] | "\(.key) \(.value.data_offsets | join(" "))"' |
+        while read -r name begin end; do
+            echo "$name $(tail -c +$((bytes + begin + 1)) tensors.bin |
+                head -c $((end - begin)) | sha256sum | cut -c 1-64)"
+        done > "$2"
+    rm tensors.bin
+    [ -s "$2" ]
+}
+
+@test "every recipe: all layers, the bits of one process on any plan" {
+    every=$(cd "$NP_TREE/tests/recipes" && echo *.yaml)
+    for recipe in $(some "${every//.yaml/}" 'images entangled'); do
+        mkdir "$recipe"
+        cd "$recipe"
+        "$NP_TREE/tests/write-inputs" 9 6 5
+        cp "$NP_TREE/tests/recipes/$recipe.yaml" recipe.yaml
+        np-train recipe.yaml --run old -q > digest
+        tensors old before
+        sed -i 's/^seed: .*/seed: 4/' recipe.yaml
+        np-train recipe.yaml --run a --init old --schedule sequential > digest 2> talk
+        grep -Eq '^np-train: ([0-9]+) of \1 layers begin with the weights that .old. has after' talk
+        tensors a after --step 0
+        cmp before after
+        np-train recipe.yaml --run b --init old -q --stages 2 --inject-delays 3 > digest
+        same a b
+        np-train recipe.yaml --run plain --schedule sequential -q > digest
+        [ "$(digest_of a)" != "$(digest_of plain)" ]
+        cd ..
+    done
+}
+
+@test "stages, memory, replicas, breaks: the same bits; the old run is needed once" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    np-train recipe.yaml --run a --init old -s seed=9 -s train.checkpoint_every=2 --schedule sequential -q
+    sed -i 's/^seed: .*/seed: 9/; $a\  checkpoint_every: 2' recipe.yaml
+    least=$(np-train recipe.yaml --run b --init old --stages 2 --device-memory 1MiB 2>&1 > out |
+        sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p')
+    [ ! -e b ]
+    np-train recipe.yaml --run b --init old --stages 2 --device-memory "$least" -q
+    np-train recipe.yaml --run c --init old --stages 3 --micro-batches 2 --replicas 2 -q
+    np-train recipe.yaml --run d --init old --stages 2 --device-memory "$least" --stash stash -q \
+        --inject-delays 4 --isa scalar
+    np-partition recipe.yaml --stages 2 --profile-from model -q > plan.yaml
+    np-train recipe.yaml --run e --init old --plan plan.yaml --stop-after 3 -q
+    mv old gone
+    np-train recipe.yaml --run e --resume --stages 3 -q
+    for run in b c d e; do same a $run; done
+    [ "$(grep -c . a/checkpoints/0000000000.manifest)" -eq 19 ] # 4, stem, head, 4 x 3, end
+    np-verify --fsck a
+    [ "$(tail -n 1 a/recipe.yaml)" = "  init: $(digest_of gone)" ]
+}
+
+@test "ranks: the same bits" {
+    has_ranks || skip 'no MPI'
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    np-train recipe.yaml --run a --init old --schedule sequential -q
+    mpiexec -n 2 np-train recipe.yaml --run b --init old --backend mpi -q
+    same a b
+}
+
+@test "a run that was ended before its first checkpoint begins again" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    np-train recipe.yaml --run a --init old -q > digest
+    cp -r a b
+    rm -r b/checkpoints/* b/objects/* b/ledger.tsv b/metrics.jsonl
+    refused "recipe.yaml: --init RUN is needed, for 'train.init' says $(digest_of old)" \
+        np-train recipe.yaml --run b --resume
+    np-train recipe.yaml --run b --resume --init old -q
+    same a b
+    np-train recipe.yaml --run b --resume --init old -q # nothing is left to do
+    same a b
+}
+
+@test "candidates find theirs, and only theirs" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    tensors old before
+    # Another order, dropout and activation, one more, one less, fewer blocks, other data.
+    seq 1000 3000 > corpus.txt
+    sed -i '/repeat: 4/s/4/3/; /conv1d/d
+        s/- {op: ffn.*/- {op: ffn, ratio: 2, act: relu}\n        - {op: ffn, ratio: 2, dropout: 0.3}/
+        s/- {op: mha.*/- {op: glu}/; s/- {op: identity}/&\n        - {op: mha, heads: 2}/' recipe.yaml
+    np-train recipe.yaml --run a --init old 2> talk
+    grep -qx "np-train: 8 of 14 layers begin with the weights that 'old' has after 6 steps" talk
+    tensors a after --step 0
+    for block in 0 1 2; do
+        sed -n "s/^block0$block.choice00/block0$block.choice04/p
+            s/^block0$block.choice01/block0$block.choice02/p" before
+    done > wanted
+    grep '^stem\|^head' before >> wanted
+    sort wanted > sorted
+    [ "$(wc -l < sorted)" -gt 30 ]
+    comm -12 sorted <(sort after) | cmp - sorted
+    # The others have the values of their addresses: those of a run that did not train them.
+    yes '3 3 3' | head -n 6 > subnets
+    np-train recipe.yaml --run plain --subnets subnets -q
+    tensors plain fresh
+    grep 'choice0[01]' after > new
+    grep 'choice0[01]' fresh | cmp - new
+    [ "$(wc -l < new)" -gt 15 ]
+}
+
+@test "equal candidates take in their order, one each" {
+    tiny_recipe
+    sed -i '/- {op: /d' recipe.yaml
+    sed -i 's/choices:/& [{op: ffn}, {op: ffn}, {op: glu}]/' recipe.yaml
+    np-train recipe.yaml --run old -q
+    tensors old before
+    sed -i 's/choices:.*/choices: [{op: glu}, {op: ffn}, {op: ffn}, {op: ffn}]/' recipe.yaml
+    np-train recipe.yaml --run a --init old 2> talk
+    grep -q '^np-train: 14 of 18 layers' talk
+    tensors a after --step 0
+    # Number 1 has its own number's; number 2 the first that is left, 0; number 3 nothing.
+    sed 's/choice02/choice09/; s/choice00/choice02/; s/choice09/choice00/' before | sort > wanted
+    grep -v choice03 after | sort | cmp - wanted
+}
+
+# shaped WEIGHTS CHOICES: image_recipe's with two blocks of these candidates.
+shaped() {
+    image_recipe
+    sed -i "/^  blocks:/,/^  head:/{//!d}" recipe.yaml
+    sed -i "s/^  blocks:/&\n    - {repeat: 2, weights: $1, choices: [$2]}/" recipe.yaml
+}
+
+@test "parts of a layer: a larger one from a smaller, a smaller from a larger, and of its own" {
+    large='{op: mbconv, kernel: 5, expand: 4}'
+    small='{op: mbconv, kernel: 3, expand: 2}'
+    shaped entangled "$large"
+    np-train recipe.yaml --run old -q
+    tensors old large --subnet <(echo 0 0)
+    # Progressive shrinking: the small one begins with its part of the large one.
+    shaped entangled "$small, $large"
+    np-train recipe.yaml --run both --init old 2> talk
+    grep -q '^np-train: 4 of 6 layers' talk
+    tensors both again --step 0 --subnet <(echo 1 1)
+    sed 's/choice01/choice00/' again | cmp - large
+    # A space of the small one alone, a layer of its own, begins with the part that it was.
+    tensors both wanted --subnet <(echo 0 0)
+    shaped own "$small"
+    np-train recipe.yaml --run alone --init both -q
+    tensors alone is --step 0 --subnet <(echo 0 0)
+    cmp wanted is
+    # And back: a part of the large one.
+    tensors alone wanted --subnet <(echo 0 0)
+    shaped entangled "$large, $small"
+    np-train recipe.yaml --run back --init alone 2> talk
+    grep -q '^np-train: 4 of 6 layers' talk
+    tensors back is --step 0 --subnet <(echo 1 1)
+    sed 's/choice01/choice00/' is | cmp - wanted
+}
+
+@test "what fits nowhere: other classes, other shapes" {
+    image_recipe
+    np-train recipe.yaml --run old -q
+    sed -i 's/classes: 4/classes: 7/' recipe.yaml
+    np-train recipe.yaml --run a --init old 2> talk
+    layers=$(sed -n 's/^np-train: \([0-9]*\) of \([0-9]*\) layers .*/\1 \2/p' talk)
+    [ "$((${layers% *} + 1))" -eq "${layers#* }" ]
+    sed -i 's/^  width: 8/  width: 6/' recipe.yaml
+    np-train recipe.yaml --run b --init old > digest 2> talk # the blocks after the stride are as wide
+    tiny_recipe
+    refused "'old' has no layer with weights for one of 'recipe.yaml'" \
+        np-train recipe.yaml --run c --init old
+}
+
+@test "which checkpoint: the latest, one of a step, the one that the recipe names" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q -s train.checkpoint_every=2 > digest
+    digest=$(sha256sum < old/checkpoints/0000000002.manifest | cut -c 1-64)
+    np-train recipe.yaml --run a --init old --init-step 2 -q
+    np-train recipe.yaml --run b --init old -s train.init="$digest" -q
+    same a b
+    np-train recipe.yaml --run c --init old -q
+    [ "$(digest_of a)" != "$(digest_of c)" ]
+    refused "'old' has no checkpoint after 3 steps" \
+        np-train recipe.yaml --run d --init old --init-step 3
+    refused "'old' has digest $(digest_of old) after 6 steps, not the one that 'train.init' says" \
+        np-train recipe.yaml --run d --init old --init-step 6 -s train.init="$digest"
+    refused "'a' has no checkpoint of digest $digest, which 'train.init' says" \
+        np-train recipe.yaml --run d --init a -s train.init="$digest"
+    refused "recipe.yaml: --init RUN is needed, for 'train.init' says $digest" \
+        np-train recipe.yaml --run d -s train.init="$digest"
+    refused "--set train.init=x: 'init' is the digest of a run, 64 lower-case hexadecimal digits, not 'x'" \
+        np-train recipe.yaml --run d -s train.init=x
+    refused "cannot open 'nowhere/recipe.yaml': No such file or directory" \
+        np-train recipe.yaml --run d --init nowhere
+    run np-train recipe.yaml --run d --init-step 1
+    [ "$status" -eq 2 ]
+    [[ ${lines[0]} == 'np-train: --init-step is for --init' ]]
+}
+
+@test "its scores and exports are had with the recipe as it was written" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    np-train recipe.yaml --run a --init old -q -s train.checkpoint_every=3
+    np-evaluate recipe.yaml -s train.checkpoint_every=3 --run a --step 0 --random 3 -q > zero
+    np-evaluate recipe.yaml --run old --random 3 -q | cmp - zero
+    np-export recipe.yaml -s train.checkpoint_every=3 --run a -o file -q
+    np-export recipe.yaml --run old -s train.init="$(digest_of a)" -o file -q # nor has it any
+}
+
+# forged RUN STEP SCRIPT: a manifest that sed has edited, with the end that fits.
+forged() {
+    local manifest
+    manifest=$1/checkpoints/$(printf %010d "$2").manifest
+    sed '/^end /d' "$manifest" | sed "$3" > text
+    { head -n 4 text; tail -n +5 text | sort -k 3; } > "$manifest"
+    echo "end $(sha256sum < "$manifest" | cut -c 1-64)" >> "$manifest"
+    rm text
+}
+
+@test "a line that is missing is damage, as is one without an update elsewhere" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    np-train recipe.yaml --run a --init old -q
+    layer=$(awk '$2 == 0 { print $3; exit }' a/checkpoints/0000000006.manifest)
+    line=$(grep " $layer\$" a/checkpoints/0000000006.manifest)
+    lacks "$layer" old/checkpoints/0000000006.manifest
+    cp -r a b
+    forged b 6 "/ $layer/d"
+    refused "b/checkpoints/0000000006.manifest: damaged manifest: layer '$layer' is missing" \
+        np-train recipe.yaml --run b --resume
+    rm -r b
+    cp -r a b
+    forged b 0 '/ stem/d'
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    said "np-verify: b/checkpoints/0000000000.manifest: damaged manifest: layer 'stem' has not all its versions"
+    forged old 6 "\$a\\$line"
+    refused "old/checkpoints/0000000006.manifest: damaged manifest: layer '$layer' has a line without an update" \
+        np-train recipe.yaml --run old --resume
+}
