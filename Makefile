@@ -5,10 +5,12 @@
 CC       ?= cc
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
-PREFIX   ?= /usr/local
+PREFIX   ?= $(or $(prefix),/usr/local)
 SAN      ?=
-# Sanitized code makes compilers warn of what is not there, and tarballs meet compilers of any age.
-WERROR   ?= $(if $(SAN),,$(if $(wildcard .git),-Werror))
+# Sanitized code, and code optimized when it is linked, makes compilers warn of what is not there;
+# tarballs meet compilers of any age.
+LTO      := $(findstring -flto,$(CC) $(CFLAGS) $(LDFLAGS))
+WERROR   ?= $(if $(SAN)$(LTO),,$(if $(wildcard .git),-Werror))
 V        ?=
 BUILD    ?= build$(if $(SAN),-$(SAN))
 # For addresses, -O1 compiles in seven tenths of the time that -O2 takes; threads' tests want -O2.
@@ -27,7 +29,8 @@ NP_WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -
                -Wformat=2 -Wundef $(WERROR)
 # Clang also warns of branches that constants rule out, of loops that it unrolls in its own way, and
 # of fields that are zero.
-CLANG    := $(findstring clang,$(shell $(CC) --version))
+COMPILER := $(shell $(CC) --version)
+CLANG    := $(findstring clang,$(COMPILER))
 NP_WARNINGS += $(if $(CLANG),-Wno-array-bounds -Wno-pass-failed -Wno-missing-field-initializers)
 NP_SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
                $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=all))
@@ -170,8 +173,10 @@ $(BUILD)/flags: FORCE
 	$(call REMEMBER,$(FLAGS_NOW))
 
 # What --version says of them: those that may be chosen, and those that make the arithmetic what it
-# is.
-FLAGS_SAID := $(strip $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(NP_SANITIZE) $(NP_NUMERIC))
+# is; not those that keep the path of a build out of what is built.
+UNMAPPED    = $(filter-out -ffile-prefix-map=% -fdebug-prefix-map=% -fmacro-prefix-map=%,$(1))
+FLAGS_SAID := $(strip $(call UNMAPPED,$(CPPFLAGS) $(CFLAGS) $(LDFLAGS)) $(NP_SANITIZE) \
+                      $(NP_NUMERIC))
 $(BUILD)/cmd/version.o: NP_ISA = '-DNP_FLAGS="$(subst ','\'',$(subst ",\",$(FLAGS_SAID)))"'
 
 # What ranks of one job must have in common, and times that were measured (libcore/mpi/calls.h,
@@ -184,7 +189,7 @@ NAMED := $(BUILD)/libcore/mpi/calls.o $(BUILD)/libcore/plan/profile_cache.o
 $(NAMED): $(BUILD)/sources
 $(NAMED): NP_ISA = -DNP_SOURCES='"$(SOURCES_NOW)"' $(COMPILED)
 $(BUILD)/libcore/plan/profile_cache.o: COMPILED = -DNP_COMPILED='"$(COMPILED_NOW)"'
-COMPILED_NOW = $(shell echo '$(subst ','\'',$(FLAGS_NOW) $(shell $(CC) --version))' | \
+COMPILED_NOW = $(shell echo '$(subst ','\'',$(call UNMAPPED,$(FLAGS_NOW)) $(COMPILER))' | \
                        sha256sum | cut -c 1-6)
 
 # --- tests ---------------------------------------------------------------------------------------
@@ -444,40 +449,30 @@ $(BUILD)/completions/naspipe.%: completions/generate $(BIN)
 MAN1     := $(wildcard man/*.1)
 MAN5     := $(wildcard man/*.5)
 MAN7     := $(wildcard man/*.7)
-NO_BLANKS = $(if $(word 2,$(DESTDIR)$(PREFIX)),$(error DESTDIR and PREFIX may have no blanks))
+TO       := "$(DESTDIR)$(PREFIX)"
 install: all completions
-	$(NO_BLANKS)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
-	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
-	    $(DESTDIR)$(PREFIX)/share/naspipe/examples
-	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 $(MAN5) $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 644 $(MAN7) $(DESTDIR)$(PREFIX)/share/man/man7
+	install -d $(TO)/bin $(TO)/share/man/man1 $(TO)/share/man/man5 $(TO)/share/man/man7 \
+	    $(TO)/share/bash-completion/completions $(TO)/share/zsh/site-functions \
+	    $(TO)/share/fish/vendor_completions.d $(TO)/share/naspipe/examples
+	install -m 755 $(BIN) $(TO)/bin
+	install -m 644 $(MAN1) $(TO)/share/man/man1
+	install -m 644 $(MAN5) $(TO)/share/man/man5
+	install -m 644 $(MAN7) $(TO)/share/man/man7
 	for tool in $(TOOLS); do \
 	    install -m 644 $(BUILD)/completions/naspipe.bash \
-	        $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
+	        $(TO)/share/bash-completion/completions/$$tool && \
 	    install -m 644 $(BUILD)/completions/naspipe.fish \
-	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit 1; done
-	install -m 644 $(BUILD)/completions/naspipe.zsh \
-	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
-	install -m 644 $(wildcard examples/*.yaml) $(DESTDIR)$(PREFIX)/share/naspipe/examples
-	install -m 755 examples/slurm.sh examples/evolve \
-	    $(DESTDIR)$(PREFIX)/share/naspipe/examples
+	        $(TO)/share/fish/vendor_completions.d/$$tool.fish || exit 1; done
+	install -m 644 $(BUILD)/completions/naspipe.zsh $(TO)/share/zsh/site-functions/_naspipe
+	install -m 644 $(wildcard examples/*.yaml) $(TO)/share/naspipe/examples
+	install -m 755 examples/slurm.sh examples/evolve $(TO)/share/naspipe/examples
 
 uninstall:
-	$(NO_BLANKS)
-	rm -f $(TOOLS:%=$(DESTDIR)$(PREFIX)/bin/%) \
-	    $(MAN1:man/%=$(DESTDIR)$(PREFIX)/share/man/man1/%) \
-	    $(MAN5:man/%=$(DESTDIR)$(PREFIX)/share/man/man5/%) \
-	    $(MAN7:man/%=$(DESTDIR)$(PREFIX)/share/man/man7/%) \
-	    $(TOOLS:%=$(DESTDIR)$(PREFIX)/share/bash-completion/completions/%) \
-	    $(TOOLS:%=$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/%.fish) \
-	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_naspipe
-	rm -rf $(DESTDIR)$(PREFIX)/share/naspipe
+	if [ -d $(TO)/ ]; then cd $(TO)/ && \
+	    rm -f $(TOOLS:%=bin/%) $(MAN1:man/%=share/man/man1/%) $(MAN5:man/%=share/man/man5/%) \
+	    $(MAN7:man/%=share/man/man7/%) $(TOOLS:%=share/bash-completion/completions/%) \
+	    $(TOOLS:%=share/fish/vendor_completions.d/%.fish) share/zsh/site-functions/_naspipe && \
+	    rm -rf share/naspipe; fi
 
 deps:
 	@.ci/deps
@@ -494,7 +489,7 @@ help:
 	@echo 'all check check-unit check-cuda check-cli check-avx512 check-aarch64 check-cuda-build'
 	@echo 'lint bench demo deps completions install uninstall dist clean'
 	@echo 'fuzz: random recipes and plans; FUZZ_SECONDS=60 FUZZ_SEED=N'
-	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours'
+	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours; give them to make install, too'
 	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; MPI=0 MPI_PACKAGE=; V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
