@@ -202,14 +202,17 @@ static enum np_status add_block(struct np_arena *arena, struct size_list *list,
     const struct np_arena_source *source = &arena->source;
     struct pages kept = {NULL, 0};
     void *block = NULL;
+    struct np_error why;
     enum np_status status;
     NP_TRY(make_room(arena, list, &kept, err));
     do
-        status = source->take ? source->take(source->context, &block, list->bytes, err)
-                              : map_pages(arena, &block, list->bytes, &kept, err);
+        status = source->take ? source->take(source->context, &block, list->bytes, &why)
+                              : map_pages(arena, &block, list->bytes, &kept, &why);
     while (status != NP_OK && drop_vacant(arena, &kept));
     if (status == NP_OK)
         hold(arena, list, block);
+    else
+        np_fail(err, status, "%s", why.msg);
 out:
     give_back_pages(arena, &kept);
     return status;

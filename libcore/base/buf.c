@@ -1,9 +1,11 @@
 #include "base/buf.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/memory.h"
 
 void np_buf_clear(struct np_buf *buf)
@@ -45,8 +47,8 @@ enum np_status np_buf_append(struct np_buf *buf, const void *bytes, size_t n, st
     return NP_OK;
 }
 
-enum np_status np_buf_vprintf(struct np_buf *buf, struct np_error *err, const char *format,
-                              va_list args)
+static enum np_status format_into(struct np_buf *buf, struct np_error *err, const char *format,
+                                  va_list args)
 {
     enum np_status status;
     va_list again;
@@ -65,10 +67,12 @@ enum np_status np_buf_vprintf(struct np_buf *buf, struct np_error *err, const ch
 
 enum np_status np_buf_printf(struct np_buf *buf, struct np_error *err, const char *format, ...)
 {
+    struct np_c_locale c = np_c_locale_enter();
     enum np_status status;
     va_list args;
     va_start(args, format);
-    status = np_buf_vprintf(buf, err, format, args);
+    status = format_into(buf, err, format, args);
     va_end(args);
+    np_c_locale_leave(c);
     return status;
 }

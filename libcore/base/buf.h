@@ -7,7 +7,6 @@
 #ifndef NP_BASE_BUF_H
 #define NP_BASE_BUF_H
 
-#include <stdarg.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -23,10 +22,9 @@ void np_buf_clear(struct np_buf *buf);
 /* Appends n bytes. */
 enum np_status np_buf_append(struct np_buf *buf, const void *bytes, size_t n, struct np_error *err);
 
-/* Appends what printf writes; err stands first because the arguments end the list. */
+/* Appends what printf writes in the "C" locale; err stands first because the arguments end the
+ * list. */
 enum np_status np_buf_printf(struct np_buf *buf, struct np_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-enum np_status np_buf_vprintf(struct np_buf *buf, struct np_error *err, const char *format,
-                              va_list args) __attribute__((format(printf, 3, 0)));
 
 #endif

@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,21 +13,20 @@ static void make_plain(char *text)
             *text = '?';
 }
 
-enum np_status np_vfail(struct np_error *err, enum np_status code, const char *format, va_list args)
+static void write_msg(struct np_error *err, enum np_status code, const char *format, va_list args)
 {
     if (err) {
         err->code = code;
         vsnprintf(err->msg, sizeof err->msg, format, args);
         make_plain(err->msg);
     }
-    return code;
 }
 
 enum np_status np_fail(struct np_error *err, enum np_status code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    np_vfail(err, code, format, args);
+    write_msg(err, code, format, args);
     va_end(args);
     return code;
 }
@@ -37,7 +37,7 @@ enum np_status np_fail_errno(struct np_error *err, const char *format, ...)
     enum np_status code = number == ENOMEM ? NP_EMEM : NP_EIO;
     va_list args;
     va_start(args, format);
-    np_vfail(err, code, format, args);
+    write_msg(err, code, format, args);
     va_end(args);
     if (err) {
         char text[128];

@@ -12,8 +12,6 @@
 #ifndef NP_BASE_ERROR_H
 #define NP_BASE_ERROR_H
 
-#include <stdarg.h>
-
 enum np_status {
     NP_OK = 0,
     NP_ENO,    /* done, and the answer is no: bits differ, does not fit, not the expected digest */
@@ -33,8 +31,6 @@ struct np_error {
 /* Writes the message (printf style) into err if it is not NULL; returns code. */
 enum np_status np_fail(struct np_error *err, enum np_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-enum np_status np_vfail(struct np_error *err, enum np_status code, const char *format, va_list args)
-    __attribute__((format(printf, 3, 0)));
 
 /* As np_fail, and appends ": <strerror(errno)>"; the code is NP_EMEM for ENOMEM, else NP_EIO. */
 enum np_status np_fail_errno(struct np_error *err, const char *format, ...)

@@ -25,6 +25,9 @@ static int read_numbers(const char *group, const char *name, int64_t *first, int
     return count;
 }
 
+/* Version 1 says so much, in whole pages, where it has no limit. */
+#define NO_LIMIT (INT64_C(1) << 62)
+
 /* What is left of a last processor would hold up those who wait for who has it. */
 static uint64_t processors_of(const char *group)
 {
@@ -44,7 +47,7 @@ static uint64_t memory_of(const char *group)
     if (read_numbers(group, "memory.max", &limit, &none) != 1 &&
         read_numbers(group, "memory.limit_in_bytes", &limit, &none) != 1)
         return 0;
-    return limit > 0 ? (uint64_t)limit : 0;
+    return limit > 0 && limit < NO_LIMIT ? (uint64_t)limit : 0;
 }
 
 static uint64_t smaller(uint64_t limit, uint64_t other)

@@ -1,11 +1,12 @@
 #include "base/text.h"
 
 #include <assert.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/c_locale.h"
 
 #define WORD_MAX 64 /* longer words get no suggestion */
 
@@ -51,21 +52,6 @@ bool np_text_parse_int64(int64_t *out, const char *text, int64_t min, int64_t ma
     return true;
 }
 
-/* strtod and printf follow the thread's locale; these run in "C". If the C library cannot give that
- * locale (it can), the thread's own stays. */
-static locale_t enter_c_locale(locale_t *c)
-{
-    *c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return uselocale(*c);
-}
-
-static void leave_c_locale(locale_t c, locale_t before)
-{
-    uselocale(before);
-    if (c)
-        freelocale(c);
-}
-
 /* Skips the digits of the base; counts them, and notes whether one is not zero. */
 static const char *skip_digits(const char *p, bool hex, size_t *count, bool *nonzero)
 {
@@ -100,14 +86,14 @@ static bool is_number(const char *text, bool *nonzero)
 
 bool np_text_parse_double(double *out, const char *text)
 {
-    locale_t c, before;
+    struct np_c_locale c;
     bool nonzero;
     double value;
     if (!is_number(text, &nonzero))
         return false;
-    before = enter_c_locale(&c);
+    c = np_c_locale_enter();
     value = strtod(text, NULL);
-    leave_c_locale(c, before);
+    np_c_locale_leave(c);
     if (!isfinite(value) || (nonzero && value == 0))
         return false;
     *out = value;
@@ -145,16 +131,16 @@ static bool write_nonfinite(struct np_number *out, double value)
 static struct np_number shortest(double value, bool is_float)
 {
     struct np_number out;
-    locale_t c, before;
+    struct np_c_locale c;
     if (write_nonfinite(&out, value))
         return out;
-    before = enter_c_locale(&c);
+    c = np_c_locale_enter();
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out.s, sizeof out.s, "%.*g", digits, value);
         if ((is_float ? (double)strtof(out.s, NULL) : strtod(out.s, NULL)) == value)
             break;
     }
-    leave_c_locale(c, before);
+    np_c_locale_leave(c);
     return out;
 }
 

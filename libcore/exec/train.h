@@ -4,8 +4,11 @@
  * the same values bit for bit.
  *
  * Order     the loss of a member is its grains' lane sums added in order, divided by its targets.
+ * Stream    who waits for it asks hooks.stop meanwhile, and nobody afterwards (np_stream_give_up).
  * Errors    NP_ENAN names step, subnet and layer; NP_ESTOP when hooks.stop said so, and what the
- *           stream returned: all steps up to *next are complete; what a hook returned.
+ *           stream returned: all steps up to *next are complete; what a hook returned; NP_EIO, of
+ *           threads and the stash; NP_EMEM. After any but NP_ESTOP and the stream's some layers may
+ *           have updates beyond *next: state and engine can be freed, and no more.
  * Threads   hooks are called by one thread at a time, not always the same.
  */
 #ifndef NP_EXEC_TRAIN_H

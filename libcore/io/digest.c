@@ -1,11 +1,19 @@
 #include "io/digest.h"
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 
 static enum np_status fail(struct np_error *err)
 {
     return np_fail(err, NP_EMEM, "cannot compute SHA-256");
+}
+
+/* What OpenSSL has noted of it since the mark is ours, and not for who looks there next. */
+static enum np_status conclude(bool good, struct np_error *err)
+{
+    ERR_pop_to_mark();
+    return good ? NP_OK : fail(err);
 }
 
 /* Without it, for want of memory, EVP's functions would crash. */
@@ -17,17 +25,16 @@ static bool starts(void)
 enum np_status np_digest_compute(struct np_digest *out, const void *bytes, size_t n,
                                  struct np_error *err)
 {
-    return starts() && EVP_Digest(bytes, n, out->b, NULL, EVP_sha256(), NULL) == 1 ? NP_OK
-                                                                                   : fail(err);
+    ERR_set_mark();
+    return conclude(starts() && EVP_Digest(bytes, n, out->b, NULL, EVP_sha256(), NULL) == 1, err);
 }
 
 enum np_status np_sha256_begin(struct np_sha256 *sha, struct np_error *err)
 {
+    ERR_set_mark();
     if (!sha->context && starts())
         sha->context = EVP_MD_CTX_new();
-    if (!sha->context || EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL) != 1)
-        return fail(err);
-    return NP_OK;
+    return conclude(sha->context && EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL) == 1, err);
 }
 
 enum np_status np_sha256_add(struct np_sha256 *sha, const void *bytes, size_t n,

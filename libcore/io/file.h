@@ -55,7 +55,9 @@ void np_file_map_clear(struct np_file_map *map);
 
 /* A file being written aside. After init: any number of writes, then one commit. Abort may follow
  * anything, also a commit (where it does nothing), and removes what was written aside; a zeroed
- * struct may be aborted too. Writes are not buffered. */
+ * struct may be aborted too. Writes are not buffered. What takes a file's place has its
+ * permissions; it has taken it also where the commit fails because the directory cannot be
+ * synchronised. */
 struct np_file_out {
     char *path;
     char *aside;

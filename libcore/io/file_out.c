@@ -25,6 +25,14 @@ static size_t dir_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* What takes a file's place lets in whom that did. */
+static void take_mode(int fd, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && fchmod(fd, info.st_mode & 07777) != 0)
+        return; /* no reason to lose what is written */
+}
+
 /* A name that no other process uses by accident; O_EXCL settles it between threads. mkstemp would
  * make files that only the owner may read, whatever the umask says. */
 static enum np_status open_aside(struct np_file_out *out, struct np_error *err)
@@ -37,8 +45,10 @@ static enum np_status open_aside(struct np_file_out *out, struct np_error *err)
     for (int i = 0; i < ASIDE_TRIES; i++) {
         snprintf(out->aside + dir, size - dir, ASIDE_PREFIX "%ld-%d", (long)getpid(), i);
         out->fd = open(out->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (out->fd >= 0)
+        if (out->fd >= 0) {
+            take_mode(out->fd, out->path);
             return NP_OK;
+        }
         if (errno != EEXIST && errno != EINTR)
             break;
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -269,6 +270,8 @@ static enum np_status expand(struct reading *r, size_t *more, struct np_error *e
                             .pos = (size_t)(r->done - start)};
     size_t before_in = r->in.pos, before_out = block.pos;
     *more = ZSTD_decompressStream(r->store->expander, &block, &r->in);
+    if (ZSTD_isError(*more) && ZSTD_getErrorCode(*more) == ZSTD_error_memory_allocation)
+        return np_fail(err, NP_EMEM, "cannot allocate what expands an object");
     if (ZSTD_isError(*more))
         return damaged(r, err, ZSTD_getErrorName(*more));
     if (*more > 0 && block.pos == before_out && r->in.pos == before_in)

@@ -6,7 +6,7 @@
  * are data from outside: nothing is believed before the digest agrees, and memory is taken only
  * for sizes that the caller stated.
  *
- * Errors:    NP_EDATA "object '<digest>' is damaged: ..." or "... is missing"; NP_EIO; NP_EMEM.
+ * Errors:    NP_EDATA "object '<its file>' is damaged: ..." or "... is missing"; NP_EIO; NP_EMEM.
  * Ownership: a zeroed struct np_store is empty; np_store_clear releases it.
  * Threads:   one at a time per struct np_store; several stores on one directory are safe, also in
  *            several processes.

@@ -7,7 +7,7 @@
  * Units     costs in nanoseconds per micro-batch; memory in bytes.
  * Errors    NP_EINPUT with file:line:column: another recipe's digest, more stages than positions,
  *           a cut out of order, micro-batches that do not fall on grain boundaries, replicas that
- *           do not divide them.
+ *           do not divide them; NP_EIO; NP_EMEM.
  * Ownership np_plan_clear releases.
  */
 #ifndef NP_PLAN_PLAN_H

@@ -17,6 +17,7 @@
 
 #define POSITION_NAME 24
 #define NS_MAX ((uint64_t)NP_PLAN_COST_MAX_NS)
+#define MAX_STEP_MS 1e30
 
 static void position_name(char out[POSITION_NAME], const struct np_supernet *net, int position)
 {
@@ -280,8 +281,8 @@ static enum np_status read_predicted(struct np_plan *plan, struct np_yaml_map *t
     struct np_yaml_map map;
     double step_ms = 0;
     NP_TRY(np_yaml_get_map(np_yaml_find(top, "predicted"), &map, err));
-    NP_TRY(np_yaml_get_double(np_yaml_find(&map, "step_ms"), &step_ms, 0, INFINITY, NP_YAML_CLOSED,
-                              err));
+    NP_TRY(np_yaml_get_double(np_yaml_find(&map, "step_ms"), &step_ms, 0, MAX_STEP_MS,
+                              NP_YAML_CLOSED, err));
     NP_TRY(
         np_yaml_get_double(np_yaml_find(&map, "bubble"), &plan->bubble, 0, 1, NP_YAML_CLOSED, err));
     NP_TRY(np_yaml_map_finish(&map, err));

@@ -3,9 +3,10 @@
  * The ledgers tell the first step that differs (layers.tsv, where both have one, also the layer);
  * the latest checkpoint that both have tells the first layer in forward order, tensor and element.
  *
- * Errors    NP_EINPUT: not a run directory; different recipes, data or arithmetic (of fast
+ * Errors    NP_EINPUT: no checkpoint is there; different recipes, data or arithmetic (of fast
  *           numerics: another model of GPU, or version of the library) cannot be compared;
- *           NP_EDATA: a manifest, object or ledger is damaged; NP_EIO.
+ *           NP_EDATA: a manifest, object or ledger is damaged; NP_EIO, also of what
+ *           is no directory of a run; NP_EMEM.
  * Ownership values; np_compare_runs keeps nothing open.
  */
 #ifndef NP_RUN_COMPARE_H

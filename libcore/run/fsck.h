@@ -5,8 +5,8 @@
  * exact size and have its digest; the ledger must be sound up to the latest checkpoint
  * (run/ledger_check.h).
  *
- * Errors    NP_EMEM; what is found damaged, or cannot be read, is reported through the callback and
- *           counted.
+ * Errors    NP_EIO: its checkpoints cannot be listed; NP_EMEM; what is found damaged, or cannot be
+ *           read, is reported through the callback, which must be there, and counted.
  */
 #ifndef NP_RUN_FSCK_H
 #define NP_RUN_FSCK_H

@@ -6,7 +6,7 @@
  * digits over everything written in the step. layers.tsv (on request) has `step <TAB> layer <TAB>
  * fingerprint`, one line a layer written.
  *
- * Errors    NP_EIO; NP_EDATA when a ledger to be continued is damaged (run/ledger_check.h).
+ * Errors    NP_EIO; NP_EMEM; NP_EDATA: a ledger to be continued is damaged (run/ledger_check.h).
  * Ownership np_ledger_close.
  */
 #ifndef NP_RUN_LEDGER_H

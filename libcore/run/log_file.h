@@ -1,6 +1,6 @@
 /* A file of a run that grows line by line, such as the ledger.
  *
- * Errors    NP_EIO.
+ * Errors    NP_EIO; NP_EMEM.
  * Ownership np_log_close; a zeroed struct is closed.
  */
 #ifndef NP_RUN_LOG_FILE_H

@@ -14,8 +14,9 @@
 struct np_metrics {
     char *path;
     FILE *stream;
-    double begun_s;   /* of np_now_s */
-    double flushed_s; /* of np_now_s: lines reach the file within about a second */
+    struct np_buf line; /* that is written */
+    double begun_s;     /* of np_now_s */
+    double flushed_s;   /* of np_now_s: lines reach the file within about a second */
 };
 
 /* Cuts a last line that a killed run left unfinished. */
@@ -62,50 +63,64 @@ static double seconds(const struct np_metrics *m)
     return np_now_s() - m->begun_s;
 }
 
-static enum np_status check(struct np_metrics *m, struct np_error *err)
+/* A line ends, and reaches the file within about a second. */
+static enum np_status put_line(struct np_metrics *m, struct np_error *err)
 {
     double now_s = np_now_s();
+    enum np_status status;
+    NP_TRY(np_buf_append(&m->line, "}\n", 2, err));
+    fwrite(m->line.text, 1, m->line.used, m->stream);
     if (now_s - m->flushed_s >= 1) {
         fflush(m->stream);
         m->flushed_s = now_s;
     }
-    return ferror(m->stream) ? np_fail_errno(err, "cannot write '%s'", m->path) : NP_OK;
+    if (ferror(m->stream))
+        status = np_fail_errno(err, "cannot write '%s'", m->path);
+out:
+    return status;
 }
 
 enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record *record,
                                struct np_error *err)
 {
     double mean = 0;
+    enum np_status status;
+    m->line.used = 0;
     for (int i = 0; i < record->members; i++)
         mean += (double)record->losses[i] / record->members;
-    fprintf(m->stream, "{\"step\":%llu,\"time\":%.6f,\"loss\":%.6g,\"lr\":%.6g}\n",
-            (unsigned long long)record->step, seconds(m), mean, (double)record->lr);
-    return check(m, err);
+    NP_TRY(np_buf_printf(&m->line, err, "{\"step\":%llu,\"time\":%.6f,\"loss\":%.6g,\"lr\":%.6g",
+                         (unsigned long long)record->step, seconds(m), mean, (double)record->lr));
+    NP_TRY(put_line(m, err));
+out:
+    return status;
 }
 
 /* JSON has no numbers that are not finite. */
-static void put_number(struct np_metrics *m, const char *before, double x)
+static enum np_status put_number(struct np_metrics *m, const char *before, double x,
+                                 struct np_error *err)
 {
-    fputs(before, m->stream);
-    if (isfinite(x))
-        fprintf(m->stream, "%.6g", x);
-    else
-        fputs("null", m->stream);
+    return isfinite(x) ? np_buf_printf(&m->line, err, "%s%.6g", before, x)
+                       : np_buf_printf(&m->line, err, "%snull", before);
 }
 
 enum np_status np_metrics_eval(struct np_metrics *m, uint64_t step, struct np_score mean,
                                const struct np_score *scores, size_t count, struct np_error *err)
 {
-    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f", (unsigned long long)step, seconds(m));
-    put_number(m, ",\"valid_loss\":", mean.loss);
-    put_number(m, ",\"valid_accuracy\":", mean.accuracy);
+    enum np_status status;
+    m->line.used = 0;
+    NP_TRY(np_buf_printf(&m->line, err, "{\"step\":%llu,\"time\":%.3f", (unsigned long long)step,
+                         seconds(m)));
+    NP_TRY(put_number(m, ",\"valid_loss\":", mean.loss, err));
+    NP_TRY(put_number(m, ",\"valid_accuracy\":", mean.accuracy, err));
     for (size_t i = 0; i < count; i++)
-        put_number(m, i ? "," : ",\"subnets\":[", scores[i].loss);
+        NP_TRY(put_number(m, i ? "," : ",\"subnets\":[", scores[i].loss, err));
     for (size_t i = 0; i < count; i++)
-        put_number(m, i ? "," : "],\"accuracies\":[", scores[i].accuracy);
-    fputs("]}\n", m->stream);
-    return fflush(m->stream) == 0 ? check(m, err)
-                                  : np_fail_errno(err, "cannot write '%s'", m->path);
+        NP_TRY(put_number(m, i ? "," : "],\"accuracies\":[", scores[i].accuracy, err));
+    NP_TRY(np_buf_append(&m->line, "]", 1, err));
+    NP_TRY(put_line(m, err));
+    NP_TRY(np_metrics_flush(m, err));
+out:
+    return status;
 }
 
 bool np_metrics_has_eval(struct np_metrics *m, uint64_t step)
@@ -126,20 +141,24 @@ enum np_status np_metrics_residence(struct np_metrics *m, uint64_t step,
                                     const struct np_residence_sums *stages, int count,
                                     struct np_error *err)
 {
-    fprintf(m->stream, "{\"step\":%llu,\"time\":%.3f,\"stages\":[", (unsigned long long)step,
-            seconds(m));
+    enum np_status status;
+    m->line.used = 0;
+    NP_TRY(np_buf_printf(&m->line, err, "{\"step\":%llu,\"time\":%.3f,\"stages\":[",
+                         (unsigned long long)step, seconds(m)));
     for (int k = 0; k < count; k++) {
         const struct np_context_sums *c = &stages[k].context;
-        fprintf(m->stream,
-                "%s{\"hits\":%llu,\"late\":%llu,\"misses\":%llu,\"bytes_in\":%llu,"
-                "\"bytes_out\":%llu,\"made\":%llu,\"copy_s\":%.6g,\"stall_s\":%.6g}",
-                k ? "," : "", (unsigned long long)c->hits, (unsigned long long)c->late,
-                (unsigned long long)c->misses, (unsigned long long)c->bytes_in,
-                (unsigned long long)c->bytes_out, (unsigned long long)c->made, stages[k].copy_s,
-                stages[k].stall_s);
+        NP_TRY(np_buf_printf(&m->line, err,
+                             "%s{\"hits\":%llu,\"late\":%llu,\"misses\":%llu,\"bytes_in\":%llu,"
+                             "\"bytes_out\":%llu,\"made\":%llu,\"copy_s\":%.6g,\"stall_s\":%.6g}",
+                             k ? "," : "", (unsigned long long)c->hits, (unsigned long long)c->late,
+                             (unsigned long long)c->misses, (unsigned long long)c->bytes_in,
+                             (unsigned long long)c->bytes_out, (unsigned long long)c->made,
+                             stages[k].copy_s, stages[k].stall_s));
     }
-    fputs("]}\n", m->stream);
-    return check(m, err);
+    NP_TRY(np_buf_append(&m->line, "]", 1, err));
+    NP_TRY(put_line(m, err));
+out:
+    return status;
 }
 
 enum np_status np_metrics_flush(struct np_metrics *m, struct np_error *err)
@@ -153,6 +172,7 @@ void np_metrics_close(struct np_metrics *m)
         return;
     if (m->stream)
         fclose(m->stream);
+    np_buf_clear(&m->line);
     free(m->path);
     free(m);
 }

@@ -5,7 +5,7 @@
  * "accuracies":[...]} for an evaluation, with the losses and the accuracies of its subnets; null
  * stands for what is not finite; time in seconds since the session began. Sessions append.
  *
- * Errors    NP_EIO.
+ * Errors    NP_EIO; NP_EMEM.
  */
 #ifndef NP_RUN_METRICS_H
 #define NP_RUN_METRICS_H

@@ -81,13 +81,36 @@ enum np_status np_run_recipe_differs(const char *path, const char *run,
     return NP_EINPUT;
 }
 
+/* The run's recipe, if it is there and is one; if not, who looks for its digest says so. */
+static enum np_status peek(struct np_recipe *recipe, bool *there, const char *run,
+                           struct np_error *err)
+{
+    struct np_error why;
+    char *path = NULL;
+    enum np_status status;
+    *recipe = (struct np_recipe){.path = NULL};
+    *there = false;
+    NP_TRY(np_file_join(&path, run, "recipe.yaml", err));
+    NP_TRY(np_file_exists(there, path, err));
+    if (!*there)
+        goto out;
+    status = np_run_recipe_read(recipe, run, &why);
+    *there = status == NP_OK;
+    status = status == NP_EINPUT ? NP_OK : status;
+    if (status != NP_OK)
+        np_fail(err, status, "%s", why.msg);
+out:
+    free(path);
+    return status;
+}
+
 enum np_status np_run_recipe_adopt_init(struct np_recipe *recipe, const char *run,
                                         struct np_error *err)
 {
     struct np_recipe trained;
-    struct np_error no;
-    enum np_status status = NP_OK;
-    if (np_run_recipe_read(&trained, run, &no) == NP_OK && trained.has_init && !recipe->has_init &&
+    bool there;
+    enum np_status status = peek(&trained, &there, run, err);
+    if (there && trained.has_init && !recipe->has_init &&
         np_digest_equal(&trained.planned, &recipe->planned))
         status = np_recipe_set_init(recipe, &trained.init, err);
     np_recipe_clear(&trained);
@@ -99,11 +122,12 @@ enum np_status np_run_recipe_digest(struct np_digest *digest, const char *run,
 {
     struct np_recipe trained;
     struct np_digest ours, theirs;
-    struct np_error no;
-    enum np_status status = NP_OK;
+    bool there;
+    enum np_status status;
     *digest = recipe->digest;
-    if (np_run_recipe_read(&trained, run, &no) != NP_OK)
-        goto out; /* who looks for that digest says what is wrong */
+    NP_TRY(peek(&trained, &there, run, err));
+    if (!there)
+        goto out;
     NP_TRY(np_recipe_training(&ours, recipe, err));
     NP_TRY(np_recipe_training(&theirs, &trained, err));
     if (np_digest_equal(&ours, &theirs))

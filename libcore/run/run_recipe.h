@@ -1,13 +1,13 @@
 /* The recipe.yaml of a run, and how another recipe differs.
  *
- * Errors    NP_EINPUT; NP_EMEM.
+ * Errors    NP_EINPUT; NP_EIO; NP_EMEM.
  */
 #ifndef NP_RUN_RUN_RECIPE_H
 #define NP_RUN_RUN_RECIPE_H
 
 #include "space/recipe.h"
 
-/* Reads it. Zeroed after an error. NP_EIO. */
+/* Reads it. Zeroed after an error. */
 enum np_status np_run_recipe_read(struct np_recipe *recipe, const char *run, struct np_error *err);
 
 /* NP_EINPUT, of the file `path`: the run was made with another recipe than this. Says where they

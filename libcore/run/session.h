@@ -7,7 +7,8 @@
  * Errors    NP_EINPUT: the directory exists, or does not fit the recipe or what computes the
  *           products, and nothing was trained; or the stream is bad, after a checkpoint of the
  *           steps before. NP_ENAN; NP_ESTOP: stopped on request after a clean checkpoint, whose
- *           digest the result has; NP_EIO; NP_EDATA; what hooks.step returned, after a checkpoint.
+ *           digest the result has; NP_EIO; NP_EMEM; NP_EDATA; what hooks.step returned, after a
+ *           checkpoint.
  * Ownership borrows everything in the config.
  * Threads   hooks are called by one thread at a time.
  */

@@ -4,7 +4,7 @@
  *
  * Units     as span.h has them.
  * Order     spans and copies in any order.
- * Errors    NP_EMEM; reading: NP_EINPUT with the file's name.
+ * Errors    NP_EMEM; reading: NP_EINPUT with the file's name; NP_EIO.
  * Ownership np_trace_clear releases; a zeroed trace is empty.
  */
 #ifndef NP_SCHED_TRACE_H

@@ -1,5 +1,6 @@
 /* Reads trace-event JSON back: complete events ("ph": "X") whose args hold a task or a copy, and
  * the sums of the stages in "otherData". */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/file.h"
 #include "sched/sched.h"
 #include "sched/trace.h"
 
@@ -198,18 +200,33 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Where jansson finds no memory it may say anything. */
+static enum np_status load(json_t **root, const char *path, struct np_error *err)
+{
+    json_error_t why;
+    char *text = NULL;
+    size_t bytes;
+    enum np_status status;
+    NP_TRY(np_file_read(&text, &bytes, path, SIZE_MAX - 1, err));
+    errno = 0;
+    *root = json_loadb(text, bytes, 0, &why);
+    if (!*root && errno == ENOMEM)
+        status = np_fail(err, NP_EMEM, "cannot hold the trace '%s'", np_text_safe(path).s);
+    else if (!*root)
+        status = np_fail(err, NP_EINPUT, "%s:%d:%d: %s", np_text_safe(path).s, why.line, why.column,
+                         np_text_safe(why.text).s);
+out:
+    free(text);
+    return status;
+}
+
 enum np_status np_trace_read(struct np_trace *trace, const char *path, struct np_error *err)
 {
+    const json_t *other;
+    json_t *root = NULL;
     enum np_status status;
-    json_error_t why;
-    json_t *root = json_load_file(path, 0, &why);
-    const json_t *other = json_object_get(root, "otherData");
-    if (!root && why.line < 0)
-        return np_fail(err, NP_EIO, "cannot read '%s': %s", np_text_safe(path).s,
-                       why.text[0] ? np_text_safe(why.text).s : "out of memory");
-    if (!root)
-        return np_fail(err, NP_EINPUT, "%s:%d:%d: %s", np_text_safe(path).s, why.line, why.column,
-                       np_text_safe(why.text).s);
+    NP_TRY(load(&root, path, err));
+    other = json_object_get(root, "otherData");
     NP_TRY(parse_stages(trace, json_object_get(other, "stages"), err));
     parse_copying(&trace->copying, other);
     NP_TRY(parse_events(trace, json_is_array(root) ? root : json_object_get(root, "traceEvents"),

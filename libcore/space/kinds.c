@@ -50,7 +50,7 @@ static void build_program(struct np_build *b)
     np_build_value(b, kind->in, kind->in.channels > 0);
     np_build_value(b, kind->memory, kind->memory.channels > 0);
     np_build_value(b, kind->summed ? kind->out : none, kind->summed);
-    if (kind->reads)
+    if (kind->reads && b->status == NP_OK)
         b->x = np_build_cut(b, NP_VALUE_X, b->in.channels = kind->reads);
     if (kind->makes)
         b->out.channels = kind->makes;

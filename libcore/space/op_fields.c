@@ -107,14 +107,6 @@ const struct np_op_fields *np_op_fields(enum np_op op, enum np_op_role role)
     return NULL;
 }
 
-const char *np_op_name(enum np_op op)
-{
-    size_t i = 0;
-    while (rows[i].op != op)
-        i++;
-    return rows[i].name;
-}
-
 const char *np_act_name(enum np_act act)
 {
     static const char *const names[NP_ACT_COUNT] = {"none",  "relu",   "relu6",   "gelu",

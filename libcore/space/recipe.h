@@ -79,13 +79,15 @@
  *   shared: policy (delay)|frozen, steps 1..1024 (1)
  *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: a multiple of every block's
  *          candidates (the most of them)), spread 1..1024 (64)
- *   train: steps; batch 1..2^20 (16); grain, a divisor of batch (the largest up to batch / 8);
- *          optimizer {kind (adamw)|sgd; lr (0.001; sgd 0.01), weight_decay (0.01; sgd 0);
- *          beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
+ *   train: steps; batch 1..2^20 (16); grain, a divisor of batch, of which there are 4096 at most
+ *          (the largest up to batch / 8);
+ *          optimizer {kind (adamw)|sgd; lr [1e-30, 1e30] (0.001; sgd 0.01), weight_decay (0.01;
+ *          sgd 0); beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
  *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt: required,
  *          from 1), final [0, 1) (0; linear, cosine)};
  *          loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
- *          clip {kind (none)|value|layer, limit}; checkpoint_every (0: only at the end);
+ *          clip {kind (none)|value|layer, limit [1e-30, 1e30]};
+ *          checkpoint_every (0: only at the end);
  *          calibration 1..4096 (8): training batches that batch norm's statistics are taken from
  *          for an evaluation, if the space has batch norm;
  *          init 64 hex digits (none): the digest of a run that weights are taken from first
@@ -272,8 +274,7 @@ enum np_status np_recipe_set_init(struct np_recipe *recipe, const struct np_dige
 enum np_status np_recipe_training(struct np_digest *digest, const struct np_recipe *recipe,
                                   struct np_error *err);
 
-/* Names as in recipes: "mha", "gelu", ... */
-const char *np_op_name(enum np_op op);
+/* Names as in recipes: "gelu", ... */
 const char *np_act_name(enum np_act act);
 
 /* The learning rate of a step: base lr, warmup linear from lr/warmup, then constant; linear to 0 at

@@ -54,7 +54,7 @@ enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_sha
                               struct np_error *err);
 /* Reads a file, "-" for standard input; `first` steps are read and passed over. A regular file is
  * checked as a whole first. Of a pipe nothing is read beyond the step asked for, so its writer may
- * answer step by step; a signal while waiting for it is NP_ESTOP. */
+ * answer step by step. */
 enum np_status np_stream_open(struct np_stream **out, const struct np_stream_shape *shape,
                               const char *path, uint64_t first, bool (*give_up)(void *),
                               void *context, struct np_error *err);
@@ -62,10 +62,11 @@ void np_stream_close(struct np_stream *stream);
 
 /* A stream that waits for its writer, also while it is opened, asks a few times a second, and after
  * a signal, whether to go on: where give_up(context) is true, the step is NP_ESTOP. NULL: nobody is
- * asked. Now somebody else is. */
+ * asked, and a signal is NP_ESTOP. Now somebody else is. */
 void np_stream_give_up(struct np_stream *stream, bool (*give_up)(void *), void *context);
 
-/* The next step: choices[members][blocks]. *more false at the end of the stream. */
+/* The next step: choices[members][blocks]. *more false at the end of the stream. After an error the
+ * stream is over: members of a step that were read are lost. */
 enum np_status np_stream_next(struct np_stream *stream, uint16_t *choices, bool *more,
                               struct np_error *err);
 

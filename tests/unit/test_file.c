@@ -44,6 +44,28 @@ START_TEST(test_write_read)
 }
 END_TEST
 
+/* Who was let in is let in, and nobody else. */
+START_TEST(test_modes)
+{
+    const mode_t modes[] = {0600, 0640, 0604, 0755};
+    mode_t before = umask(022);
+    struct np_error err;
+    struct stat info;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        ck_assert_int_eq(np_file_write("a", "new", 3, &err), NP_OK);
+        ck_assert(stat("a", &info) == 0 && (info.st_mode & 07777) == 0644);
+        ck_assert(chmod("a", modes[i]) == 0 && link("a", "b") == 0);
+        ck_assert_int_eq(np_file_own("a", &err), NP_OK);
+        ck_assert(stat("a", &info) == 0 && (info.st_mode & 07777) == modes[i]);
+        ck_assert_uint_eq(info.st_nlink, 1);
+        ck_assert_int_eq(np_file_write("a", "old", 3, &err), NP_OK);
+        ck_assert(stat("a", &info) == 0 && (info.st_mode & 07777) == modes[i]);
+        ck_assert(unlink("a") == 0 && unlink("b") == 0);
+    }
+    umask(before);
+}
+END_TEST
+
 START_TEST(test_read_large)
 {
     static char text[100000];
@@ -264,6 +286,7 @@ int main(void)
     TCase *tests = suite_case(suite, "file");
     tcase_add_checked_fixture(tests, suite_enter, suite_leave);
     tcase_add_test(tests, test_write_read);
+    tcase_add_test(tests, test_modes);
     tcase_add_test(tests, test_read_large);
     tcase_add_test(tests, test_read_pipe);
     tcase_add_test(tests, test_refusals);

@@ -116,6 +116,8 @@ static const struct {
      "plan.yaml:9:23: unknown position 'block6': stem, block00 .. block05 or head"},
     {"stages:\n- {first: stem, last: head, in_flight: 0}\n", "",
      "plan.yaml:9:40: 'in_flight' must be a whole number from 1 to 2^31-1, not '0'"},
+    {"stages:\n- {first: stem, last: head}\n", "predicted: {step_ms: 1e308}\n",
+     "plan.yaml:10:22: 'step_ms' must be a number in [0, 1e+30], not '1e308'"},
     {"stages:\n- {first: stem, last: head}\n", "predicted: {bubble: 1.5}\n",
      "plan.yaml:10:21: 'bubble' must be a number in [0, 1], not '1.5'"},
     {"stages:\n- {first: stem, last: head}\n", "stash: {read: 1, write: 1, both: 1, procesor: 1}\n",
