@@ -54,6 +54,7 @@ tensors() {
         sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p')
     [ ! -e b ]
     np-train recipe.yaml --run b --init old --stages 2 --device-memory "$least" -q
+    jq -s -e '[.[] | .stages // empty | .[].made] | add == 0' b/metrics.jsonl # the stash has them
     np-train recipe.yaml --run c --init old --stages 3 --micro-batches 2 --replicas 2 -q
     np-train recipe.yaml --run d --init old --stages 2 --device-memory "$least" --stash stash -q \
         --inject-delays 4 --isa scalar

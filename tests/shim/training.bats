@@ -324,6 +324,23 @@ equal() {
         --device-memory 5MiB --stash taken
 }
 
+@test "weights that are inherited are a processor's, resident and in the stash" {
+    tiny_recipe
+    "$cpu" recipe.yaml --run old -q
+    "$cpu" recipe.yaml --run cpu --init old -s seed=9 --schedule sequential -q
+    sed -i 's/^seed: .*/seed: 9/' recipe.yaml
+    gpu recipe.yaml --run resident --init old -n 2
+    same cpu resident
+    gpu recipe.yaml --run stash --init old -n 2 -M 1 --window 1 --device-memory 4400KiB
+    same cpu stash
+    # they come out of the stash, and none is made from its address
+    jq -s -e '[.[] | .stages // empty | .[]] | ([.[].bytes_in] | add > 10000) and
+        ([.[].made] | add == 0)' stash/metrics.jsonl
+    np-train recipe.yaml --run old-gpu --backend cuda -q --init old --stop-after 2
+    "$cpu" recipe.yaml --run old-gpu --resume -q
+    same cpu old-gpu
+}
+
 @test "a run goes on where another backend has left it" {
     unsanitized
     tiny_recipe
