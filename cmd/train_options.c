@@ -12,6 +12,7 @@ enum {
     OPT_LOSSES,
     OPT_STOP_AFTER,
     OPT_RESUME,
+    OPT_KEEP,
     OPT_INIT,
     OPT_INIT_STEP,
     OPT_EXPECT,
@@ -34,6 +35,7 @@ static const struct argp_option option_table[] = {
     {"init-step", OPT_INIT_STEP, "STEP", 0, "its checkpoint after so many steps, not the latest",
      0},
     {"stop-after", OPT_STOP_AFTER, "STEP", 0, "stop cleanly after this many steps in all", 0},
+    {"keep", OPT_KEEP, "N", 0, "keep the latest N checkpoints, not all", 0},
     {"expect", OPT_EXPECT, "DIGEST", 0, "exit 1 unless the run has this digest", 0},
     {"subnets", OPT_SUBNETS, "FILE", 0, "subnet stream instead of the sampler; - is a pipe", 0},
     {"losses", OPT_LOSSES, "FILE", 0, "write each step's losses as it ends; - is stdout", 0},
@@ -117,6 +119,9 @@ static error_t parse_count(int key, char *arg, struct train_options *o, struct a
         return 0;
     case OPT_INIT_STEP:
         o->init_step = (uint64_t)cli_int(state, "init-step", arg, 0, INT64_MAX);
+        return 0;
+    case OPT_KEEP:
+        o->keep = (uint64_t)cli_int(state, "keep", arg, 1, INT64_MAX);
         return 0;
     case OPT_EVAL_EVERY:
         o->eval_every = (uint64_t)cli_int(state, "eval-every", arg, 1, INT64_MAX);

@@ -18,7 +18,7 @@ struct train_options {
     const char *run, *plan_file, *subnets, *losses, *expect, *trace, *stash, *init;
     struct prefetch_options prefetch;
     enum np_session_schedule schedule;
-    uint64_t stop_after, eval_every, eval_subnets, eval_batches, delay_seed;
+    uint64_t stop_after, keep, eval_every, eval_subnets, eval_batches, delay_seed;
     uint64_t init_step; /* or NP_LATEST */
     bool resume, ledger_layers, quiet, verbose;
 };

@@ -11,6 +11,7 @@
 #include "run/ledger.h"
 #include "run/metrics.h"
 #include "run/products_file.h"
+#include "run/prune.h"
 #include "run/subnets_file.h"
 
 struct session {
@@ -255,13 +256,15 @@ out:
 static enum np_status checkpoint(struct session *s, struct np_error *err)
 {
     enum np_status status = NP_OK;
-    if (s->has_saved && s->saved == s->step)
-        return NP_OK;
-    NP_TRY(np_ledger_sync(s->ledger, err));
-    NP_TRY(np_log_sync(&s->subnets, err));
-    NP_TRY(np_checkpoints_write(s->checkpoints, s->step, &s->digest, err));
-    s->saved = s->step;
-    s->has_saved = true;
+    if (!s->has_saved || s->saved != s->step) {
+        NP_TRY(np_ledger_sync(s->ledger, err));
+        NP_TRY(np_log_sync(&s->subnets, err));
+        NP_TRY(np_checkpoints_write(s->checkpoints, s->step, &s->digest, err));
+        s->saved = s->step;
+        s->has_saved = true;
+    }
+    if (s->config->keep)
+        NP_TRY(np_prune(s->config->run, s->config->keep, err));
 out:
     return status;
 }

@@ -49,6 +49,7 @@ struct np_session_config {
     struct np_inherit *inherit;
     bool resume, ledger_layers;
     uint64_t stop_after;                             /* steps; 0: train.steps */
+    uint64_t keep;                                   /* checkpoints; 0: all */
     uint64_t eval_every, eval_subnets, eval_batches; /* every 0: never */
     enum np_context_policy policy;                   /* as np_train_config has them */
     const char *stash;

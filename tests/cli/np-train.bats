@@ -48,6 +48,66 @@ setup() {
     for run in b c d e; do same a $run; done
 }
 
+# checkpoints RUN: their steps.
+checkpoints() {
+    find "$1/checkpoints" -name '*.manifest' -printf '%f\n' | sed 's/^0*//; s/.manifest//' | sort -n |
+        xargs
+}
+
+@test "--keep: the latest checkpoints, whole, and nothing else" {
+    sed -i 's/^  steps: .*/  steps: 9\n  checkpoint_every: 2/' recipe.yaml
+    np-train recipe.yaml --run all -q
+    [ "$(checkpoints all)" = '2 4 6 8 9' ]
+    np-train recipe.yaml --run two --keep 2 -q --stages 2
+    [ "$(checkpoints two)" = '8 9' ]
+    np-verify --fsck two > sound
+    cmp all/checkpoints/0000000008.manifest two/checkpoints/0000000008.manifest
+    cmp all/ledger.tsv two/ledger.tsv
+    # just the objects that the two name
+    cat two/checkpoints/* | sed -n 's/^\([0-9a-f]\{64\}\)  .*/\1/p' | sort -u > named
+    (cd two/objects && find . -type f | tr -d './' | sort) | cmp - named
+    [ "$(find all/objects -type f | wc -l)" -gt "$(wc -l < named)" ]
+    # of a run that is continued also older ones; what a stop writes is one
+    np-train recipe.yaml --run one -q --stop-after 5
+    [ "$(checkpoints one)" = '2 4 5' ]
+    np-train recipe.yaml --run one -q --resume --stop-after 7 --keep 1
+    [ "$(checkpoints one)" = '7' ]
+    np-verify --fsck one > sound
+    np-train recipe.yaml --run one -q --resume --keep 100
+    [ "$(checkpoints one)" = '7 8 9' ]
+    same all one
+    # a run that is done is made smaller; what is no object stays
+    touch one/objects/note
+    np-train recipe.yaml --run one -q --resume --keep 1
+    [ "$(checkpoints one)" = '9' ]
+    [ "$(find one/objects -type f | wc -l)" -eq \
+        "$(($(grep -c '  [0-9]*  ' one/checkpoints/0000000009.manifest) + 1))" ]
+    np-verify all one
+    run np-train recipe.yaml --run x --keep 0
+    [ "$status" -eq 2 ]
+    said "np-train: --keep must be a whole number from 1 to 9223372036854775807, not '0'"
+}
+
+@test "--keep removes nothing where it is not known what is needed" {
+    sed -i 's/^  steps: .*/  steps: 6\n  checkpoint_every: 2/' recipe.yaml
+    np-train recipe.yaml --run a -q --stop-after 5
+    flip a/checkpoints/0000000005.manifest 200
+    cp -r a b
+    rm b/checkpoints/0000000005.manifest
+    np-train recipe.yaml --run b -q --resume --stop-after 5
+    flip b/checkpoints/0000000004.manifest 200
+    find b/objects -type f | sort > before
+    run np-train recipe.yaml --run b -q --resume --keep 3
+    [ "$status" -eq 2 ]
+    said "np-train: error: b/checkpoints/0000000004.manifest: damaged manifest: not what its last line sums up"
+    [ "$(checkpoints b)" = '2 4 5 6' ]
+    find b/objects -type f | sort > after
+    [ "$(comm -23 before after | wc -l)" -eq 0 ]
+    rm b/checkpoints/0000000004.manifest
+    np-train recipe.yaml --run b -q --resume --keep 2
+    np-verify --fsck b > sound
+}
+
 @test "instruction sets change nothing" {
     np-train recipe.yaml --run reference --isa scalar --schedule sequential
     for isa in $(np-train --version | sed -n 's/^instruction sets: //p'); do

@@ -1,5 +1,5 @@
-/* fsync and rename of the test program that includes this: they note what they are called for, and
- * do it. The library is linked statically, so it calls these. */
+/* fsync, rename and unlink of the test program that includes this: they note what they are called
+ * for, and do it. The library is linked statically, so it calls these. */
 #ifndef NP_TEST_DURABLE_CALLS_H
 #define NP_TEST_DURABLE_CALLS_H
 
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static char durable_calls[1 << 16]; /* "sync PATH; rename PATH; " */
+static char durable_calls[1 << 16]; /* "sync PATH; rename PATH; unlink PATH; " */
 
 static void durable_note(const char *what, const char *path)
 {
@@ -31,6 +31,12 @@ int rename(const char *from, const char *to)
 {
     durable_note("rename", to);
     return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int unlink(const char *path)
+{
+    durable_note("unlink", path);
+    return unlinkat(AT_FDCWD, path, 0);
 }
 
 #endif

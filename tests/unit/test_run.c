@@ -30,6 +30,8 @@ static char *path_in(const char *run, const char *name)
     return out;
 }
 
+static uint64_t keep; /* checkpoints; 0: all */
+
 /* One session on RUN in the test's directory. */
 static enum np_status session(struct tiny *t, const char *run, const struct tiny_shape *shape,
                               uint64_t stop_after, bool resume, struct np_session_result *result)
@@ -45,6 +47,7 @@ static enum np_status session(struct tiny *t, const char *run, const struct tiny
                                        .resume = resume,
                                        .ledger_layers = true,
                                        .stop_after = stop_after,
+                                       .keep = keep,
                                        .provenance = "{}\n"};
     enum np_status status;
     tiny_plan(t, &plan, shape);
@@ -282,6 +285,37 @@ static size_t fsck(const char *run)
 }
 
 /* Every single damage is found, and a damaged checkpoint is not resumed from. */
+/* What a machine loses with its power, no manifest that is left names: the new checkpoint is whole
+ * before an old one goes, and that has gone for good before anything it consists of does. */
+START_TEST(old_checkpoints_go_before_their_objects)
+{
+    struct tiny t;
+    struct np_session_result result;
+    char removes[300];
+    const char *gone, *synced, *next;
+    int objects = 0;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    tiny_must(session(&t, "run", &two_stages, 3, false, &result), &t.err);
+    durable_calls[0] = '\0';
+    keep = 1;
+    tiny_must(session(&t, "run", &two_stages, 6, true, &result), &t.err);
+    keep = 0;
+    gone = did("unlink", "checkpoints/0000000003.manifest");
+    synced =
+        strstr(did("rename", "checkpoints/0000000006.manifest"), did_call("sync", "checkpoints"));
+    ck_assert(synced && synced < gone);
+    synced = strstr(gone, did_call("sync", "checkpoints"));
+    ck_assert_ptr_nonnull(synced);
+    snprintf(removes, sizeof removes, "unlink %s/", path_in("run", "objects"));
+    for (next = durable_calls; (next = strstr(next, removes)); next++, objects++)
+        ck_assert(next > synced);
+    ck_assert_int_gt(objects, 3);
+    ck_assert_uint_eq(fsck("run"), 0);
+    remove_run("run");
+    tiny_close(&t);
+}
+END_TEST
+
 START_TEST(damage)
 {
     const char *const spoil[] = {"truncate -s -1 checkpoints/*6.manifest",
@@ -372,6 +406,7 @@ int main(void)
     tcase_add_test(tests, processors_have_portable_numerics_alone);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, the_manifest_comes_last);
+    tcase_add_test(tests, old_checkpoints_go_before_their_objects);
     tcase_add_test(tests, resume_after_a_crash);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, taken_up_by_another);
