@@ -1,5 +1,6 @@
 """What is tried with a recipe whose reference was trained: each function takes its trial."""
 
+import json
 import re
 import signal
 
@@ -30,6 +31,39 @@ def interruptions(trial):
             trial.train("parts", *session, "--stop-after", str(step))
     trial.train("parts", "--ledger", "layers", "--resume", *plans.pipeline(r, recipe))
     trial.same("ref", "parts")
+
+
+def shuffle(r, blocks):
+    """The candidates of every block in another order."""
+    for block in blocks:
+        if "blocks" in block:
+            shuffle(r, block["blocks"])
+        else:
+            r.shuffle(block["choices"])
+
+
+def heirs(trial):
+    """What begins with the reference's weights, with other moments and candidates in another order,
+    is the same by every plan, and when it is pruned."""
+    r, text = trial.random("heirs"), json.loads(trial.read("recipe.yaml"))
+    text["seed"] = r.getrandbits(32)
+    text["train"]["optimizer"] = r.choice([{"kind": "sgd", "lr": 0.01}, {"lr": 0.001},
+                                           {"kind": "sgd", "lr": 0.01, "momentum": 0}])
+    shuffle(r, text["space"]["blocks"])
+    trial.write("heir.yaml", json.dumps(text).encode())
+    how = {"recipe": "heir.yaml"}
+    trial.reference("heir", "--init", "ref", **how)
+    for i in range(2):
+        trial.equal(f"heir{i}", "--init", "ref", *plans.pipeline(r, trial.recipe),
+                    *plans.manner(r, trial), ref="heir", **how)
+    if trial.finite["heir"]:
+        stop = str(r.randint(1, trial.recipe.steps))
+        pruned = ["--keep", r.choice("12"), "--stop-after", stop]
+        trial.train("pruned", "--init", "ref", *pruned, **how)
+        trial.train("pruned", "--resume", "--keep", r.choice("12"), **how)
+        trial.run("np-verify", "heir", "pruned")
+        trial.run("np-verify", "--fsck", "pruned")
+        trial.same_file("heir/ledger.tsv", "pruned/ledger.tsv")
 
 
 def least_memory(trial, *plan):

@@ -145,10 +145,10 @@ class Trial:
 
     # --- comparing
 
-    def reference(self, name, *options):
+    def reference(self, name, *options, **how):
         """Trains by the sequential program, to its end or to a value that is not finite."""
         news = self.train(name, "--schedule", "sequential", "--ledger", "layers", "--losses",
-                          f"{name}.losses", *self.evaluated, *options, allowed=(0, 1))
+                          f"{name}.losses", *self.evaluated, *options, allowed=(0, 1), **how)
         if news.code == 1 and "is not finite" not in news.err:
             self.fail("not what a reference may say", news.err)
         self.news[name], self.finite[name] = news, news.code == 0
