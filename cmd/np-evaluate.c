@@ -19,6 +19,7 @@ enum {
     OPT_BATCHES,
     OPT_BACKEND,
     OPT_DEVICES,
+    OPT_MEMORY,
     OPT_THREADS,
     OPT_ISA
 };
@@ -32,6 +33,7 @@ static const struct argp_option table[] = {
     {"backend", OPT_BACKEND, "cpu|cuda|auto", 0, "compute on processors (the default), or a GPU",
      0},
     {"devices", OPT_DEVICES, "LIST", 0, "GPUs by number, as 0,1 (default: the first)", 0},
+    {"weight-memory", OPT_MEMORY, "SIZE", 0, "memory for weights that wait to be used again", 0},
     {"jobs", 'j', "N", 0, "subnets at a time (default: one for each processor, or GPU)", 0},
     {"threads", OPT_THREADS, "N", 0, "threads for each of them (1)", 0},
     {"isa", OPT_ISA, "NAME", 0, "instruction set of the kernels", 0},
@@ -42,6 +44,7 @@ struct options {
     struct space_options space;
     const char *run, *subnets;
     uint64_t step, random, batches;
+    uint64_t memory; /* bytes; 0: as the subnets want */
     struct backend backend;
     struct plan_options plan; /* threads, instruction set and GPUs alone are asked for */
     int jobs;
@@ -95,6 +98,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_DEVICES:
         o->plan.devices = arg;
+        return 0;
+    case OPT_MEMORY:
+        o->memory = cli_bytes(state, "weight-memory", arg);
         return 0;
     case OPT_THREADS:
         o->plan.request.threads = (int)cli_int(state, "threads", arg, 1, NP_MAX_TEAM);
@@ -181,10 +187,13 @@ static enum np_status open_trained(struct parts *p, struct np_error *err)
     p->count = p->devices ? o->backend.count : 1;
     if (!p->devices)
         p->devices = &np_device_host;
-    for (int i = 0; i < p->count && status == NP_OK; i++)
-        status =
-            np_trained_open(&p->trained[i], o->run, i ? np_trained_step(p->trained[0]) : o->step,
-                            &p->space.net, data, &p->devices[i], err);
+    for (int i = 0; i < p->count; i++) {
+        uint64_t step = i ? np_trained_step(p->trained[0]) : o->step;
+        NP_TRY(np_trained_open(&p->trained[i], o->run, step, &p->space.net, data, &p->devices[i],
+                               err));
+        np_trained_limit(p->trained[i], o->memory);
+    }
+out:
     return status;
 }
 

@@ -114,7 +114,8 @@ static enum np_status score(struct worker *w, uint64_t subnet, struct np_score *
                                        .batches = s->config->batches};
     enum np_status status;
     NP_TRY(np_trained_bring(w->trained, evaluation.choices, err));
-    NP_TRY(np_evaluate(out, w->evaluator, &evaluation, err));
+    status = np_evaluate(out, w->evaluator, &evaluation, err);
+    np_trained_leave(w->trained, evaluation.choices);
 out:
     return status;
 }

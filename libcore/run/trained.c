@@ -18,7 +18,15 @@ struct np_trained {
     struct np_digest digest;                  /* its own */
     const struct np_manifest_entry **entries; /* [layers]; NULL: it was never trained */
     struct np_store store;
+    uint64_t limit, bytes; /* of layers that are there; limit 0: none */
+    struct use *use;       /* [layers + 1]: the last is the ring of those that nobody uses */
     pthread_mutex_t lock;
+};
+
+/* A layer's place among those that are there and that nobody uses: a ring, in the order in which
+ * they were used. */
+struct use {
+    uint32_t users, before, after; /* before and after itself: not in the ring */
 };
 
 /* An object on its way: the weights come first. */
@@ -66,33 +74,131 @@ out:
     return status;
 }
 
-enum np_status np_trained_bring_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+/* --- which layers are there ------------------------------------------------------------------- */
+
+/* Puts a layer behind another one in the ring. */
+static void link_behind(struct np_trained *t, uint32_t layer, uint32_t other)
 {
-    enum np_status status = NP_OK;
-    pthread_mutex_lock(&t->lock);
-    if (!t->state->layers[layer].made && np_supernet_kind(&t->net, layer)->floats)
-        status = t->entries[layer] ? read_layer(t, layer, err) : make_layer(t, layer, err);
-    pthread_mutex_unlock(&t->lock);
-    return status;
+    struct use *use = t->use;
+    use[layer].before = other;
+    use[layer].after = use[other].after;
+    use[use[other].after].before = layer;
+    use[other].after = layer;
 }
 
-enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, struct np_error *err)
+static void unlink_layer(struct np_trained *t, uint32_t layer)
 {
-    enum np_status status = NP_OK;
-    for (int p = 0; p < t->net.positions && status == NP_OK; p++)
-        status = np_trained_bring_layer(
-            t, t->net.layer_whole[np_supernet_chosen(&t->net, choices, p)], err);
-    return status;
+    struct use *use = t->use;
+    use[use[layer].before].after = use[layer].after;
+    use[use[layer].after].before = use[layer].before;
+    use[layer].before = use[layer].after = layer;
 }
 
-void np_trained_forget(struct np_trained *t, uint32_t layer)
+static void drop(struct np_trained *t, uint32_t layer)
 {
     struct np_layer_state *l = &t->state->layers[layer];
     const struct np_device *home = np_state_home(t->state, layer);
+    if (l->made)
+        t->bytes -= np_state_slab_bytes(t->state, layer);
     np_device_release(home, l->slab);
     np_device_release(home, l->old);
     *l = (struct np_layer_state){.slab = NULL};
 }
+
+/* Drops what was used longest ago, until `more` bytes are allowed or nothing is left to drop. */
+static void make_room(struct np_trained *t, uint64_t more)
+{
+    uint32_t ring = t->net.layers, last;
+    while (t->limit && t->bytes + more > t->limit && (last = t->use[ring].before) != ring) {
+        unlink_layer(t, last);
+        drop(t, last);
+    }
+}
+
+static enum np_status bring_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+{
+    uint64_t bytes = np_state_slab_bytes(t->state, layer);
+    enum np_status status = NP_OK;
+    if (t->state->layers[layer].made || !np_supernet_kind(&t->net, layer)->floats)
+        return NP_OK;
+    make_room(t, bytes);
+    NP_TRY(t->entries[layer] ? read_layer(t, layer, err) : make_layer(t, layer, err));
+    t->bytes += bytes;
+out:
+    return status;
+}
+
+enum np_status np_trained_bring_layer(struct np_trained *t, uint32_t layer, struct np_error *err)
+{
+    enum np_status status;
+    pthread_mutex_lock(&t->lock);
+    status = bring_layer(t, layer, err);
+    pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
+static uint32_t chosen(const struct np_trained *t, const uint16_t *choices, int position)
+{
+    return t->net.layer_whole[np_supernet_chosen(&t->net, choices, position)];
+}
+
+/* Of the first `count` positions. */
+static void leave(struct np_trained *t, const uint16_t *choices, int count)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int p = 0; p < count; p++) {
+        uint32_t layer = chosen(t, choices, p);
+        if (--t->use[layer].users == 0)
+            link_behind(t, layer, t->net.layers);
+    }
+    make_room(t, 0);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* Layers are brought one by one, so that others may be brought in between. */
+enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int p = 0; p < t->net.positions; p++) {
+        uint32_t layer = chosen(t, choices, p);
+        pthread_mutex_lock(&t->lock);
+        status = bring_layer(t, layer, err);
+        if (status == NP_OK && t->use[layer].users++ == 0)
+            unlink_layer(t, layer);
+        pthread_mutex_unlock(&t->lock);
+        if (status != NP_OK) {
+            leave(t, choices, p);
+            break;
+        }
+    }
+    return status;
+}
+
+void np_trained_leave(struct np_trained *t, const uint16_t *choices)
+{
+    leave(t, choices, t->net.positions);
+}
+
+void np_trained_forget(struct np_trained *t, uint32_t layer)
+{
+    drop(t, layer);
+}
+
+void np_trained_limit(struct np_trained *t, uint64_t bytes)
+{
+    t->limit = bytes;
+}
+
+uint64_t np_trained_bytes(struct np_trained *t)
+{
+    uint64_t bytes;
+    pthread_mutex_lock(&t->lock);
+    bytes = t->bytes;
+    pthread_mutex_unlock(&t->lock);
+    return bytes;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
 
 /* The step of the checkpoint that is asked for. */
 static enum np_status find(uint64_t *step, const char *run, struct np_error *err)
@@ -145,6 +251,9 @@ enum np_status np_trained_open(struct np_trained **out, const char *run, uint64_
     t->net = *net;
     t->net.moments = 0;
     t->moments = net->moments;
+    NP_TRY(np_alloc(&t->use, (size_t)net->layers + 1, sizeof *t->use, err));
+    for (uint32_t i = 0; i <= net->layers; i++)
+        t->use[i] = (struct use){0, i, i};
     NP_TRY(find(&step, run, err));
     NP_TRY(np_run_recipe_digest(&recipe, run, net->recipe, err));
     NP_TRY(np_manifest_load(&t->manifest, &path, &t->digest, run, step, net, &recipe, data, err));
@@ -172,6 +281,7 @@ void np_trained_free(struct np_trained *t)
     np_store_clear(&t->store);
     np_manifest_clear(&t->manifest);
     free(t->entries);
+    free(t->use);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }

@@ -45,6 +45,11 @@ scored() {
     scored recipe.yaml --subnets subnets -j 2 --threads 2 | cmp - all
     scored recipe.yaml --subnets subnets --isa scalar | cmp - all
     scored recipe.yaml --subnets - < subnets | cmp - all
+    for jobs in 1 3; do # weights are read again
+        scored recipe.yaml --subnets subnets -j $jobs --weight-memory 1 | cmp - all
+        scored recipe.yaml --subnets subnets -j $jobs --weight-memory 40KiB | cmp - all
+    done
+    declined "--weight-memory must be" scored recipe.yaml --weight-memory x
     head -n 3 subnets > few
     scored recipe.yaml --subnets few -j 8 | cmp - <(head -n 3 all)
 }

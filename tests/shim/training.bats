@@ -541,6 +541,8 @@ YAML
             SHIM_DEVICES=3 SHIM_PEERS=0 np-evaluate recipe.yaml --run a -q --random 12 --batches 2 \
                 --backend cuda --devices 2,0 $more | cmp - expected
         done
+        np-evaluate recipe.yaml --run a -q --random 12 --batches 2 --backend cuda -j 2 \
+            --weight-memory 1 | cmp - expected
     done
     for wrong in '--devices 0' '--backend auto --devices 0' '--backend cuda --devices 0,0' \
         '--backend cuda --devices 0,1'; do

@@ -40,10 +40,19 @@ static void remove_run(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+static struct np_trained *asked_of[2]; /* the same, as if on two devices */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Who asks, and what is told. */
 struct asker {
     struct tiny *t;
     uint64_t asked, refuse, fail, stop, wait; /* from such a number on */
+    uint64_t limit;                           /* of the weights in memory */
+    uint64_t most, left; /* bytes of them while somebody asks, and in the end */
     _Atomic uint64_t told;
     struct np_score scores[SUBNETS];
 };
@@ -65,6 +74,8 @@ static enum np_status next(void *context, uint16_t *choices, bool *more, bool (*
     }
     if (a->asked == a->refuse)
         return np_fail(err, NP_EINPUT, "a bad subnet");
+    for (int i = 0; i < 2; i++)
+        a->most = larger(a->most, np_trained_bytes(asked_of[i]));
     *more = a->asked < SUBNETS;
     if (*more)
         draw(a->t, a->asked++, choices);
@@ -101,7 +112,7 @@ static enum np_status ask(struct asker *a, int jobs, int threads)
 {
     struct tiny *t = a->t;
     const struct np_device devices[] = {np_device_host, np_device_host};
-    struct np_trained *trained[2];
+    struct np_trained **trained = asked_of;
     struct np_scoring_config config = {.net = &t->net,
                                        .train_data = t->data,
                                        .data = t->data,
@@ -119,11 +130,32 @@ static enum np_status ask(struct asker *a, int jobs, int threads)
                                   &devices[i], &t->err),
                   &t->err);
         ck_assert_uint_eq(np_trained_step(trained[i]), 4);
+        np_trained_limit(trained[i], a->limit);
     }
     status = np_scoring_run(&config, &t->err);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        a->left = larger(a->left, np_trained_bytes(trained[i]));
         np_trained_free(trained[i]);
+    }
     return status;
+}
+
+/* Weights that have no room are read again: the scores are the same. With one worker nobody uses
+ * any while it asks for the next subnet. */
+static void check_limits(struct tiny *t, const struct asker *free)
+{
+    const uint64_t limits[] = {1, free->most / 2, free->most};
+    ck_assert_uint_eq(free->left, free->most);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int jobs = 1; jobs <= 4; jobs += 3) {
+            struct asker a = asker_of(t);
+            a.limit = limits[i];
+            tiny_must(ask(&a, jobs, 1), &t->err);
+            ck_assert_mem_eq(a.scores, free->scores, sizeof a.scores);
+            ck_assert_uint_le(a.left, a.limit);
+            ck_assert(jobs > 1 || a.most <= a.limit);
+            ck_assert(jobs > 1 || i == 0 || a.left > 0);
+        }
 }
 
 /* Beside the state that training by another way leaves, moments and old versions included. */
@@ -158,8 +190,64 @@ START_TEST(the_scores_of_the_trained_state)
     b = asker_of(&t);
     tiny_must(ask(&b, 1, 2), &t.err);
     ck_assert_mem_eq(a.scores, b.scores, sizeof a.scores);
+    check_limits(&t, &b);
     np_stream_close(stream);
     np_state_free(state);
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
+/* The candidate of block 0 with the most weights, or the fewest of those that have some. */
+static uint16_t extreme(const struct np_supernet *net, bool most)
+{
+    uint32_t first = net->layer_first[1], best = first;
+    for (uint32_t layer = first; layer < net->layer_first[2]; layer++) {
+        size_t floats = np_supernet_kind(net, layer)->floats;
+        size_t so_far = np_supernet_kind(net, best)->floats;
+        if (floats > 0 && (so_far == 0 || (most ? floats > so_far : floats < so_far)))
+            best = layer;
+    }
+    return (uint16_t)(best - first);
+}
+
+static bool is_there(struct np_trained *trained, const struct tiny *t, uint16_t choice)
+{
+    return np_trained_state(trained)->layers[t->net.layer_first[1] + choice].made;
+}
+
+static void use(struct np_trained *trained, struct tiny *t, uint16_t choice)
+{
+    const uint16_t choices[TINY_BLOCKS] = {choice};
+    tiny_must(np_trained_bring(trained, choices, &t->err), &t->err);
+    ck_assert(is_there(trained, t, choice));
+    np_trained_leave(trained, choices);
+}
+
+/* There is room for two of three; in use, all are there. */
+START_TEST(what_was_used_longest_ago_goes)
+{
+    struct tiny t;
+    struct np_trained *trained;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    train(&t);
+    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t.net, NULL, &np_device_host, &t.err),
+              &t.err);
+    uint16_t large = extreme(&t.net, true), small = extreme(&t.net, false), other = 0;
+    while (other == large || other == small ||
+           !np_supernet_kind(&t.net, t.net.layer_first[1] + other)->floats)
+        other++;
+    use(trained, &t, large);
+    use(trained, &t, other);
+    np_trained_limit(trained, np_trained_bytes(trained));
+    ck_assert(is_there(trained, &t, large));
+    use(trained, &t, small);
+    ck_assert(!is_there(trained, &t, large) && is_there(trained, &t, other));
+    np_trained_limit(trained, 1);
+    use(trained, &t, other);
+    ck_assert(!is_there(trained, &t, small) && !is_there(trained, &t, other));
+    ck_assert_uint_eq(np_trained_bytes(trained), 0);
+    np_trained_free(trained);
     remove_run();
     tiny_close(&t);
 }
@@ -236,6 +324,7 @@ int main(void)
     TCase *tests = suite_case(suite, "scoring");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_IMAGES + 1);
+    tcase_add_test(tests, what_was_used_longest_ago_goes);
     tcase_add_test(tests, an_end_in_the_middle);
     tcase_add_test(tests, a_failure_while_another_waits);
     tcase_add_test(tests, stopped);
