@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "plan/stage_memory.h"
 #include "run/directory.h"
+#include "run/manifest.h"
 #include "run/run_recipe.h"
 #include "sched/timeline.h"
 #include "train_options.h"
@@ -97,22 +98,44 @@ static enum np_status warn_of_memory(const struct parts *p, const struct train_o
     return status;
 }
 
+/* How many layers find weights; with --verbose also which do not. */
+static void tell_heirs(const struct parts *p, const struct train_options *o)
+{
+    const struct np_supernet *net = &p->space.net;
+    uint32_t all, layers = np_inherit_layers(p->inherit, &all);
+    char name[NP_LAYER_NAME];
+    cli_note("%u of %u layers begin with the weights that '%s' has after %llu steps", layers, all,
+             np_text_safe(o->init).s, (unsigned long long)np_inherit_step(p->inherit));
+    for (uint32_t layer = 0; o->verbose && layer < net->layers; layer++) {
+        bool none = np_kind_whole(np_supernet_kind(net, layer))->floats == 0;
+        np_supernet_layer_name(net, layer, name);
+        if (!none && !np_inherit_has(p->inherit, layer))
+            cli_note("%s begins anew", name);
+    }
+}
+
+/* What is wrong with a run, who goes on with it says. */
+static bool has_checkpoint(const char *run)
+{
+    struct np_error no;
+    uint64_t *steps = NULL;
+    size_t count;
+    bool has = np_manifest_list(&steps, &count, run, &no) == NP_OK && count > 0;
+    free(steps);
+    return has;
+}
+
 /* The recipe names the weights from here on, whether it did before or not: those of --init, or what
  * a run that goes on has begun with. */
 static enum np_status inherit(struct parts *p, const struct train_options *o, struct np_error *err)
 {
-    uint32_t layers, all;
     enum np_status status = NP_OK;
     if (o->resume)
         NP_TRY(np_run_recipe_adopt_init(&p->space.recipe, o->run, err));
-    if (!o->init)
+    if (!o->init || (o->resume && p->space.recipe.has_init && has_checkpoint(o->run)))
         return NP_OK;
     NP_TRY(np_inherit_open(&p->inherit, o->init, o->init_step, &p->space.net, err));
     NP_TRY(np_recipe_set_init(&p->space.recipe, np_inherit_digest(p->inherit), err));
-    layers = np_inherit_layers(p->inherit, &all);
-    if (!o->quiet && !o->resume)
-        cli_note("%u of %u layers begin with the weights that '%s' has after %llu steps", layers,
-                 all, np_text_safe(o->init).s, (unsigned long long)np_inherit_step(p->inherit));
 out:
     return status;
 }
@@ -130,6 +153,11 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     NP_TRY(cli_spares_run(o->run, "losses", o->losses, err));
     NP_TRY(cli_spares_run(o->run, "trace", o->trace, err));
     NP_TRY(cli_spares_run(o->run, "stash", o->stash, err));
+    if (o->init) {
+        NP_TRY(cli_spares_run(o->init, "losses", o->losses, err));
+        NP_TRY(cli_spares_run(o->init, "trace", o->trace, err));
+        NP_TRY(cli_spares_run(o->init, "stash", o->stash, err));
+    }
     if (o->subnets && np_run_dir_keeps(o->run, o->subnets)) {
         status = np_fail(err, NP_EINPUT, "--subnets '%s' is what the run writes: give a copy",
                          np_text_safe(o->subnets).s);
@@ -217,6 +245,8 @@ static enum np_status train(struct np_session_result *result, struct parts *p,
     enum np_status status = train_report_begin(&report, o, &p->space.recipe, err), ended;
     if (status != NP_OK)
         return status;
+    if (p->inherit && !o->quiet)
+        tell_heirs(p, o);
     config.hooks = train_report_hooks(&report);
     cli_catch_signals();
     status = np_session_run(result, &config, err);

@@ -29,7 +29,7 @@ static size_t dir_length(const char *path)
 static void take_mode(int fd, const char *path)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && fchmod(fd, info.st_mode & 07777) != 0)
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && fchmod(fd, info.st_mode & 0777) != 0)
         return; /* no reason to lose what is written */
 }
 

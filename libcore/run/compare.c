@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/store.h"
 #include "run/products_file.h"
+#include "run/run_recipe.h"
 #include "space/supernet.h"
 
 /* One of the two runs. */
@@ -316,7 +317,6 @@ out:
 
 static enum np_status open_pair(struct pair *p, struct np_comparison *r, struct np_error *err)
 {
-    struct np_buf path = {NULL, 0, 0};
     struct np_run_head *heads[2] = {&r->a, &r->b};
     enum np_status status;
     NP_TRY(np_products_compare(p->side[0].run, p->side[1].run, err));
@@ -326,14 +326,12 @@ static enum np_status open_pair(struct pair *p, struct np_comparison *r, struct 
         NP_TRY(open_store(&p->side[i], err));
     }
     NP_TRY(check_comparable(p, err));
-    NP_TRY(np_buf_printf(&path, err, "%s/recipe.yaml", p->side[0].run));
-    NP_TRY(np_recipe_read(&p->recipe, path.text, NULL, 0, err));
+    NP_TRY(np_run_recipe_read(&p->recipe, p->side[0].run, err));
     NP_TRY(np_supernet_init(&p->net, &p->recipe, err));
     if (!np_digest_equal(&p->recipe.digest, &p->side[0].manifest.recipe))
-        status =
-            np_fail(err, NP_EDATA, "'%s' is not the recipe of the run's checkpoints", path.text);
+        status = np_fail(err, NP_EDATA, "'%s' is not the recipe of the run's checkpoints",
+                         np_text_safe(p->recipe.path).s);
 out:
-    np_buf_clear(&path);
     return status;
 }
 

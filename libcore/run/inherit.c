@@ -34,9 +34,30 @@ static int counterpart(const struct np_inherit *in, int position)
     return position < in->from.positions - 1 ? position : -1;
 }
 
-static bool has_weights(const struct np_supernet *net, uint32_t layer)
+/* Of the stem and the head tensors are taken one by one. */
+static const struct np_tensor *counterpart_of(const struct np_tensor *tensor,
+                                              const struct np_kind *old)
 {
-    return np_kind_whole(np_supernet_kind(net, layer))->floats > 0;
+    const struct np_tensor *from = np_kind_tensor(old, tensor->name);
+    return from && np_tensor_same(from, tensor) ? from : NULL;
+}
+
+static void match_end(struct np_inherit *in, uint32_t layer, uint32_t old_layer)
+{
+    const struct np_kind *kind = np_supernet_kind(in->net, layer);
+    const struct np_kind *old = np_supernet_kind(&in->from, old_layer);
+    for (int t = 0; t < kind->tensor_count && kind->spec.op == old->spec.op; t++)
+        if (counterpart_of(&kind->tensors[t], old))
+            in->source[layer] = old_layer;
+}
+
+static void match_one(struct np_inherit *in, uint32_t layer, uint32_t old_layer, bool *taken)
+{
+    if (*taken || !np_kind_same_weights(np_supernet_kind(in->net, layer),
+                                        np_supernet_kind(&in->from, old_layer)))
+        return;
+    in->source[layer] = old_layer;
+    *taken = true;
 }
 
 /* taken[candidates] of the old block. */
@@ -45,17 +66,11 @@ static void match_block(struct np_inherit *in, int position, int old, bool *take
     uint32_t first = in->net->layer_first[position], end = in->net->layer_first[position + 1];
     uint32_t base = in->from.layer_first[old], count = in->from.layer_first[old + 1] - base;
     memset(taken, 0, count * sizeof *taken);
-    for (uint32_t layer = first; layer < end; layer++) {
-        const struct np_kind *kind = np_supernet_kind(in->net, layer);
-        for (uint32_t i = 0; i <= count && in->source[layer] == NONE; i++) {
-            uint32_t c = i > 0 ? i - 1 : layer - first; /* its own number, then all */
-            if (c < count && !taken[c] &&
-                np_kind_same_weights(kind, np_supernet_kind(&in->from, base + c))) {
-                in->source[layer] = base + c;
-                taken[c] = true;
-            }
-        }
-    }
+    for (uint32_t i = 0; first + i < end && i < count; i++) /* their own numbers first */
+        match_one(in, first + i, base + i, &taken[i]);
+    for (uint32_t layer = first; layer < end; layer++)
+        for (uint32_t c = 0; c < count && in->source[layer] == NONE; c++)
+            match_one(in, layer, base + c, &taken[c]);
 }
 
 static enum np_status match(struct np_inherit *in, struct np_error *err)
@@ -69,7 +84,9 @@ static enum np_status match(struct np_inherit *in, struct np_error *err)
         in->source[layer] = NONE;
     for (int p = 0; p < in->net->positions; p++) {
         int old = counterpart(in, p);
-        if (old >= 0)
+        if (old >= 0 && np_supernet_is_end(in->net, p))
+            match_end(in, in->net->layer_first[p], in->from.layer_first[old]);
+        else if (old >= 0)
             match_block(in, p, old, taken);
     }
     if (np_inherit_layers(in, &all) == 0)
@@ -80,13 +97,24 @@ out:
     return status;
 }
 
+bool np_inherit_has(const struct np_inherit *in, uint32_t layer)
+{
+    int position = np_supernet_position(in->net, layer);
+    uint32_t end = in->net->layer_first[position + 1];
+    for (uint32_t c = in->net->layer_first[position]; c < end; c++)
+        if (in->net->layer_whole[c] == in->net->layer_whole[layer] && in->source[c] != NONE)
+            return true;
+    return false;
+}
+
 uint32_t np_inherit_layers(const struct np_inherit *in, uint32_t *of)
 {
     uint32_t count = 0, all = 0;
-    for (uint32_t layer = 0; layer < in->net->layers; layer++) {
-        all += has_weights(in->net, layer);
-        count += has_weights(in->net, layer) && in->source[layer] != NONE;
-    }
+    for (uint32_t layer = 0; layer < in->net->layers; layer++)
+        if (np_kind_whole(np_supernet_kind(in->net, layer))->floats > 0) {
+            all++;
+            count += np_inherit_has(in, layer);
+        }
     *of = all;
     return count;
 }
@@ -107,9 +135,11 @@ static enum np_status find(uint64_t *step, const char *run, const struct np_dige
         struct np_digest digest;
         *step = steps[--count];
         NP_TRY(np_manifest_path(&path, run, *step, err));
-        NP_TRY(np_manifest_read(&m, path, &digest, err));
-        if (np_digest_equal(&digest, wanted))
+        status = np_manifest_read(&m, path, &digest, err);
+        if (status == NP_OK && np_digest_equal(&digest, wanted))
             goto out;
+        if (status != NP_EDATA) /* one that is damaged is none that is wanted */
+            NP_TRY(status);
         np_manifest_clear(&m);
         free(path);
         path = NULL;
@@ -190,6 +220,16 @@ out:
     return status;
 }
 
+static void take_tensors(const struct np_kind *kind, float *slab, const struct np_kind *old,
+                         const float *weights)
+{
+    for (int t = 0; t < kind->tensor_count; t++) {
+        const struct np_tensor *tensor = &kind->tensors[t], *from = counterpart_of(tensor, old);
+        if (from)
+            memcpy(slab + tensor->offset, weights + from->offset, from->count * sizeof *slab);
+    }
+}
+
 /* What the candidate inherits, into the slab of its whole. */
 static enum np_status take(struct np_inherit *in, uint32_t candidate, float *slab,
                            struct np_error *err)
@@ -205,7 +245,9 @@ static enum np_status take(struct np_inherit *in, uint32_t candidate, float *sla
         np_part_cut(part, old, weights);
         weights = part;
     }
-    if (kind->pieces)
+    if (np_supernet_is_end(in->net, np_supernet_position(in->net, candidate)))
+        take_tensors(kind, slab, old, weights);
+    else if (kind->pieces)
         np_part_paste(slab, kind, weights);
     else
         memcpy(slab, weights, np_kind_whole(kind)->floats * sizeof *slab);

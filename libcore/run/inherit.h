@@ -2,10 +2,11 @@
  *
  * Which  A candidate takes the weights that the other run's candidate has which is like it
  *        (np_kind_same_weights), in the block of the same number: the one of its own number, else
- *        the first that none has taken; the stem the stem's, and the head the head's. A candidate
- *        that uses a part of a layer's weights gives that part of them, and takes it; where several
- *        of one layer do, the last has it. What finds nothing keeps the values of its address.
- *        Moments are 0, and no layer was updated yet.
+ *        the first that no other takes. One that uses a part of a layer's weights gives that part
+ *        of them, and takes it; where several of one layer do, the last has it. The stem and the
+ *        head take each tensor of the same name and shape, if their operator is the same. What
+ *        finds nothing keeps the values of its address. Moments are 0, and no layer was updated
+ *        yet.
  * How    They are the first checkpoint of the new run, of step 0, with all layers; a run goes on
  *        from it as from any other, and needs the old run no more. The recipe's train.init is the
  *        digest of the checkpoint that they are from.
@@ -27,9 +28,12 @@ enum np_status np_inherit_open(struct np_inherit **out, const char *run, uint64_
                                const struct np_supernet *net, struct np_error *err);
 void np_inherit_free(struct np_inherit *inherit);
 
-/* That of the checkpoint; its step; of how many layers that have weights some are inherited. */
+/* That of the checkpoint; its step. */
 const struct np_digest *np_inherit_digest(const struct np_inherit *inherit);
 uint64_t np_inherit_step(const struct np_inherit *inherit);
+/* Whether a candidate, the stem or the head begins with some inherited weights, also as a part of
+ * them; and how many do, of those that have any weights. */
+bool np_inherit_has(const struct np_inherit *inherit, uint32_t layer);
 uint32_t np_inherit_layers(const struct np_inherit *inherit, uint32_t *of);
 
 /* Writes the checkpoint of step 0 into a run directory, whose training data is `data`. The net's

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "run/checkpoint.h"
 #include "run/directory.h"
 #include "run/ledger.h"
@@ -92,8 +91,11 @@ static enum np_status check_init(const struct session *s, struct np_error *err)
     const struct np_recipe *recipe = s->config->net->recipe;
     if (!recipe->has_init || s->config->inherit)
         return NP_OK;
-    return np_fail(err, NP_EINPUT, "%s: --init RUN is needed, for 'train.init' says %s",
-                   np_text_safe(recipe->path).s, np_digest_hex(&recipe->init).s);
+    return np_fail(
+        err, NP_EINPUT,
+        "the run begins with the weights of the run %s ('train.init'): --init says where "
+        "that is",
+        np_digest_hex(&recipe->init).s);
 }
 
 /* What a run that inherits begins with becomes its first checkpoint. */

@@ -220,7 +220,7 @@ void np_part_paste(float *slab, const struct np_kind *part, const float *weights
 
 /* --- equals ----------------------------------------------------------------------------------- */
 
-static bool same_tensor(const struct np_tensor *a, const struct np_tensor *b)
+bool np_tensor_same(const struct np_tensor *a, const struct np_tensor *b)
 {
     bool same = a->rank == b->rank && a->abreast == b->abreast && strcmp(a->name, b->name) == 0;
     for (int i = 0; same && i < a->rank; i++)
@@ -237,6 +237,6 @@ bool np_kind_same_weights(const struct np_kind *a, const struct np_kind *b)
     as.dropout = bs.dropout = as.drop_path = bs.drop_path = 0;
     same = memcmp(&as, &bs, sizeof as) == 0 && a->tensor_count == b->tensor_count;
     for (int t = 0; same && t < a->tensor_count; t++)
-        same = same_tensor(&a->tensors[t], &b->tensors[t]);
+        same = np_tensor_same(&a->tensors[t], &b->tensors[t]);
     return same;
 }

@@ -41,7 +41,9 @@ void np_part_cut(float *out, const struct np_kind *part, const float *slab);
 void np_part_paste(float *slab, const struct np_kind *part, const float *weights);
 
 /* Whether the weights of one can be the other's: the same operator, but for what is dropped, on
- * tensors of the same names and shapes, and so the same floats in the same order. */
+ * the same tensors, and so the same floats in the same order. */
 bool np_kind_same_weights(const struct np_kind *a, const struct np_kind *b);
+/* Tensors of the same name and shape. */
+bool np_tensor_same(const struct np_tensor *a, const struct np_tensor *b);
 
 #endif

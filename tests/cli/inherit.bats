@@ -59,9 +59,18 @@ tensors() {
     np-train recipe.yaml --run d --init old --stages 2 --device-memory "$least" --stash stash -q \
         --inject-delays 4 --isa scalar
     np-partition recipe.yaml --stages 2 --profile-from model -q > plan.yaml
+    np-partition recipe.yaml --stages 2 --profile-from model -q -s train.init="$(digest_of old)" |
+        cmp - plan.yaml
     np-train recipe.yaml --run e --init old --plan plan.yaml --stop-after 3 -q
+    ls -i e/checkpoints/0000000000.manifest > before
+    np-train recipe.yaml --run e --init old --resume --stop-after 4 -q
     mv old gone
+    np-train recipe.yaml --run e --init old --resume --stop-after 5 -q
     np-train recipe.yaml --run e --resume --stages 3 -q
+    ls -i e/checkpoints/0000000000.manifest | cmp - before
+    np-train recipe.yaml --run plain -q
+    refused "cannot open 'old/recipe.yaml': No such file or directory" \
+        np-train recipe.yaml --run plain --resume --init old
     for run in b c d e; do same a $run; done
     [ "$(grep -c . a/checkpoints/0000000000.manifest)" -eq 19 ] # 4, stem, head, 4 x 3, end
     np-verify --fsck a
@@ -83,7 +92,7 @@ tensors() {
     np-train recipe.yaml --run a --init old -q > digest
     cp -r a b
     rm -r b/checkpoints/* b/objects/* b/ledger.tsv b/metrics.jsonl
-    refused "recipe.yaml: --init RUN is needed, for 'train.init' says $(digest_of old)" \
+    refused "the run begins with the weights of the run $(digest_of old) ('train.init'): --init says where that is" \
         np-train recipe.yaml --run b --resume
     np-train recipe.yaml --run b --resume --init old -q
     same a b
@@ -99,9 +108,14 @@ tensors() {
     seq 1000 3000 > corpus.txt
     sed -i '/repeat: 4/s/4/3/; /conv1d/d
         s/- {op: ffn.*/- {op: ffn, ratio: 2, act: relu}\n        - {op: ffn, ratio: 2, dropout: 0.3}/
-        s/- {op: mha.*/- {op: glu}/; s/- {op: identity}/&\n        - {op: mha, heads: 2}/' recipe.yaml
-    np-train recipe.yaml --run a --init old 2> talk
+        s/- {op: mha.*/- {op: glu}/; s/- {op: identity}/&\n        - {op: mha, heads: 2}/
+        s/^seed: .*/seed: 9/' recipe.yaml
+    np-train recipe.yaml --run a --init old -v 2> talk
     grep -qx "np-train: 8 of 14 layers begin with the weights that 'old' has after 6 steps" talk
+    grep 'begins anew' talk > anew
+    for block in 0 1 2; do
+        for choice in 0 1; do echo "np-train: block0$block.choice0$choice begins anew"; done
+    done | cmp - anew
     tensors a after --step 0
     for block in 0 1 2; do
         sed -n "s/^block0$block.choice00/block0$block.choice04/p
@@ -130,9 +144,36 @@ tensors() {
     np-train recipe.yaml --run a --init old 2> talk
     grep -q '^np-train: 14 of 18 layers' talk
     tensors a after --step 0
-    # Number 1 has its own number's; number 2 the first that is left, 0; number 3 nothing.
+    # Number 1 has its own number's, before any other may take it; number 2 the first that is left, 0; number 3 nothing.
     sed 's/choice02/choice09/; s/choice00/choice02/; s/choice09/choice00/' before | sort > wanted
     grep -v choice03 after | sort | cmp - wanted
+}
+
+@test "a candidate of the same number goes before others that are like it" {
+    tiny_recipe
+    sed -i '/- {op: /d' recipe.yaml
+    sed -i 's/choices:/& [{op: glu}, {op: ffn}]/' recipe.yaml
+    np-train recipe.yaml --run old -q
+    tensors old before
+    sed -i 's/choices:.*/choices: [{op: ffn}, {op: ffn}]/' recipe.yaml
+    np-train recipe.yaml --run a --init old -v 2> talk
+    [ "$(grep -c 'block0[0-3].choice00 begins anew' talk)" -eq 4 ]
+    tensors a after --step 0
+    grep choice01 before | cmp - <(grep choice01 after)
+}
+
+@test "what a run keeps is not written over by one that begins with it" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    for option in '--losses old/ledger.tsv' '--trace old/run.json' \
+        '--device-memory 1GiB --stash old/objects/x'; do
+        # shellcheck disable=SC2086
+        run np-train recipe.yaml --run a --init old $option
+        [ "$status" -eq 2 ]
+        [[ $output == *'would overwrite what the run keeps there'* ]]
+        [ ! -e a ]
+    done
+    np-verify --fsck old
 }
 
 # shaped WEIGHTS CHOICES: image_recipe's with two blocks of these candidates.
@@ -151,7 +192,7 @@ shaped() {
     # Progressive shrinking: the small one begins with its part of the large one.
     shaped entangled "$small, $large"
     np-train recipe.yaml --run both --init old 2> talk
-    grep -q '^np-train: 4 of 6 layers' talk
+    grep -q '^np-train: 6 of 6 layers' talk # also the small ones: a part of the large one
     tensors both again --step 0 --subnet <(echo 1 1)
     sed 's/choice01/choice00/' again | cmp - large
     # A space of the small one alone, a layer of its own, begins with the part that it was.
@@ -164,9 +205,70 @@ shaped() {
     tensors alone wanted --subnet <(echo 0 0)
     shaped entangled "$large, $small"
     np-train recipe.yaml --run back --init alone 2> talk
-    grep -q '^np-train: 4 of 6 layers' talk
+    grep -q '^np-train: 6 of 6 layers' talk # also the small ones: a part of the large one
     tensors back is --step 0 --subnet <(echo 1 1)
     sed 's/choice01/choice00/' is | cmp - wanted
+    # Of candidates that were layers of their own the last has what both could give.
+    shaped own "$large, $small"
+    np-train recipe.yaml --run apart -q
+    tensors apart wanted --subnet <(echo 1 1)
+    tensors apart other --subnet <(echo 0 0)
+    shaped entangled "$large, $small"
+    np-train recipe.yaml --run joined --init apart -q
+    tensors joined is --step 0 --subnet <(echo 1 1)
+    cmp wanted is
+    tensors joined is --step 0 --subnet <(echo 0 0)
+    run cmp -s other is
+    [ "$status" -eq 1 ]
+}
+
+# floats RUN FILE TENSOR OPTION...: those of the subnet of zeros, one a line.
+floats() {
+    local bytes begin end
+    np-export recipe.yaml -q --run "$1" -o tensors.bin --subnet <(echo 0 0) "${@:4}"
+    bytes=$((8 + $(od -An -tu8 -N 8 tensors.bin)))
+    read -r begin end < <(head -c $bytes tensors.bin | tail -c +9 |
+        jq -r ".[\"$3\"].data_offsets | join(\" \")")
+    tail -c +$((bytes + begin + 1)) tensors.bin | head -c $((end - begin)) |
+        od -An -v -tx4 -w4 > "$2"
+}
+
+@test "the rest of a layer of which a part is inherited has the values of its address" {
+    shaped own '{op: mbconv, kernel: 3, expand: 2}'
+    np-train recipe.yaml --run old -q
+    shaped entangled '{op: mbconv, kernel: 5, expand: 4}, {op: mbconv, kernel: 3, expand: 2}, {op: zero}'
+    sed -i 's/^seed: .*/seed: 9/' recipe.yaml
+    np-train recipe.yaml --run a --init old -q
+    yes '2 2' | head -n 6 > zeros # they train none of it
+    np-train recipe.yaml --run plain -q --subnets zeros
+    floats a inherited block00.choice00.expand.weight --step 0
+    floats plain fresh block00.choice00.expand.weight
+    # [32][8], of which the small one has the first 16 rows
+    [ "$(wc -l < fresh)" -eq 256 ]
+    tail -n 128 fresh | cmp - <(tail -n 128 inherited)
+    [ "$(paste fresh inherited | head -n 128 | awk '$1 == $2' | wc -l)" -eq 0 ]
+}
+
+@test "the stem and the head take what fits: a longer text, other classes" {
+    tiny_recipe
+    np-train recipe.yaml --run old -q
+    tensors old before
+    sed -i 's/length: 8/length: 12/' recipe.yaml
+    np-train recipe.yaml --run a --init old 2> talk
+    grep -q '^np-train: 14 of 14 layers' talk
+    tensors a after --step 0
+    join <(sort before) <(sort after) | awk '$2 != $3 { print $1 }' > other
+    [ "$(cat other)" = stem.position.table ]
+    image_recipe
+    sed -i 's/classifier}/classifier, features: 12}/' recipe.yaml
+    np-train recipe.yaml --run images -q
+    tensors images before
+    sed -i 's/classes: 4/classes: 7/' recipe.yaml
+    np-train recipe.yaml --run b --init images 2> talk
+    tensors b after --step 0
+    join <(sort before) <(sort after) | awk '$2 != $3 { print $1 }' > other
+    [ "$(xargs < other)" = 'head.out.bias head.out.weight' ]
+    [ "$(grep -c '^head.features' after)" -gt 0 ] # they are the old run's
 }
 
 @test "what fits nowhere: other classes, other shapes" {
@@ -198,7 +300,7 @@ shaped() {
         np-train recipe.yaml --run d --init old --init-step 6 -s train.init="$digest"
     refused "'a' has no checkpoint of digest $digest, which 'train.init' says" \
         np-train recipe.yaml --run d --init a -s train.init="$digest"
-    refused "recipe.yaml: --init RUN is needed, for 'train.init' says $digest" \
+    refused "the run begins with the weights of the run $digest ('train.init'): --init says where that is" \
         np-train recipe.yaml --run d -s train.init="$digest"
     refused "--set train.init=x: 'init' is the digest of a run, 64 lower-case hexadecimal digits, not 'x'" \
         np-train recipe.yaml --run d -s train.init=x

@@ -170,6 +170,13 @@ untrained() {
         rm -r b
     done
     declined "another recipe: it has 'steps: 6', not 'steps: 7'" scored recipe.yaml -s train.steps=7
+    # versions of a layer that is read with a delay, the first of them not trained yet
+    rm -r a
+    tiny_recipe
+    sed -i 's/^train:/shared: {steps: 3}\n&/' recipe.yaml
+    np-train recipe.yaml --run a -q --stop-after 1 > digest
+    scored recipe.yaml -s data.valid.part='[0.8, 1.0]' > other
+    [ "$(wc -l < other)" -eq 16 ]
 }
 
 @test "what cannot be scored is refused" {

@@ -170,6 +170,32 @@ static void compare(const struct np_kind *part, const struct outcome *a, const s
     free(mask);
 }
 
+/* What is dropped does not tell kinds apart; operators, keys and tensors do. */
+static void tell_apart(const struct np_kind *kind)
+{
+    struct np_kind other = *kind;
+    struct np_tensor tensor = kind->tensors[0];
+    memcpy(&other.spec, &kind->spec, sizeof other.spec); /* padding, too */
+    other.spec.dropout = 0.25f;
+    other.spec.drop_path = 0.75f;
+    ck_assert(np_kind_same_weights(kind, &other));
+    other.spec.heads++;
+    ck_assert(!np_kind_same_weights(kind, &other));
+    other.spec.heads--;
+    other.tensor_count--;
+    ck_assert(!np_kind_same_weights(kind, &other));
+    tensor.abreast++;
+    ck_assert(!np_tensor_same(&tensor, &kind->tensors[0]));
+    tensor.abreast--;
+    tensor.shape[tensor.rank - 1]++;
+    ck_assert(!np_tensor_same(&tensor, &kind->tensors[0]));
+    tensor.shape[tensor.rank - 1]--;
+    tensor.offset++;
+    ck_assert(np_tensor_same(&tensor, &kind->tensors[0]));
+    tensor.name[0]++;
+    ck_assert(!np_tensor_same(&tensor, &kind->tensors[0]));
+}
+
 static void check_part(const struct np_recipe *recipe, const struct np_kind *part)
 {
     const struct np_setting setting = {.in = part->in,
@@ -188,6 +214,7 @@ static void check_part(const struct np_recipe *recipe, const struct np_kind *par
     tiny_must(np_kind_build(&own, "", &err), &err);
     ck_assert_uint_eq(own.floats, part->part_floats);
     ck_assert(np_kind_same_weights(part, &own));
+    tell_apart(&own);
     paste_back(part, mask, weights);
     free(mask);
     for (int backend = 0; backend < BACKENDS; backend++)
