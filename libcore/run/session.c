@@ -91,11 +91,9 @@ static enum np_status check_init(const struct session *s, struct np_error *err)
     const struct np_recipe *recipe = s->config->net->recipe;
     if (!recipe->has_init || s->config->inherit)
         return NP_OK;
-    return np_fail(
-        err, NP_EINPUT,
-        "the run begins with the weights of the run %s ('train.init'): --init says where "
-        "that is",
-        np_digest_hex(&recipe->init).s);
+    return np_fail(err, NP_EINPUT,
+                   "'train.init' wants the weights of the run %s: --init says where it is",
+                   np_digest_hex(&recipe->init).s);
 }
 
 /* What a run that inherits begins with becomes its first checkpoint. */
@@ -295,11 +293,13 @@ static void note_residence(struct session *s)
     np_metrics_residence(s->metrics, s->step, sums, stages, NULL);
 }
 
-/* An evaluation that was due where the run stopped, and was not finished. */
+/* An evaluation that was due where the run stopped, and was not finished; or, of a run that
+ * inherits weights, the one of these. */
 static enum np_status make_up_evaluation(struct session *s, uint64_t end, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
-    bool wanted = c->resume && s->step > 0 && c->valid_data && due(s->step, c->eval_every, end);
+    bool trained = s->step > 0 ? c->resume : c->net->recipe->has_init;
+    bool wanted = trained && c->valid_data && due(s->step, c->eval_every, end);
     return wanted && !np_metrics_has_eval(s->metrics, s->step) ? evaluate(s, err) : NP_OK;
 }
 

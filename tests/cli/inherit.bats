@@ -92,7 +92,7 @@ tensors() {
     np-train recipe.yaml --run a --init old -q > digest
     cp -r a b
     rm -r b/checkpoints/* b/objects/* b/ledger.tsv b/metrics.jsonl
-    refused "the run begins with the weights of the run $(digest_of old) ('train.init'): --init says where that is" \
+    refused "'train.init' wants the weights of the run $(digest_of old): --init says where it is" \
         np-train recipe.yaml --run b --resume
     np-train recipe.yaml --run b --resume --init old -q
     same a b
@@ -300,7 +300,7 @@ floats() {
         np-train recipe.yaml --run d --init old --init-step 6 -s train.init="$digest"
     refused "'a' has no checkpoint of digest $digest, which 'train.init' says" \
         np-train recipe.yaml --run d --init a -s train.init="$digest"
-    refused "the run begins with the weights of the run $digest ('train.init'): --init says where that is" \
+    refused "'train.init' wants the weights of the run $digest: --init says where it is" \
         np-train recipe.yaml --run d -s train.init="$digest"
     refused "--set train.init=x: 'init' is the digest of a run, 64 lower-case hexadecimal digits, not 'x'" \
         np-train recipe.yaml --run d -s train.init=x
@@ -317,6 +317,12 @@ floats() {
     np-train recipe.yaml --run a --init old -q -s train.checkpoint_every=3
     np-evaluate recipe.yaml -s train.checkpoint_every=3 --run a --step 0 --random 3 -q > zero
     np-evaluate recipe.yaml --run old --random 3 -q | cmp - zero
+    # an evaluation in training begins with that
+    np-train recipe.yaml --run b --init old -q --eval-every 4 --eval-subnets 3 --stop-after 1
+    np-train recipe.yaml --run b --resume -q --eval-every 4 --eval-subnets 3
+    [ "$(jq -r 'select(has("valid_loss")).step' b/metrics.jsonl | xargs)" = '0 1 4 6' ]
+    jq -r 'select(has("valid_loss") and .step == 0).subnets[]' b/metrics.jsonl > said
+    awk '{ printf "%.6g\n", $1 }' zero | cmp - said
     np-export recipe.yaml -s train.checkpoint_every=3 --run a -o file -q
     np-export recipe.yaml --run old -s train.init="$(digest_of a)" -o file -q # nor has it any
 }
