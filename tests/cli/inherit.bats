@@ -7,18 +7,24 @@ setup() {
     fresh_directory
 }
 
+# places: where the tensors of tensors.bin are, a line for each: its name, the first byte, counted from
+# 1, and how many there are.
+places() {
+    local bytes
+    bytes=$((8 + $(od -An -tu8 -N 8 tensors.bin)))
+    head -c $bytes tensors.bin | tail -c +9 |
+        jq -r --argjson from $bytes 'del(.__metadata__) | to_entries[] | .value.data_offsets as $at |
+            "\(.key) \($from + $at[0] + 1) \($at[1] - $at[0])"'
+}
+
 # tensors RUN FILE OPTION...: what np-export writes of its checkpoint, a line for each tensor: its
 # name and the SHA-256 of its floats.
 tensors() {
-    local bytes name begin end
+    local name from count
     np-export recipe.yaml -q --run "$1" -o tensors.bin "${@:3}"
-    bytes=$((8 + $(od -An -tu8 -N 8 tensors.bin)))
-    head -c $bytes tensors.bin | tail -c +9 |
-        jq -r 'del(.__metadata__) | to_entries[] | "\(.key) \(.value.data_offsets | join(" "))"' |
-        while read -r name begin end; do
-            echo "$name $(tail -c +$((bytes + begin + 1)) tensors.bin |
-                head -c $((end - begin)) | sha256sum | cut -c 1-64)"
-        done > "$2"
+    places | while read -r name from count; do
+        echo "$name $(tail -c "+$from" tensors.bin | head -c "$count" | sha256sum | cut -c 1-64)"
+    done > "$2"
     rm tensors.bin
     [ -s "$2" ]
 }
@@ -224,13 +230,10 @@ shaped() {
 
 # floats RUN FILE TENSOR OPTION...: those of the subnet of zeros, one a line.
 floats() {
-    local bytes begin end
+    local from count
     np-export recipe.yaml -q --run "$1" -o tensors.bin --subnet <(echo 0 0) "${@:4}"
-    bytes=$((8 + $(od -An -tu8 -N 8 tensors.bin)))
-    read -r begin end < <(head -c $bytes tensors.bin | tail -c +9 |
-        jq -r ".[\"$3\"].data_offsets | join(\" \")")
-    tail -c +$((bytes + begin + 1)) tensors.bin | head -c $((end - begin)) |
-        od -An -v -tx4 -w4 > "$2"
+    read -r _ from count < <(places | grep "^$3 ")
+    tail -c "+$from" tensors.bin | head -c "$count" | od -An -v -tx4 -w4 > "$2"
 }
 
 @test "the rest of a layer of which a part is inherited has the values of its address" {
