@@ -62,11 +62,12 @@ static void check(const struct options *options, struct argp_state *state)
         argp_error(state, "a stash in a file is for one replica");
     if (options->stash && plan->disk.read)
         argp_error(state, "--stash measures what --stash-bandwidth says");
-    if (options->estimate && (plan->devices || plan->replicas || plan->window || plan->unit ||
-                              plan->cut || plan->reach || plan->memory_bytes || plan->disk.read))
+    if (options->estimate &&
+        (plan->devices || plan->replicas || plan->window || plan->unit || plan->cut ||
+         plan->reach || plan->recompute || plan->memory_bytes || plan->disk.read))
         argp_error(state,
                    "--estimate makes no plan that --devices, --replicas, --window, --unit, --cut, "
-                   "--reach, --device-memory and --stash-bandwidth are for");
+                   "--reach, --recompute, --device-memory and --stash-bandwidth are for");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -178,10 +179,10 @@ static enum np_status find_batch(struct np_buf *out, const struct options *optio
     NP_TRY(cli_write(options->output, out->text, out->used, err));
     if (!options->quiet)
         cli_note("batch %d%s: at least %s a stage, with replicas %d, stages %d, threads %d, "
-                 "micro-batches %d",
+                 "micro-batches %d%s",
                  largest.batch, largest.most ? ", the most that a recipe may have" : "",
                  np_text_size(largest.least_bytes).s, p->replicas, p->stages, p->threads,
-                 p->micro_batches);
+                 p->micro_batches, p->recompute ? ", activations computed again" : "");
 out:
     return status;
 }

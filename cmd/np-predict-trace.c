@@ -122,6 +122,8 @@ static void check_memory(const struct predict_options *options, struct argp_stat
     bool bare = !options->space.path;
     if (bare && (plan->memory_bytes || plan->disk.read))
         argp_error(state, "--device-memory and --stash-bandwidth need a recipe");
+    if (bare && plan->recompute == NP_RECOMPUTE_ALWAYS)
+        argp_error(state, "--recompute needs a recipe, whose layers it is about");
     if (!bare && (options->capacity || options->has_fetch_time))
         argp_error(state, "--capacity and --fetch-time are for use without a recipe");
     if (options->capacity && plan->replicas > 1)

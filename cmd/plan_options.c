@@ -17,6 +17,7 @@ enum {
     OPTION_UNIT,
     OPTION_CUT,
     OPTION_REACH,
+    OPTION_RECOMPUTE,
     OPTION_MEMORY,
     OPTION_BANDWIDTH,
     OPTION_PROFILE,
@@ -34,6 +35,8 @@ static const struct argp_option options[] = {
     {"unit", OPTION_UNIT, "N", 0, "positions that one task covers", 1},
     {"cut", OPTION_CUT, "auto|static|balanced", 0, "cut all steps alike, or each as it costs", 1},
     {"reach", OPTION_REACH, "N", 0, "positions that balanced cuts may lie off home", 1},
+    {"recompute", OPTION_RECOMPUTE, "auto|never|always", 0,
+     "compute again for the backward pass what the forward pass saved, instead of keeping it", 1},
     {"threads", OPTION_THREADS, "N", 0, "threads of each stage", 1},
     {"device-memory", OPTION_MEMORY, "SIZE", 0, "memory of each stage, such as 512MiB", 1},
     {"stash-bandwidth", OPTION_BANDWIDTH, "SIZE", 0,
@@ -62,6 +65,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     static const char *const sources[] = {"measure", "model"};
     static const char *const cuts[] = {"auto", "static", "balanced"};
+    static const char *const recomputes[] = {"auto", "never", "always"};
     struct plan_options *plan = state->input;
     struct np_partition_request *request = &plan->request;
     uint64_t bandwidth;
@@ -89,6 +93,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_REACH:
         request->reach = (int)cli_int(state, "reach", arg, 1, NP_MAX_BLOCKS);
+        return 0;
+    case OPTION_RECOMPUTE:
+        request->recompute =
+            (enum np_recompute_choice)cli_word(state, "recompute", arg, recomputes, 3);
         return 0;
     case ARGP_KEY_END:
         if (request->reach && request->cut == NP_CUT_STATIC)

@@ -144,8 +144,8 @@ out:
 }
 
 /* What the command line says beside the plan. */
-static void adjust(struct np_plan *plan, const struct predict_options *given,
-                   const struct np_supernet *net)
+static enum np_status adjust(struct np_plan *plan, const struct predict_options *given,
+                             const struct np_supernet *net, struct np_error *err)
 {
     const struct np_partition_request *asked = &given->plan.request;
     plan->unit = asked->unit ? asked->unit : plan->unit;
@@ -160,6 +160,9 @@ static void adjust(struct np_plan *plan, const struct predict_options *given,
     }
     plan->disk = asked->disk.read ? asked->disk : plan->disk;
     plan->lookahead = prefetch_lookahead(&given->prefetch, plan->lookahead, np_plan_swaps(plan));
+    if (asked->recompute == NP_RECOMPUTE_CHOOSE)
+        return NP_OK;
+    return np_plan_set_recompute(plan, net, asked->recompute == NP_RECOMPUTE_ALWAYS, err);
 }
 
 static enum np_status open_plan(struct predict_job *job, struct np_error *err)
@@ -173,7 +176,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     else
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
-    adjust(&job->plan, given, &job->space.net);
+    NP_TRY(adjust(&job->plan, given, &job->space.net, err));
     NP_TRY(np_plan_check_replicas(&job->plan, err));
     if (given->against)
         NP_TRY(predict_follow(job, err));

@@ -156,11 +156,12 @@ static void check(const struct train_options *o, struct argp_state *state)
         argp_error(state, "--run DIR is needed");
     if (o->init_step != NP_LATEST && !o->init)
         argp_error(state, "--init-step is for --init");
-    if (o->plan_file && (r->devices || r->replicas || r->stages || r->micro_batches || r->window ||
-                         r->unit || r->cut || r->reach || r->threads || r->disk.read))
+    if (o->plan_file &&
+        (r->devices || r->replicas || r->stages || r->micro_batches || r->window || r->unit ||
+         r->cut || r->reach || r->threads || r->recompute || r->disk.read))
         argp_error(state,
-                   "--plan already says replicas, stages, micro-batches, window, unit, cuts and "
-                   "threads, and for what stash they are");
+                   "--plan already says replicas, stages, micro-batches, window, unit, cuts, "
+                   "threads, what is computed again, and for what stash they are");
     cli_one_standard(state, inputs, 3);
     if (r->disk.read && !r->memory_bytes && !o->plan.gpus)
         argp_error(state, "--stash-bandwidth is for --device-memory");
@@ -168,6 +169,8 @@ static void check(const struct train_options *o, struct argp_state *state)
         (r->replicas > 1 || r->stages > 1 || r->micro_batches > 1 || r->window > 1 || r->unit > 1))
         argp_error(state,
                    "--schedule sequential has one replica, stage, micro-batch and step at a time");
+    if (o->schedule == NP_SESSION_SEQUENTIAL && r->recompute == NP_RECOMPUTE_ALWAYS)
+        argp_error(state, "--schedule sequential keeps what operators save");
     if (o->schedule == NP_SESSION_SEQUENTIAL && r->memory_bytes)
         argp_error(state, "--schedule sequential keeps everything on the device");
     if (o->schedule == NP_SESSION_SEQUENTIAL && (o->plan_file || o->delay_seed))

@@ -12,10 +12,10 @@ static json_t *plan_json(const struct np_plan *plan)
     json_t *cut = json_array();
     for (int k = 0; k <= plan->stages; k++)
         json_array_append_new(cut, json_integer(plan->stage_first[k]));
-    return json_pack("{si si si si si si si so}", "replicas", np_plan_replicas(plan), "stages",
+    return json_pack("{si si si si si si si sb so}", "replicas", np_plan_replicas(plan), "stages",
                      plan->stages, "micro_batches", plan->micro_batches, "window", plan->window,
                      "unit", plan->unit, "reach", plan->reach, "threads", plan->threads,
-                     "stage_first", cut);
+                     "recompute", plan->recompute != NULL, "stage_first", cut);
 }
 
 /* What decides the copies of layers; null where there are none. */

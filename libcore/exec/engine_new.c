@@ -295,6 +295,8 @@ void np_engine_free(struct np_engine *e)
     free(e->stages);
     free(e->blocks);
     free(e->losses);
+    for (int d = 0; e->flights && d < np_plan_devices(e->config.plan); d++)
+        np_flights_clear(&e->flights[d]);
     free(e->flights);
     free(e->room);
     free(e->layer_bytes);

@@ -2,7 +2,7 @@
  * arena when the engine is made.
  *
  * Errors    NP_EMEM.
- * Ownership the blocks belong to the arena.
+ * Ownership the blocks belong to the arena; np_flights_clear releases the rest.
  */
 #ifndef NP_EXEC_FLIGHTS_H
 #define NP_EXEC_FLIGHTS_H
@@ -10,14 +10,26 @@
 #include "base/arena.h"
 #include "plan/flight_layout.h"
 
+/* What an entry holds: what F, or F and B, left there of a position. */
+enum np_held_what { NP_HELD_NOTHING, NP_HELD_FORWARD, NP_HELD_BACKWARD };
+
+struct np_held {
+    enum np_held_what what;
+    int position;
+    uint64_t flight;
+};
+
 struct np_flights {
     float *block[NP_FLIGHT_BLOCKS]; /* NULL: not needed */
+    struct np_held *held;           /* [entries] */
 };
 
 /* sums: of the first replica's stage, whose gradient sums are used; NULL: it is the first. */
 enum np_status np_flights_take(struct np_flights *flights, struct np_arena *arena,
                                const struct np_flight_stage *stage, const struct np_flights *sums,
                                struct np_error *err);
+
+void np_flights_clear(struct np_flights *flights);
 
 /* A part of a flight's slot; NULL if the layout gives it none. */
 static inline float *np_flights_part(const struct np_flights *flights,
@@ -28,6 +40,24 @@ static inline float *np_flights_part(const struct np_flights *flights,
         return NULL;
     return flights->block[NP_BLOCK_SLOTS] + (size_t)(flight % stage->slots) * stage->slot_floats +
            part;
+}
+
+/* A part of a position's entry, likewise. */
+static inline float *np_flights_entry(const struct np_flights *flights,
+                                      const struct np_flight_stage *stage, int position,
+                                      size_t part)
+{
+    if (part == NP_NO_STORAGE)
+        return NULL;
+    return flights->block[NP_BLOCK_ENTRIES] +
+           np_flight_entry(stage, position) * stage->entry_floats + part;
+}
+
+/* The scratch behind the entries. */
+static inline float *np_flights_output(const struct np_flights *flights,
+                                       const struct np_flight_stage *stage)
+{
+    return flights->block[NP_BLOCK_ENTRIES] + stage->entries * stage->entry_floats;
 }
 
 /* The gradient sum of a layer, number `candidate` of its position, which `owner` (np_step_owner)

@@ -37,6 +37,7 @@ void np_solo_clear(struct np_solo *solo)
 {
     np_crew_free(solo->crew);
     np_arena_free(solo->arena);
+    np_flights_clear(&solo->flights);
     np_flight_layout_clear(&solo->layout);
     free(solo->cells);
     free(solo->stages);

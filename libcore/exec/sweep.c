@@ -36,6 +36,15 @@ static float *storage(const struct np_sweep *sweep, int stage, size_t part)
                            part);
 }
 
+/* What operators save and leave for W. */
+static float *kept(const struct spot *s, size_t part)
+{
+    const struct np_flight_stage *stage = &s->sweep->layout->stage[s->stage];
+    if (!stage->entries)
+        return storage(s->sweep, s->stage, part);
+    return np_flights_entry(&s->sweep->flights[s->stage], stage, s->position, part);
+}
+
 /* The stage in whose slot a value's storage is: of what is received, that of the entry. */
 static int keeper(const struct np_sweep *sweep, int value)
 {
@@ -151,8 +160,8 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .targets = batch.targets,
                  .smoothing = (float)recipe->label_smoothing,
                  .scale = 1.0f / (float)targets,
-                 .saved = storage(sweep, s->stage, s->place->saved),
-                 .delta = storage(sweep, s->stage, s->place->delta),
+                 .saved = kept(s, s->place->saved),
+                 .delta = kept(s, s->place->delta),
                  .work = work_block(s)},
         .backward = {
             .x = read_of(s, NP_VALUE_X), .memory = read_of(s, NP_VALUE_MEMORY), .dy = s->cell->dy}};
@@ -165,6 +174,57 @@ static enum np_status run(const struct spot *s, const struct np_work *work, bool
     enum np_status status = np_work_run(&found, s->sweep->crew, work, err);
     if (status == NP_OK && !found)
         *finite = false;
+    return status;
+}
+
+/* The position's entry: NULL where all that is saved is kept. */
+static struct np_held *entry_of(const struct spot *s)
+{
+    const struct np_flight_stage *stage = &s->sweep->layout->stage[s->stage];
+    if (!stage->entries)
+        return NULL;
+    return &s->sweep->flights[s->stage].held[np_flight_entry(stage, s->position)];
+}
+
+static void hold(const struct spot *s, enum np_held_what what)
+{
+    struct np_held *held = entry_of(s);
+    if (held)
+        *held = (struct np_held){.what = what, .position = s->position, .flight = s->sweep->flight};
+}
+
+static bool is_held(const struct spot *s, enum np_held_what what)
+{
+    const struct np_held *held = entry_of(s);
+    return !held || (held->what == what && held->position == s->position &&
+                     held->flight == s->sweep->flight);
+}
+
+/* What F saved, if something else has been in its place. */
+static enum np_status recompute(const struct spot *s, bool *finite, struct np_error *err)
+{
+    struct np_work work;
+    if (is_held(s, NP_HELD_FORWARD))
+        return NP_OK;
+    work = work_on(s, NP_WORK_RECOMPUTE);
+    work.forward = (struct np_op_forward){
+        .x = read_of(s, NP_VALUE_X),
+        .memory = read_of(s, NP_VALUE_MEMORY),
+        .sum = read_of(s, NP_VALUE_SUM),
+        .y = np_flights_output(&s->sweep->flights[s->stage], &s->sweep->layout->stage[s->stage])};
+    hold(s, NP_HELD_FORWARD);
+    return run(s, &work, finite, err);
+}
+
+/* B of a layer with nodes, for what W reads of it or, with a gradient to give, all of it. */
+static enum np_status run_backward(const struct spot *s, const struct np_work *work, bool *finite,
+                                   struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(recompute(s, finite, err));
+    hold(s, NP_HELD_BACKWARD);
+    NP_TRY(run(s, work, finite, err));
+out:
     return status;
 }
 
@@ -201,6 +261,7 @@ enum np_status np_sweep_forward(const struct np_sweep *sweep, int position, bool
         ask_head(&s, &work);
     }
     s.cell->y = y;
+    hold(&s, NP_HELD_FORWARD);
     return run(&s, &work, finite, err);
 }
 
@@ -241,7 +302,7 @@ static enum np_status differentiate(const struct spot *s, bool *finite, struct n
         work.backward.dmemory = np_sweep_gradient(s->sweep, memory);
         work.backward.memory_base = cells[memory].dy;
     }
-    enum np_status status = run(s, &work, finite, err);
+    enum np_status status = run_backward(s, &work, finite, err);
     if (status != NP_OK)
         return status;
     if (x >= 0)
@@ -283,11 +344,17 @@ enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float
                                bool accumulate, bool *finite, struct np_error *err)
 {
     struct spot s = spot_at(sweep, position);
-    struct np_work work = work_on(&s, NP_WORK_WEIGHT);
+    struct np_work work = work_on(&s, NP_WORK_BACKWARD);
+    enum np_status status = NP_OK;
+    np_crew_watch(sweep->crew, finite);
+    if (!is_held(&s, NP_HELD_BACKWARD)) /* what x and memory get they have had */
+        NP_TRY(run_backward(&s, &work, finite, err));
+    work.kind = NP_WORK_WEIGHT;
     work.g = g;
     work.accumulate = accumulate;
-    np_crew_watch(sweep->crew, finite);
-    return run(&s, &work, finite, err);
+    NP_TRY(run(&s, &work, finite, err));
+out:
+    return status;
 }
 
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,

@@ -10,6 +10,9 @@
  *           added with one rounding; +0 if there is none.
  *           A pass is done, and what it has for the host is there, when its crew's task has been
  *           awaited (num/device.h); its function may return before.
+ * Again     where the layout keeps nothing that operators save (`recompute`), an entry has what F,
+ *           or F and B, of one position and flight left. B and W find it there, or repeat F, and W
+ *           also B, without giving anything a second time: what they read is still what it was.
  * Errors    NP_EMEM; NP_EIO of the device. *finite becomes false (and is not touched else) where a
  *           value made is not finite: at the latest with the rest that the host is told.
  * Memories  passes touch that of their crew alone; exec/crossing.h brings what they need of others.

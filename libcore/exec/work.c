@@ -20,6 +20,9 @@ static bool run_call(struct job *job, const struct np_op_call *call)
         if (w->grain_loss)
             np_op_grain_losses(call, w->grain_loss);
         break;
+    case NP_WORK_RECOMPUTE:
+        np_op_recompute(call, &w->forward);
+        break;
     case NP_WORK_BACKWARD:
         finite = np_op_backward(call, &w->backward);
         break;

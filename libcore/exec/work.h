@@ -16,6 +16,7 @@
 
 enum np_work_kind {
     NP_WORK_FORWARD,
+    NP_WORK_RECOMPUTE, /* what F saves, as `forward` says */
     NP_WORK_BACKWARD,
     NP_WORK_WEIGHT, /* onto g if `accumulate` */
     NP_WORK_UPDATE  /* from g */

@@ -96,6 +96,10 @@ void np_layout_make(struct np_layout *layout, const struct np_kind *kind, size_t
 void np_layout_values(struct np_layout *layout);
 void np_layout_gradients(struct np_layout *layout);
 
+/* again[nodes]: of a forward pass, those that leave what B or W reads of saved, and those that lead
+ * there; false if there are none. */
+bool np_layout_again(const struct np_layout *layout, bool *again);
+
 /* A new part, NP_NOWHERE if it has no floats; in work, from step `begin` to step `end`. */
 int np_layout_part(struct np_layout *layout, enum np_slab slab, size_t count, int begin, int end);
 

@@ -52,6 +52,7 @@ struct np_node_ops {
     bool over_dy;            /* B may write over the gradient that it reads, */
     bool over_input;         /* over in[0], and nobody reads that in W */
     bool passes_on;          /* what comes in (past the activation) is what B gives */
+    bool changes_input;      /* F writes to in[0] what B and W read there */
     bool silent;             /* F and B do not tell what is not finite */
     unsigned unseen_tensors; /* nor does W of these */
 };

@@ -66,6 +66,7 @@ const struct np_node_ops np_node_glu = {.forward = glu_forward,
                                         .gives = NP_IN0,
                                         .reads = NP_IN0,
                                         .reads_gift = true,
+                                        .changes_input = true,
                                         .silent = true,
                                         .unseen_tensors = 1};
 

@@ -43,8 +43,12 @@ static void begin(struct np_pass *pass, const struct np_op_call *call, enum np_p
     pass->slab[NP_SLAB_DELTA] = call->delta;
     pass->slab[NP_SLAB_WORK] = call->work;
     np_layout_make(&pass->layout, call->kind, call->samples, kind);
-    if (call->kind->pieces && kind != NP_PASS_WEIGHT) /* which reads no weights */
-        gather_part(pass, call->w);
+}
+
+static void gather_weights(const struct np_pass *pass)
+{
+    if (pass->call->kind->pieces)
+        gather_part(pass, pass->call->w);
 }
 
 static void begin_back(struct np_pass *pass, const struct np_op_call *call,
@@ -108,15 +112,22 @@ static bool finish_output(struct np_pass *pass)
     return finite;
 }
 
+static void begin_forward(struct np_pass *pass, const struct np_op_call *call,
+                          const struct np_op_forward *io)
+{
+    begin(pass, call, NP_PASS_FORWARD);
+    pass->slab[NP_SLAB_X] = (float *)io->x;
+    pass->slab[NP_SLAB_MEMORY] = (float *)io->memory;
+    pass->slab[NP_SLAB_SUM] = (float *)io->sum;
+    pass->slab[NP_SLAB_Y] = io->y;
+}
+
 bool np_op_forward(const struct np_op_call *call, const struct np_op_forward *io)
 {
     struct np_pass pass;
     bool finite = true;
-    begin(&pass, call, NP_PASS_FORWARD);
-    pass.slab[NP_SLAB_X] = (float *)io->x;
-    pass.slab[NP_SLAB_MEMORY] = (float *)io->memory;
-    pass.slab[NP_SLAB_SUM] = (float *)io->sum;
-    pass.slab[NP_SLAB_Y] = io->y;
+    begin_forward(&pass, call, io);
+    gather_weights(&pass);
     for (int i = 0; i < pass.program->node_count; i++) {
         const struct np_node_ops *ops = np_node_ops_of(&pass.program->nodes[i]);
         if (!ops->forward || pass.layout.node[i].done)
@@ -125,6 +136,37 @@ bool np_op_forward(const struct np_op_call *call, const struct np_op_forward *io
         np_team_wait(pass.team);
     }
     return finish_output(&pass) && finite;
+}
+
+void np_op_recompute(const struct np_op_call *call, const struct np_op_forward *io)
+{
+    struct np_pass pass;
+    bool again[NP_MAX_NODES];
+    begin_forward(&pass, call, io);
+    if (!np_layout_again(&pass.layout, again))
+        return;
+    gather_weights(&pass);
+    for (int i = 0; i < pass.program->node_count; i++) {
+        if (!again[i])
+            continue;
+        np_node_ops_of(&pass.program->nodes[i])->forward(&pass, i);
+        np_team_wait(pass.team);
+    }
+}
+
+double np_op_recompute_share(const struct np_kind *kind)
+{
+    struct np_layout layout;
+    bool again[NP_MAX_NODES];
+    double some = 0, all = 0;
+    np_layout_make(&layout, kind, 1, NP_PASS_FORWARD);
+    np_layout_again(&layout, again);
+    for (int i = 0; i < kind->program.node_count; i++) {
+        double flops = np_node_flops(kind, i).forward;
+        all += flops;
+        some += again[i] ? flops : 0;
+    }
+    return all > 0 ? some / all : 0;
 }
 
 /* What comes into a node in B is what its activation wrote; its kernel wants what went in. */
@@ -217,6 +259,7 @@ bool np_op_backward(const struct np_op_call *call, const struct np_op_backward *
     struct np_pass pass;
     bool finite = true;
     begin_back(&pass, call, io, NP_PASS_BACKWARD);
+    gather_weights(&pass);
     if (np_program_passes_on(pass.program))
         return pass_back(&pass);
     for (int i = pass.program->node_count - 1; i >= 0; i--)

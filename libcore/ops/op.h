@@ -100,6 +100,14 @@ struct np_op_backward {
 };
 
 bool np_op_forward(const struct np_op_call *call, const struct np_op_forward *io);
+/* The forward pass again, as far as B and W read what it leaves in `saved`: the same bits, for a
+ * call whose `saved` was used by another since. `io` is as F had it, but y is scratch, of as many
+ * floats (the head: NULL); the loss, and hits, are not computed. What is not finite was found by
+ * F. */
+void np_op_recompute(const struct np_op_call *call, const struct np_op_forward *io);
+/* The part of F's operations that this takes, 0 to 1. */
+double np_op_recompute_share(const struct np_kind *kind);
+
 bool np_op_backward(const struct np_op_call *call, const struct np_op_backward *io);
 /* The gradient slab g, of the layer or of the whole that it is a part of, from what F and B left
  * (accumulate false: g is overwritten, +0 beside the part); of io, x, memory and dy count. False if

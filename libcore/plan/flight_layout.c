@@ -132,6 +132,7 @@ static void open_stage(const struct maker *m, int k)
 /* Floats of a stage's blocks, as its positions add up. */
 struct sums {
     size_t slot, sums, work, apart, saved, batch;
+    size_t entry, output; /* if `recompute`, at most */
 };
 
 /* The stage may be the first behind a cut between memories that the position's value crosses. */
@@ -170,6 +171,7 @@ static void lay_position(const struct maker *m, struct sums *used, int k, int po
     const struct np_flight_stage *stage = &m->layout->stage[k];
     struct np_flight_place *place = &stage->place[position - stage->lowest];
     struct needs needs = most_needs(m, position);
+    size_t entry = 0;
     *place = (struct np_flight_place){.dy = NP_NO_STORAGE, .delta = NP_NO_STORAGE};
     if (receives(m, k, position)) /* also where every candidate passes another value on */
         needs.y = needs.dy;
@@ -181,11 +183,27 @@ static void lay_position(const struct maker *m, struct sums *used, int k, int po
         used->saved = np_larger(used->saved, needs.saved);
         return;
     }
-    place->saved = add_part(&used->slot, needs.saved);
+    place->saved = add_part(m->shape->recompute ? &entry : &used->slot, needs.saved);
     place->dy = add_part(&used->slot, needs.dy);
-    place->delta = add_part(&used->slot, needs.delta);
+    place->delta = add_part(m->shape->recompute ? &entry : &used->slot, needs.delta);
+    used->entry = np_larger(used->entry, entry);
+    used->output = np_larger(used->output, needs.y);
     place_sums(m, stage, position, needs.sum, &used->sums);
     used->apart = np_larger(used->apart, needs.apart);
+}
+
+/* Each position of a unit has an entry. */
+static void lay_entries(const struct maker *m, struct np_flight_stage *stage,
+                        const struct sums *used)
+{
+    size_t positions = (size_t)(stage->end - stage->first), unit = (size_t)m->shape->unit;
+    if (!m->shape->recompute || m->shape->forward_only)
+        return;
+    stage->entries = unit < positions ? unit : positions;
+    stage->entry_floats = used->entry;
+    stage->output_floats = used->output;
+    stage->block_bytes[NP_BLOCK_ENTRIES] =
+        times(times(stage->entries, used->entry) + used->output, sizeof(float));
 }
 
 static void lay_stage(const struct maker *m, int k)
@@ -211,6 +229,7 @@ static void lay_stage(const struct maker *m, int k)
     stage->block_bytes[NP_BLOCK_SLOTS] =
         times(times((size_t)stage->slots, used.slot), sizeof(float));
     stage->block_bytes[NP_BLOCK_SUMS] = times(used.sums, sizeof(float));
+    lay_entries(m, stage, &used);
     stage->block_bytes[NP_BLOCK_WORK] = times(work, sizeof(float));
     stage->scratch_bytes = shape->scratch ? shape->scratch : np_ops_scratch_bytes(m->net);
     stage->scratch_bytes = (stage->scratch_bytes + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;

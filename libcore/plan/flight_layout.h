@@ -19,6 +19,11 @@
  *           read across a cut has room for its value and gradient at every stage that may be the
  *           first behind the cut.
  *
+ *           Where activations are computed again (`recompute`), what operators save and leave for
+ *           W lies not in slots but in a few entries of the stage, one for each position of a unit:
+ *           of whatever passed there last. B and W compute it again if that was another flight or
+ *           position (exec/sweep.c).
+ *
  * Storage   Why a part is free when written, and still there when read:
  *           - Stage k writes to a slot from the flight's first F there on, which the scheduler
  *             admits when the slot's last flight is retired at k: all its tasks at stages >= k have
@@ -57,13 +62,15 @@ struct np_flight_shape {
     int memories;      /* np_flight_memory's; 0 is as 1 */
     int threads;       /* of each stage */
     size_t scratch;    /* bytes for each of them; 0: as np_kernels_scratch_bytes has it */
+    bool recompute;    /* what operators save is not kept until B, which computes it again */
     bool late_updates; /* sums of all positions stay open until the step's last task */
     bool forward_only; /* an evaluation: nothing is kept for B and W */
 };
 
 /* A position's parts on a stage: from the beginning of a slot, or of the stage's sums. */
 struct np_flight_place {
-    size_t y, dy, saved, delta, batch; /* NP_NO_STORAGE: never needed */
+    size_t y, dy, saved, delta, batch; /* NP_NO_STORAGE: never needed. If `recompute`, saved and
+                                        * delta are from the beginning of an entry. */
     size_t sums, sum_floats;           /* [open steps][layers of a step][sum_floats] */
     size_t sums_a_step;
     bool sums_by_choice; /* fewer candidates than members: a sum for each candidate */
@@ -72,6 +79,7 @@ struct np_flight_place {
 enum np_flight_block {
     NP_BLOCK_SLOTS,
     NP_BLOCK_SUMS,
+    NP_BLOCK_ENTRIES, /* if `recompute`: the entries; then, as scratch, an output */
     NP_BLOCK_WORK,    /* scratch of one operator call; then of a gradient, if `apart` says so */
     NP_BLOCK_SCRATCH, /* of each member of the stage's team */
     NP_FLIGHT_BLOCKS
@@ -84,8 +92,10 @@ struct np_flight_stage {
     uint64_t slots;                /* flights in flight */
     uint64_t open_steps;           /* with open sums, in turn */
     size_t slot_floats;
-    size_t batch_floats;  /* of a position's part of the batch, at most */
-    size_t scratch_bytes; /* of one member of the team */
+    size_t entries, entry_floats; /* of positions, in turn; 0: what is saved is in the slots */
+    size_t output_floats;         /* behind the entries */
+    size_t batch_floats;          /* of a position's part of the batch, at most */
+    size_t scratch_bytes;         /* of one member of the team */
     size_t
         apart; /* in the work block: a contribution to the gradient that dx is added to as well */
     uint64_t block_bytes[NP_FLIGHT_BLOCKS]; /* 0: not needed */
@@ -111,6 +121,12 @@ static inline const struct np_flight_place *np_flight_place(const struct np_flig
                                                             int position)
 {
     return &stage->place[position - stage->lowest];
+}
+
+/* The entry of a position. */
+static inline size_t np_flight_entry(const struct np_flight_stage *stage, int position)
+{
+    return (size_t)(position - stage->first) % stage->entries;
 }
 
 /* What the blocks of a replica's stage count in its arena: gradient sums are the first's. */

@@ -27,6 +27,7 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     plan.threads = probe->pipeline.threads;
     plan.scratch = probe->request->scratch;
     plan.window = 1;
+    NP_TRY(np_plan_set_recompute(&plan, &net, probe->pipeline.recompute, err));
     NP_TRY(np_search_least(&probe->least_bytes, &plan, &net, probe->request, err));
 out:
     np_plan_clear(&plan);
@@ -67,6 +68,20 @@ out:
     return status;
 }
 
+/* One that keeps what operators save goes before one that does not, of the same batch. */
+static enum np_status enlarge_either(struct np_largest_batch *largest, struct probe *probe,
+                                     struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int recompute = 0; recompute < 2; recompute++) {
+        probe->pipeline.recompute = recompute;
+        if (np_pipeline_may(&probe->pipeline, recompute, probe->request))
+            NP_TRY(enlarge(largest, probe, err));
+    }
+out:
+    return status;
+}
+
 static enum np_status search_cuts(struct np_largest_batch *largest, struct probe *probe,
                                   const struct np_pipeline *pipeline, struct np_error *err)
 {
@@ -76,7 +91,7 @@ static enum np_status search_cuts(struct np_largest_batch *largest, struct probe
         if (!np_pipeline_cuts(pipeline, m, probe->net, probe->request))
             continue;
         probe->pipeline.micro_batches = m;
-        NP_TRY(enlarge(largest, probe, err));
+        NP_TRY(enlarge_either(largest, probe, err));
     }
 out:
     return status;
@@ -108,9 +123,11 @@ static enum np_status refuse(struct probe *probe, const struct np_pipelines *pip
     int replicas = asked->replicas ? asked->replicas : 1, stages = 0;
     int cuts = asked->micro_batches ? asked->micro_batches : replicas;
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < pipelines->count; i++) {
-        probe->pipeline = pipelines->list[i];
-        if (cuts % probe->pipeline.replicas != 0)
+    for (size_t i = 0; i < 2 * pipelines->count; i++) {
+        probe->pipeline = pipelines->list[i / 2];
+        probe->pipeline.recompute = i % 2;
+        if (cuts % probe->pipeline.replicas != 0 ||
+            !np_pipeline_may(&probe->pipeline, i % 2, asked))
             continue;
         probe->pipeline.micro_batches = cuts;
         NP_TRY(weigh(probe, cuts, err));

@@ -13,6 +13,23 @@
  * caches than is simulated (8 took 2 to 9 % longer than predicted, 1 or 2 took 0 to 4 %). */
 #define CUTS_WORTH 0.97
 
+/* A pipeline with each choice about what is saved. */
+static enum np_status list_pipeline(struct np_alternatives *tried, struct np_pipeline pipeline,
+                                    const struct np_partition_request *request,
+                                    struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    for (int recompute = 0; recompute < 2; recompute++) {
+        if (!np_pipeline_may(&pipeline, recompute, request))
+            continue;
+        NP_TRY(np_grow(&tried->list, &tried->capacity, tried->count, sizeof *tried->list, err));
+        pipeline.recompute = recompute;
+        tried->list[tried->count++] = (struct np_alternative){.pipeline = pipeline};
+    }
+out:
+    return status;
+}
+
 /* Every pipeline with every number of micro-batches that is legal and worth it. */
 static enum np_status list(struct np_alternatives *tried, const struct np_supernet *net,
                            const struct np_partition_request *request, struct np_error *err)
@@ -26,9 +43,8 @@ static enum np_status list(struct np_alternatives *tried, const struct np_supern
         for (int m = 1; m <= grains; m++) {
             if (grains % m != 0 || !np_pipeline_cuts(&p, m, net, request))
                 continue;
-            NP_TRY(np_grow(&tried->list, &tried->capacity, tried->count, sizeof *tried->list, err));
             p.micro_batches = m;
-            tried->list[tried->count++] = (struct np_alternative){.pipeline = p};
+            NP_TRY(list_pipeline(tried, p, request, err));
         }
     }
 out:

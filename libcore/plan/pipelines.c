@@ -113,6 +113,14 @@ void np_pipelines_clear(struct np_pipelines *pipelines)
     *pipelines = (struct np_pipelines){NULL};
 }
 
+bool np_pipeline_may(const struct np_pipeline *pipeline, bool recompute,
+                     const struct np_partition_request *request)
+{
+    if (request->recompute != NP_RECOMPUTE_CHOOSE)
+        return recompute == (request->recompute == NP_RECOMPUTE_ALWAYS);
+    return !recompute || (request->memory_bytes > 0 && pipeline->replicas == 1);
+}
+
 bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
                       const struct np_supernet *net, const struct np_partition_request *request)
 {

@@ -14,9 +14,11 @@
 #include "sched/disk.h"
 #include "space/supernet.h"
 
-/* Who computes, and on what share of a mini-batch. */
+/* Who computes, and on what share of a mini-batch; and whether what operators save is kept, or
+ * computed again. */
 struct np_pipeline {
     int replicas, stages, threads, micro_batches;
+    bool recompute;
 };
 
 struct np_plan;
@@ -28,9 +30,16 @@ enum np_cut_choice {
     NP_CUT_BALANCED
 };
 
+enum np_recompute_choice {
+    NP_RECOMPUTE_CHOOSE, /* of one replica, where memory is bounded and that is faster, or fits */
+    NP_RECOMPUTE_NEVER,
+    NP_RECOMPUTE_ALWAYS
+};
+
 struct np_partition_request {
     int replicas, stages, micro_batches, window, unit, threads; /* 0: choose */
     enum np_cut_choice cut;
+    enum np_recompute_choice recompute;
     int reach;   /* of balanced cuts; 0: choose */
     int devices; /* threads of all stages and replicas together, if chosen; 0: the processors */
     bool model;  /* costs from FLOPs instead of measuring */
@@ -71,6 +80,12 @@ static inline int np_request_devices(const struct np_partition_request *request)
 enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np_supernet *net,
                                  const struct np_partition_request *request, struct np_error *err);
 void np_pipelines_clear(struct np_pipelines *pipelines);
+
+/* Whether a pipeline may keep what operators save (recompute false), or compute it again (true).
+ * Of several replicas that is for those who ask: their contributions to a layer wait for each
+ * other's, and what they need has often to be computed once more by then. */
+bool np_pipeline_may(const struct np_pipeline *pipeline, bool recompute,
+                     const struct np_partition_request *request);
 
 /* True for so many micro-batches as were asked for; else up to where the pipeline is full, of one
  * stage only to need less memory: nothing follows that they could fill, and less is left to share

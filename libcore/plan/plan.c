@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "ops/op.h"
 
 void np_plan_clear(struct np_plan *plan)
 {
@@ -14,6 +15,7 @@ void np_plan_clear(struct np_plan *plan)
     free(plan->stage_bytes);
     free(plan->in_flight);
     free(plan->device_place);
+    free(plan->recompute);
     *plan = (struct np_plan){0};
 }
 
@@ -30,6 +32,30 @@ out:
     if (status != NP_OK)
         np_plan_clear(plan);
     return status;
+}
+
+enum np_status np_plan_set_recompute(struct np_plan *plan, const struct np_supernet *net,
+                                     bool recompute, struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    free(plan->recompute);
+    plan->recompute = NULL;
+    if (!recompute)
+        return NP_OK;
+    NP_TRY(np_alloc(&plan->recompute, (size_t)net->kind_count, sizeof *plan->recompute, err));
+    for (int k = 0; k < net->kind_count; k++)
+        plan->recompute[k] = (float)np_op_recompute_share(&net->kinds[k]);
+out:
+    return status;
+}
+
+struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
+                                  int position, int kind)
+{
+    struct np_layer_cost cost = plan->kind_cost[kind];
+    if (plan->recompute && position < net->positions - 1)
+        cost.b += plan->recompute[kind] * cost.f;
+    return cost;
 }
 
 void np_plan_set_device_bytes(struct np_plan *plan, uint64_t bytes)
@@ -110,7 +136,7 @@ double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, i
 {
     double sum = 0;
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
-        struct np_layer_cost cost = plan->kind_cost[net->layer_kind[l]];
+        struct np_layer_cost cost = np_plan_cost(plan, net, position, (int)net->layer_kind[l]);
         sum += (double)cost.f + (double)cost.b + (double)cost.w;
     }
     return sum / (net->layer_first[position + 1] - net->layer_first[position]);
@@ -133,11 +159,12 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
     NP_TRY(np_zalloc(&kind, (size_t)net->positions, sizeof *kind, err));
     NP_TRY(np_zalloc(&cost, net->layers, sizeof *cost, err));
     NP_TRY(np_zalloc(&weightless, net->layers, sizeof *weightless, err));
-    for (int p = 0; p < net->positions; p++)
+    for (int p = 0; p < net->positions; p++) {
         kind[p] = shared_kind(net, p);
-    for (uint32_t l = 0; l < net->layers; l++) {
-        cost[l] = plan->kind_cost[net->layer_kind[l]];
-        weightless[l] = np_supernet_kind(net, net->layer_whole[l])->floats == 0;
+        for (uint32_t l = net->layer_first[p]; l < net->layer_first[p + 1]; l++) {
+            cost[l] = np_plan_cost(plan, net, p, (int)net->layer_kind[l]);
+            weightless[l] = np_supernet_kind(net, net->layer_whole[l])->floats == 0;
+        }
     }
     *config = (struct np_sched_config){.positions = net->positions,
                                        .layer_first = net->layer_first,
@@ -155,6 +182,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .replicas = plan->replicas,
                                        .window = plan->window,
                                        .in_flight = plan->in_flight,
+                                       .weights_first = plan->recompute != NULL,
                                        .lookahead = plan->lookahead};
     return NP_OK;
 out:
@@ -193,6 +221,7 @@ struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
                                     .micro_batches = plan->micro_batches,
                                     .replicas = plan->replicas,
                                     .memories = plan->memories,
+                                    .recompute = plan->recompute != NULL,
                                     .threads = plan->threads,
                                     .scratch = plan->scratch};
 }

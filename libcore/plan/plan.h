@@ -37,6 +37,7 @@ struct np_plan {
     int *in_flight;        /* [stages] flights (sched/sched.h) a stage holds; 0: np_plan_flights */
     int lookahead;         /* further steps known to the scheduler */
     int threads;           /* of each stage's team */
+    float *recompute;      /* [kinds]: what part of F is done again for B; NULL: all is kept */
     int memories;          /* that stages share (np_flight_memory): the machine's, not the file's */
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
     uint64_t device_bytes; /* a stage's memory, a cap; 0: none */
@@ -72,6 +73,10 @@ static inline int np_plan_devices(const struct np_plan *plan)
     return np_plan_replicas(plan) * plan->stages;
 }
 
+/* Whether what operators save is computed again, instead of being kept until B. */
+enum np_status np_plan_set_recompute(struct np_plan *plan, const struct np_supernet *net,
+                                     bool recompute, struct np_error *err);
+
 /* Another cap than the plan's. */
 void np_plan_set_device_bytes(struct np_plan *plan, uint64_t bytes);
 
@@ -90,6 +95,11 @@ int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net);
  * seeing its output, in the mean over the plan's cuts. */
 double np_plan_task_ns(const struct np_plan *plan);
 double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet *net);
+
+/* The cost of a kind of layer at a position, of one micro-batch; of B with what it computes again,
+ * but at the head, which B follows at once. */
+struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
+                                  int position, int kind);
 
 /* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position);

@@ -92,6 +92,8 @@ enum np_status np_plan_write(const struct np_plan *plan, const struct np_superne
         plan->micro_batches, plan->window, plan->lookahead, plan->unit, plan->threads));
     if (plan->replicas > 1)
         NP_TRY(np_buf_printf(out, err, "replicas: %d\n", plan->replicas));
+    if (plan->recompute)
+        NP_TRY(np_buf_printf(out, err, "recompute: true\n"));
     if (plan->reach)
         NP_TRY(np_buf_printf(out, err, "cut: balanced\nreach: %d\n", plan->reach));
     if (plan->device_bytes)
@@ -382,6 +384,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
 {
     enum np_status status;
     struct np_error why;
+    bool recompute = false;
     NP_TRY(read_int(map, "micro_batches", &plan->micro_batches, NP_MAX_GRAINS, err));
     NP_TRY(read_int(map, "window", &plan->window, NP_SCHED_MOST_AHEAD, err));
     NP_TRY(read_int(map, "lookahead", &plan->lookahead, NP_SCHED_MOST_AHEAD, err));
@@ -391,6 +394,8 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
                             plan->window + plan->lookahead, NP_SCHED_MOST_AHEAD));
     NP_TRY(read_int(map, "unit", &plan->unit, NP_MAX_BLOCKS, err));
     NP_TRY(read_int(map, "threads", &plan->threads, NP_MAX_TEAM, err));
+    NP_TRY(np_yaml_get_bool(np_yaml_find(map, "recompute"), &recompute, err));
+    NP_TRY(np_plan_set_recompute(plan, net, recompute, err));
     NP_TRY(read_cut(plan, map, net, err));
     NP_TRY(read_device_memory(plan, map, err));
     NP_TRY(read_disk(plan, map, err));

@@ -98,10 +98,14 @@ static enum np_status copy_plan(struct np_plan *to, const struct np_plan *from,
                                 const struct np_supernet *net, struct np_error *err)
 {
     struct np_plan copy;
+    size_t stages = (size_t)from->stages, kinds = (size_t)net->kind_count;
     enum np_status status = np_plan_init(&copy, net, from->stages, err);
     if (status != NP_OK)
         return status;
-    size_t stages = (size_t)from->stages, kinds = (size_t)net->kind_count;
+    if (from->recompute)
+        NP_TRY(np_alloc(&copy.recompute, kinds, sizeof *copy.recompute, err));
+    if (from->recompute)
+        memcpy(copy.recompute, from->recompute, kinds * sizeof *copy.recompute);
     memcpy(copy.stage_first, from->stage_first, (stages + 1) * sizeof *copy.stage_first);
     memcpy(copy.in_flight, from->in_flight, stages * sizeof *copy.in_flight);
     memcpy(copy.stage_bytes, from->stage_bytes, stages * sizeof *copy.stage_bytes);
@@ -112,8 +116,12 @@ static enum np_status copy_plan(struct np_plan *to, const struct np_plan *from,
     to->stage_bytes = copy.stage_bytes;
     to->in_flight = copy.in_flight;
     to->kind_cost = copy.kind_cost;
+    to->recompute = copy.recompute;
     to->device_place = NULL;
     return NP_OK;
+out:
+    np_plan_clear(&copy);
+    return status;
 }
 
 /* Takes over the candidate if it is enough better than the best so far. */
@@ -156,10 +164,14 @@ static enum np_status search_unit(struct search *s, struct np_plan *best, struct
                                   struct np_error *err)
 {
     enum np_status status = NP_OK;
+    uint64_t least, cap = plan->device_bytes ? plan->device_bytes : UINT64_MAX;
     bool better = true;
     NP_TRY(copy_plan(plan, best, s->net, err));
     for (int unit = 2; unit <= UNIT_MAX && better; unit++) {
         plan->unit = unit;
+        NP_TRY(np_memory_least(&least, plan, s->net, err));
+        if (least > cap) /* a recomputing stage has an entry for each position of a unit */
+            break;
         NP_TRY(judge(s, best, plan, WORTH, &better, err));
     }
 out:
@@ -298,7 +310,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
             plan->stages * plan->threads < request->processors ? request->spare : request->disk;
     plan->lookahead = np_plan_swaps(plan) ? NP_PLAN_AHEAD : LOOKAHEAD;
     plan->measured = !request->model;
-    return NP_OK;
+    return np_plan_set_recompute(plan, net, pipeline->recompute, err);
 }
 
 enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,

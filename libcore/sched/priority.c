@@ -12,7 +12,8 @@
  *   the time of the other pieces too (worth 2.5 % on the published stream, 8 stages, 8
  *   micro-batches).
  * W of a layer that no known step waits for is filler: it has no path. A single stage has nothing
- * to fill: there W goes first, while what its B has read and written is still in the caches.
+ * to fill: there W goes first, while what its B has read and written is still in the caches. So it
+ * does with `weights_first`, where that would have to be computed again.
  */
 #include <float.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static float path_of(const struct np_sched *s, const struct np_ready_entry *entr
     case NP_TASK_B:
         return tail[s->unit[entry->place].first].b + pieces_behind;
     default:
-        return s->config.stages > 1 ? tail[entry->place].w : FLT_MAX;
+        return s->config.stages == 1 || s->config.weights_first ? FLT_MAX : tail[entry->place].w;
     }
 }
 

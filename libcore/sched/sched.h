@@ -95,6 +95,7 @@ struct np_sched_config {
     int window;   /* step s begins when all steps up to s - window are complete */
     /* [stages] or NULL; 0: as many as the window lets begin, window x members x share. */
     const int *in_flight;
+    bool weights_first; /* W goes before all else, also where there are several stages */
     int lookahead; /* steps beyond the window that may be known; they do not change the order */
 };
 

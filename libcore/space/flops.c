@@ -102,25 +102,32 @@ static struct np_flops node_flops(const struct work *work, const struct np_shape
     }
 }
 
-struct np_flops np_kind_flops(const struct np_kind *kind)
+struct np_flops np_node_flops(const struct np_kind *kind, int number)
 {
     const struct np_program *program = &kind->program;
+    const struct np_node *node = &program->nodes[number];
+    struct work work = {.node = node,
+                        .taps = (double)node->window.kernel_height * node->window.kernel_width};
+    struct np_flops flops;
+    if (node->in[0] >= 0)
+        work.from = program->values[node->in[0]];
+    if (node->out >= 0)
+        work.to = program->values[node->out];
+    work.in = (double)np_shape_floats(work.from);
+    work.out = (double)np_shape_floats(work.to);
+    flops = node_flops(&work, program->values);
+    if (node->in[0] < 0 || !program->live[node->in[0]])
+        flops.backward = 0;
+    return flops;
+}
+
+struct np_flops np_kind_flops(const struct np_kind *kind)
+{
     struct np_flops sum = {0.0, 0.0, 0.0};
-    for (int i = 0; i < program->node_count; i++) {
-        const struct np_node *node = &program->nodes[i];
-        struct work work = {.node = node,
-                            .taps = (double)node->window.kernel_height * node->window.kernel_width};
-        struct np_flops flops;
-        if (node->in[0] >= 0)
-            work.from = program->values[node->in[0]];
-        if (node->out >= 0)
-            work.to = program->values[node->out];
-        work.in = (double)np_shape_floats(work.from);
-        work.out = (double)np_shape_floats(work.to);
-        flops = node_flops(&work, program->values);
+    for (int i = 0; i < kind->program.node_count; i++) {
+        struct np_flops flops = np_node_flops(kind, i);
         sum.forward += flops.forward;
-        if (node->in[0] >= 0 && program->live[node->in[0]])
-            sum.backward += flops.backward;
+        sum.backward += flops.backward;
         sum.weight += flops.weight;
     }
     return sum;

@@ -149,5 +149,7 @@ struct np_flops {
     double forward, backward, weight;
 };
 struct np_flops np_kind_flops(const struct np_kind *kind);
+/* The share of one node of its program. */
+struct np_flops np_node_flops(const struct np_kind *kind, int node);
 
 #endif

@@ -42,7 +42,9 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
         > recipe.yaml
     np-train recipe.yaml --run one -q > /dev/null
     ranks 2 recipe.yaml --run four -n 4 -M 2 -W 4 --threads 2 --inject-delays 3
+    ranks 2 recipe.yaml --run again -n 3 -M 2 -W 3 --recompute always
     same one four
+    same one again
 }
 
 @test "images and pairs: batch norm, cells, an encoder that all stages read, layers that move" {

@@ -104,7 +104,7 @@ setup() {
     awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 * $2 * $3 }' table | sort -n | uniq -c > sizes
     [ "$(tr -s ' \n' ' ' < sizes)" = " 1 1 2 4 19 6 " ]
     [ "$(grep -c '^\*' table)" -eq 1 ]
-    read -r _ replicas stages threads micro window unit _ < <(grep '^\*' table)
+    read -r _ replicas stages threads micro _ window unit _ < <(grep '^\*' table)
     [ "$(grep -c first: plan.yaml)" = "$stages" ]
     [ "$replicas" = 1 ] || grep -qx "replicas: $replicas" plan.yaml
     grep -qx "threads: $threads" plan.yaml
@@ -179,7 +179,8 @@ YAML
     for case in 'slices 2 3485696' 'pairs 4 3428352'; do # by trying all cuts
         read -r recipe micro least <<< "$case"
         cp "$NP_TREE/tests/recipes/$recipe.yaml" r.yaml
-        [ "$(least_of -n 3 -M "$micro" -W 1 --threads 1 --replicas 1 --cut static)" = "$least" ]
+        [ "$(least_of -n 3 -M "$micro" -W 1 --threads 1 --replicas 1 --cut static \
+            --recompute never)" = "$least" ]
     done
 }
 
@@ -251,7 +252,7 @@ largest() {
     image_recipe
     np-partition --max-batch --device-memory 32MiB recipe.yaml > options 2> said
     [[ "$(cat options)" == "--set train.batch="*" --set train.grain=1" ]]
-    [[ "$(cat said)" == "np-partition: batch "*", micro-batches 1" ]]
+    [[ "$(cat said)" == "np-partition: batch "*", micro-batches 1, activations computed again" ]]
     run np-partition --max-batch --device-memory 8MiB recipe.yaml -M 2
     [ "$status" -eq 2 ]
 }
@@ -371,25 +372,32 @@ column() {
         sort -u | while IFS=$'\t' read -r kind f b w; do
         grep -qF "{kind: \"$kind\", forward_ns: $f, backward_ns: $b, weight_ns: $w}" plan.yaml
     done
-    for option in "-W 3" "--cut balanced" "--reach 1" "--stash-bandwidth 1GiB"; do
+    for option in "-W 3" "--cut balanced" "--reach 1" "--recompute always" "--stash-bandwidth 1GiB"; do
         # shellcheck disable=SC2086 # an option and its value
         run np-partition r.yaml --estimate $option
         [ "$status" -eq 2 ]
     done
-    said "np-partition: --estimate makes no plan that --devices, --replicas, --window, --unit, --cut, --reach, --device-memory and --stash-bandwidth are for"
+    said "np-partition: --estimate makes no plan that --devices, --replicas, --window, --unit, --cut, --reach, --recompute, --device-memory and --stash-bandwidth are for"
     run np-partition r.yaml --estimate -M 3
     [ "$status" -eq 2 ]
+}
+
+# The milliseconds of a step that a plan promises.
+predicted() {
+    sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' "$1"
 }
 
 @test "a slow stash makes another plan" {
     plan() { np-partition r.yaml -n 1 --threads 1 --profile-from model --device-memory 4600KiB "$@"; }
     plan | grep -q '^micro_batches: 2$'
-    plan --stash-bandwidth 20MiB -o slow.yaml
+    plan --stash-bandwidth 20MiB --recompute never -o slow.yaml
     grep -q '^micro_batches: 8$' slow.yaml
-    plan --stash-bandwidth 20MiB -M 2 -o waits.yaml
-    fast=$(sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' slow.yaml)
-    waits=$(sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' waits.yaml)
-    between 5 "$(awk "BEGIN { print $waits / $fast }")" 1000
+    plan --stash-bandwidth 20MiB --recompute never -M 2 -o waits.yaml
+    plan --stash-bandwidth 20MiB -o again.yaml # layers have the room that activations leave
+    grep -qx 'recompute: true' again.yaml
+    fast=$(predicted slow.yaml)
+    between 5 "$(awk "BEGIN { print $(predicted waits.yaml) / $fast }")" 1000
+    between 0 "$(predicted again.yaml)" "$(awk "BEGIN { print 1.04 * $fast }")"
 }
 
 @test "more stages than positions" {

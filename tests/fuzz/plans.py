@@ -31,6 +31,8 @@ def pipeline(r, recipe, replicas=1, stages=None, threads=True, cut=True):
         options += ["-W", r.randint(1, 7)]
     if odds(r, 0.4):
         options += ["--unit", r.choice([1, 2, 3, 5])]
+    if odds(r, 0.4):
+        options += ["--recompute", r.choice(["always", "always", "never", "auto"])]
     if replicas > 1:
         options += ["--replicas", replicas]
     return [str(option) for option in options]

@@ -402,6 +402,22 @@ equal() {
     same move moves
 }
 
+@test "activations that are computed again, on one GPU and several" {
+    for recipe in tiny_recipe $(some "image_recipe pairs_recipe" ""); do
+        rm -rf ./*
+        $recipe
+        "$cpu" recipe.yaml --run cpu -q --schedule sequential
+        gpu recipe.yaml --run one --recompute always -n 1
+        gpu recipe.yaml --run few --recompute always -n 3 -W 4 --unit 2 --inject-delays 2
+        SHIM_DEVICES=2 SHIM_SEED=3 gpu recipe.yaml --run two --recompute always --devices 1,0 -n 4
+        SHIM_DEVICES=4 SHIM_PEERS=0 gpu recipe.yaml --run nccl --recompute always \
+            --devices 0,1,2,3 -n 4 --cut balanced
+        for run in one few two nccl; do
+            same cpu "$run"
+        done
+    done
+}
+
 # A stage that ends a flight begins the next one in its slot at once.
 @test "a stage without weights: gradients go out of a slot before it is taken over" {
     unsanitized

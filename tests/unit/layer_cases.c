@@ -204,6 +204,21 @@ static int batch_norms(struct np_build *b)
     return np_build_add(b, np_build_add(b, y, z, NP_ACT_NONE), x, NP_ACT_RELU);
 }
 
+/* Values that no B reads, and what it does read is made of: F must be repeated through them. */
+static int unread(struct np_build *b)
+{
+    int p = linear(b, NP_VALUE_X, 3, NP_ACT_NONE), q = linear(b, NP_VALUE_X, 3, NP_ACT_NONE);
+    int s = np_build_add(b, p, q, NP_ACT_GELU), t = linear(b, NP_VALUE_X, 2, NP_ACT_NONE);
+    int u = linear(b, merge(b, s, t, false), 5, NP_ACT_NONE);
+    return np_build_add(b, u, linear(b, NP_VALUE_X, 5, NP_ACT_NONE), NP_ACT_SWISH);
+}
+
+/* What B reads is not what its kernel makes last. */
+static int half_read(struct np_build *b)
+{
+    return np_build_act(b, linear(b, NP_VALUE_X, 5, NP_ACT_NONE), NP_ACT_GELU);
+}
+
 static const struct layer_case cases[] = {
     {{.op = NP_OP_IDENTITY}, .in = TEXT(5, 8)},
     {{.op = NP_OP_IDENTITY}, .in = TEXT(5, 8), .summed = true},
@@ -428,6 +443,8 @@ static const struct layer_case cases[] = {
     {.in = TEXT(6, 12), .out = TEXT(6, 4), .program = bare_attention},
     {.in = {3, 3, 6}, .program = norms},
     {.in = {3, 3, 6}, .program = batch_norms},
+    {.in = TEXT(3, 5), .program = unread},
+    {.in = TEXT(3, 5), .program = half_read},
 };
 
 const int layer_cases = (int)(sizeof cases / sizeof *cases);

@@ -94,9 +94,10 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
     snprintf(
         what, sizeof what,
         "%d replicas, %d stages, %d micro-batches, window %d, %d in flight, %d threads, unit %d, "
-        "reach %d, %s",
+        "reach %d, %s%s",
         shape->replicas, shape->stages, shape->micro_batches, shape->window, shape->in_flight,
-        shape->threads, shape->unit, shape->reach, np_isa_name(shape->isa));
+        shape->threads, shape->unit, shape->reach, np_isa_name(shape->isa),
+        shape->recompute ? ", computed again" : "");
     train(f, &o, shape, TINY_STEPS);
     assert_same(f, reference, &o, what);
     np_state_free(o.state);
@@ -201,7 +202,8 @@ START_TEST(hash_matrix)
                                                    .isa = (enum np_isa)isa,
                                                    .in_flight = in_flight[(s + m + t + isa) % 4],
                                                    .reach = (m + w + t) % 2 ? 1 + isa % 3 : 0,
-                                                   .replicas = replicas[m][(s + t + isa) % 3]};
+                                                   .replicas = replicas[m][(s + t + isa) % 3],
+                                                   .recompute = (s + w + t + isa) % 2};
                         if (!np_kernels_get(shape.isa) ||
                             left_out(&f, (enum tiny_kind)_i, s, m, w, t, isa))
                             continue;
@@ -232,11 +234,13 @@ static const char *const variants[][6] = {
 START_TEST(variant)
 {
     const char *const *sets = variants[_i];
-    const struct tiny_shape shapes[] = {
-        {1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1, 0, 0},  {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2, 2, 0},
-        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5, 1, 0}, {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0, 1, 0},
-        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1, 0, 0}, {1, 4, 8, 1, 1, NP_ISA_AVX2, 0, -1, 0, 4},
-        {3, 4, 4, 1, 1, NP_ISA_AVX512, 3, 2, 1, 2}};
+    const struct tiny_shape shapes[] = {{1, 1, 4, 1, 1, NP_ISA_AVX2, 0, -1, 0, 0, true},
+                                        {2, 4, 4, 1, 2, NP_ISA_AVX512, 0, 2, 2, 0, false},
+                                        {4, 2, 8, 1, 1, NP_ISA_AVX512, 0, 5, 1, 0, true},
+                                        {8, 1, 16, 1, 1, NP_ISA_AVX2, 0, 0, 1, 0, false},
+                                        {3, 2, 1, 2, 1, NP_ISA_AVX512, 0, 1, 0, 0, false},
+                                        {1, 4, 8, 1, 1, NP_ISA_AVX2, 0, -1, 0, 4, false},
+                                        {3, 4, 4, 1, 1, NP_ISA_AVX512, 3, 2, 1, 2, true}};
     struct tiny f;
     struct tiny_outcome reference;
     size_t count = 0;
@@ -268,7 +272,8 @@ START_TEST(injected_delays)
                                    seed,
                                    (int)(seed % 6) - 1,
                                    (int)(seed / 4 + seed) % 3,
-                                   1 + (int)(seed % 2)};
+                                   1 + (int)(seed % 2),
+                                   seed % 3 == 0};
         unsigned slept = sleep_calls;
         compare(&f, &reference, &shape);
         ck_assert_uint_gt(sleep_calls - slept, TINY_STEPS);
@@ -281,8 +286,8 @@ END_TEST
 /* The state carries over from one engine to another, at any step. */
 START_TEST(another_engine)
 {
-    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0};
-    const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2, 0};
+    const struct tiny_shape before = {3, 2, 4, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0, false};
+    const struct tiny_shape after = {3, 4, 8, 1, 1, NP_ISA_AVX512, 0, 0, 2, 0, true};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     tiny_open(&f, TINY_TEXT, NULL, 0);
@@ -350,7 +355,7 @@ START_TEST(balanced_cuts_move_layers)
     struct tiny f;
     tiny_open(&f, TINY_TEXT, NULL, 0);
     for (int reach = 0; reach < 3; reach++) {
-        const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach, 0};
+        const struct tiny_shape shape = {3, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, reach, 0, false};
         struct tiny_outcome o = {.steps = 0};
         struct np_trace trace = {.count = 0};
         struct np_plan plan;
@@ -377,7 +382,7 @@ END_TEST
 /* A layer that no step activates has no memory, and one left out of a step keeps its bytes. */
 START_TEST(untouched_layers)
 {
-    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+    const struct tiny_shape shape = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
     struct tiny f;
     struct tiny_outcome o = {.steps = 0};
     struct np_stream *stream;
@@ -408,7 +413,7 @@ static bool stop_now(void *context)
 /* Stopped on request: what has begun is finished, nothing else, the rest gives the same bits. */
 START_TEST(stop_on_request)
 {
-    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0};
+    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_AVX2, 0, 0, 0, 0, false};
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     struct np_plan plan;
@@ -448,7 +453,7 @@ START_TEST(not_finite)
     char first[512] = "";
     for (int stages = 0; stages <= 4; stages++) {
         const struct tiny_shape shape = {
-            stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+            stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, stages % 2 == 1};
         struct tiny f;
         struct tiny_outcome o = {.steps = 0};
         struct np_plan plan;

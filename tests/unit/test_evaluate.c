@@ -61,10 +61,10 @@ END_TEST
 /* Nor do the stages of an engine, micro-batches, flights in flight or balanced cuts. */
 START_TEST(scores_are_the_same_on_stages)
 {
-    static const struct tiny_shape shapes[] = {{1, 2, 1, 2, 1, NP_ISA_SCALAR, 0, 0, 0, 0},
-                                               {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0},
-                                               {3, 2, 2, 1, 2, NP_ISA_SCALAR, 0, -1, 0, 0},
-                                               {3, 4, 1, 2, 1, NP_ISA_SCALAR, 0, 2, 2, 0}};
+    static const struct tiny_shape shapes[] = {{1, 2, 1, 2, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false},
+                                               {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false},
+                                               {3, 2, 2, 1, 2, NP_ISA_SCALAR, 0, -1, 0, 0, false},
+                                               {3, 4, 1, 2, 1, NP_ISA_SCALAR, 0, 2, 2, 0, false}};
     struct tiny t;
     struct np_state *state;
     struct np_score scores[SUBNETS], again[SUBNETS];

@@ -14,7 +14,7 @@
 #include "suite.h"
 #include "tiny.h"
 
-static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
 
 /* Germany's, which few machines have; localedef warns of this and that. */
 static void make_germany(void)

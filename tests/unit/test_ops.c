@@ -30,6 +30,9 @@ struct setting {
 
 enum base { NONE, APART, IN_PLACE };
 
+/* What F saves: B and W find it; it is computed again for B; and with what B leaves again for W. */
+enum saved { KEPT, AGAIN, TWICE };
+
 /* How to run it. */
 struct plan {
     int backend;
@@ -37,6 +40,7 @@ struct plan {
     size_t micro; /* samples a micro-batch */
     enum base base;
     bool plain; /* not by ops/, but plainly */
+    enum saved saved;
 };
 
 struct outcome {
@@ -103,6 +107,7 @@ struct job {
     struct outcome *out;
     struct np_op_sizes sizes;
     struct np_op_call call; /* what all micro-batches share */
+    float *output;          /* of a pass that is done again */
 };
 
 /* Before a call: what it may not read is not a number. */
@@ -153,6 +158,33 @@ static void copy_base(const struct job *job, struct np_team *team, struct np_op_
     io->memory_base = io->memory_base ? io->dmemory : NULL;
 }
 
+/* What F saved is lost, and computed again, with an output that nobody reads. */
+static void recompute(const struct job *job, struct np_op_call *call,
+                      const struct np_op_forward *in)
+{
+    struct np_op_forward again = *in;
+    float *loss = call->loss;
+    again.y = job->setting->head ? NULL : job->output;
+    call->loss = NULL;
+    poison(call, call->saved, job->sizes.saved);
+    poison(call, call->work, job->sizes.work);
+    np_op_recompute(call, &again);
+    poison(call, call->work, job->sizes.work);
+    call->loss = loss;
+}
+
+/* What B left for W too: nothing is given to x and memory a second time. */
+static void repeat(const struct job *job, struct np_op_call *call, const struct np_op_forward *in,
+                   const struct np_op_backward *io)
+{
+    struct np_op_backward again = *io;
+    recompute(job, call, in);
+    poison(call, call->delta, job->sizes.delta);
+    again.dx = again.dmemory = NULL;
+    again.base = again.memory_base = NULL;
+    np_op_backward(call, &again);
+}
+
 /* Forward, backward and weight gradient of one micro-batch. */
 static void run_micro(const struct job *job, struct np_op_call *call, bool accumulate)
 {
@@ -182,9 +214,13 @@ static void run_micro(const struct job *job, struct np_op_call *call, bool accum
         np_op_grain_losses(call, out->loss + call->first / GRAIN);
     poison(call, call->delta, job->sizes.delta);
     poison(call, call->work, job->sizes.work);
+    if (job->plan->saved != KEPT)
+        recompute(job, call, &in);
     if (job->plan->base == IN_PLACE)
         copy_base(job, call->team, &io, call->samples);
     finite = np_op_backward(call, &io) && finite;
+    if (job->plan->saved == TWICE)
+        repeat(job, call, &in, &io);
     poison(call, call->work, job->sizes.work);
     finite = np_op_weight(call, out->g, &io, accumulate) && finite;
     out->finite[call->team->rank] = finite && out->finite[call->team->rank];
@@ -232,11 +268,13 @@ static struct outcome run(const struct setting *s, struct plan plan)
                        .scale = 0.5f,
                        .saved = case_floats(sizes.saved),
                        .delta = case_floats(sizes.delta),
-                       .work = case_floats(sizes.work)}};
+                       .work = case_floats(sizes.work)},
+                      case_floats(size_of(kind->out))};
     team_run(plan.threads, np_kernels_scratch_bytes(64, 64), run_job, &job);
     free(job.call.saved);
     free(job.call.delta);
     free(job.call.work);
+    free(job.output);
     return out;
 }
 
@@ -268,7 +306,7 @@ START_TEST(cuts_teams_and_instruction_sets_give_the_same_bits)
     struct outcome whole, cut;
     setting_init(&s, _i);
     for (enum base base = NONE; base <= APART; base++) {
-        whole = run(&s, (struct plan){0, 1, 2, SAMPLES, base, false});
+        whole = run(&s, (struct plan){0, 1, 2, SAMPLES, base, false, KEPT});
         ck_assert_msg(whole.finite[0], "%s", name_of(&s));
         for (int backend = 0; backend < BACKENDS; backend++) {
             for (int threads = 1; backend_get(backend) && threads <= 3; threads++) {
@@ -276,7 +314,7 @@ START_TEST(cuts_teams_and_instruction_sets_give_the_same_bits)
                     continue;
                 for (size_t micro = SAMPLES; micro >= (s.whole ? SAMPLES : GRAIN); micro /= 2) {
                     enum base way = base == NONE ? NONE : micro < SAMPLES ? APART : IN_PLACE;
-                    cut = run(&s, (struct plan){backend, threads, 2, micro, way, false});
+                    cut = run(&s, (struct plan){backend, threads, 2, micro, way, false, KEPT});
                     ck_assert_msg(same(&s, &whole, &cut),
                                   "%s: %s, %d threads, micro-batches of %zu", name_of(&s),
                                   backend_get(backend)->name, threads, micro);
@@ -290,13 +328,37 @@ START_TEST(cuts_teams_and_instruction_sets_give_the_same_bits)
 }
 END_TEST
 
+/* With what must not be read any more gone, by every instruction set and some teams. */
+START_TEST(what_is_computed_again_is_the_same)
+{
+    struct setting s;
+    setting_init(&s, _i);
+    for (enum base base = NONE; base <= IN_PLACE; base += IN_PLACE) {
+        struct outcome kept = run(&s, (struct plan){0, 1, 2, SAMPLES, base, false, KEPT});
+        for (int i = 0; i < 3 * BACKENDS; i++) {
+            int backend = i / 3, threads = 1 + i % 3;
+            enum saved saved = (backend + threads + (int)base) % 2 ? AGAIN : TWICE;
+            struct outcome again;
+            if (!backend_get(backend) || !team_is_tried(threads, backend))
+                continue;
+            again = run(&s, (struct plan){backend, threads, 2, SAMPLES, base, false, saved});
+            ck_assert_msg(same(&s, &kept, &again), "%s: %s, %d threads, again for %s", name_of(&s),
+                          backend_get(backend)->name, threads, saved == TWICE ? "W too" : "B");
+            outcome_clear(&again);
+        }
+        outcome_clear(&kept);
+    }
+    setting_clear(&s);
+}
+END_TEST
+
 /* Fused kernels, places used again, shared and accumulated gradients: none of it shows. */
 START_TEST(operators_give_the_bits_of_their_nodes_run_plainly)
 {
     struct setting s;
     setting_init(&s, _i);
     for (enum base base = NONE; base <= IN_PLACE; base++) {
-        struct plan plan = {NP_ISA_SCALAR, 1, 2, SAMPLES, base, false};
+        struct plan plan = {NP_ISA_SCALAR, 1, 2, SAMPLES, base, false, KEPT};
         struct outcome got = run(&s, plan), want;
         plan.base = base == IN_PLACE ? APART : base;
         plan.plain = true;
@@ -432,7 +494,7 @@ START_TEST(operators_match_the_double_reference)
     struct outcome out;
     setting_init(&s, _i);
     for (int members = 1; members <= 2; members++) {
-        out = run(&s, (struct plan){0, 1, members, SAMPLES, members - 1, false});
+        out = run(&s, (struct plan){0, 1, members, SAMPLES, members - 1, false, KEPT});
         check_against_reference(&s, &out, members, members == 2);
         outcome_clear(&out);
     }
@@ -446,7 +508,7 @@ START_TEST(grain_losses_sum_their_rows)
     struct setting s;
     struct outcome out;
     setting_init(&s, _i);
-    out = run(&s, (struct plan){0, 1, 1, SAMPLES, NONE, false});
+    out = run(&s, (struct plan){0, 1, 1, SAMPLES, NONE, false, KEPT});
     for (size_t i = 0; s.head && i < SAMPLES / GRAIN; i++) {
         double sum = 0.0;
         for (size_t r = 0; r < GRAIN * s.kind.length; r++)
@@ -478,7 +540,7 @@ START_TEST(values_that_are_not_finite_are_seen)
         s.x[size_of(s.kind.in) - 1] = INFINITY;
     else
         s.images[size_of(s.kind.image) - 1] = INFINITY;
-    out = run(&s, (struct plan){0, 3, 1, SAMPLES, NONE, false});
+    out = run(&s, (struct plan){0, 3, 1, SAMPLES, NONE, false, KEPT});
     for (int rank = 0; rank < 3; rank++)
         finite = finite && out.finite[rank];
     ck_assert_msg(blind || !finite, "%s", name_of(&s));
@@ -493,6 +555,7 @@ int main(void)
     TCase *tests = suite_case(suite, "ops");
     tcase_add_loop_test(tests, operators_match_the_double_reference, 0, layer_cases);
     tcase_add_loop_test(tests, operators_give_the_bits_of_their_nodes_run_plainly, 0, layer_cases);
+    tcase_add_loop_test(tests, what_is_computed_again_is_the_same, 0, layer_cases);
     tcase_add_loop_test(tests, cuts_teams_and_instruction_sets_give_the_same_bits, 0, layer_cases);
     tcase_add_loop_test(tests, values_that_are_not_finite_are_seen, 0, layer_cases);
     tcase_add_loop_test(tests, grain_losses_sum_their_rows, 0, layer_cases);

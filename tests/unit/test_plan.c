@@ -32,8 +32,9 @@ START_TEST(keeps_what_is_asked)
 END_TEST
 
 /* Pipelines of at most six threads, in order of replicas and stages. */
-static const struct np_pipeline of_six[] = {{1, 1, 1, 0}, {1, 1, 6, 0}, {1, 2, 3, 0}, {1, 3, 2, 0},
-                                            {1, 6, 1, 0}, {2, 1, 3, 0}, {2, 3, 1, 0}, {4, 1, 1, 0}};
+static const struct np_pipeline of_six[] = {
+    {1, 1, 1, 0, false}, {1, 1, 6, 0, false}, {1, 2, 3, 0, false}, {1, 3, 2, 0, false},
+    {1, 6, 1, 0, false}, {2, 1, 3, 0, false}, {2, 3, 1, 0, false}, {4, 1, 1, 0, false}};
 
 /* A single stage is not filled with micro-batches; they spare memory, where that is bound. */
 static int most_cuts(const struct np_pipeline *p, uint64_t memory)
@@ -51,14 +52,15 @@ START_TEST(tries_the_pipelines_that_fill_the_devices)
     r.memory_bytes = _i ? (uint64_t)1 << 40 : 0;
     ck_assert_int_eq(np_partition(&plan, &tried, &plan_net, &r, NULL), NP_OK);
     for (size_t i = 0; i < sizeof of_six / sizeof *of_six; i++)
-        for (int m = of_six[i].replicas; m <= most_cuts(&of_six[i], r.memory_bytes);
-             m *= 2, next++) {
-            ck_assert_uint_lt(next, tried.count);
-            ck_assert_int_eq(tried.list[next].pipeline.replicas, of_six[i].replicas);
-            ck_assert_int_eq(tried.list[next].pipeline.stages, of_six[i].stages);
-            ck_assert_int_eq(tried.list[next].pipeline.threads, of_six[i].threads);
-            ck_assert_int_eq(tried.list[next].pipeline.micro_batches, m);
-        }
+        for (int m = of_six[i].replicas; m <= most_cuts(&of_six[i], r.memory_bytes); m *= 2)
+            for (int again = 0; again <= (_i && of_six[i].replicas == 1); again++, next++) {
+                ck_assert_uint_lt(next, tried.count);
+                ck_assert_int_eq(tried.list[next].pipeline.replicas, of_six[i].replicas);
+                ck_assert_int_eq(tried.list[next].pipeline.stages, of_six[i].stages);
+                ck_assert_int_eq(tried.list[next].pipeline.threads, of_six[i].threads);
+                ck_assert_int_eq(tried.list[next].pipeline.micro_batches, m);
+                ck_assert_int_eq(tried.list[next].pipeline.recompute, again);
+            }
     ck_assert_uint_eq(next, tried.count);
     np_plan_clear(&plan);
     np_alternatives_clear(&tried);
@@ -140,6 +142,7 @@ static void assert_reads_back(const struct np_plan *plan)
     suite_write("plan.yaml", text.text);
     ck_assert_int_eq(np_plan_read(&again, "plan.yaml", &plan_net, NULL), NP_OK);
     ck_assert_int_eq(again.reach, plan->reach);
+    ck_assert_int_eq(again.recompute != NULL, plan->recompute != NULL);
     ck_assert_mem_eq(again.stage_bytes, plan->stage_bytes,
                      (size_t)plan->stages * sizeof *plan->stage_bytes);
     np_buf_clear(&text);
@@ -205,6 +208,7 @@ START_TEST(balanced_cuts_say_their_least)
     struct np_partition_request r = plan_request(3);
     uint64_t least[2], wanted;
     r.micro_batches = 2;
+    r.recompute = _i ? NP_RECOMPUTE_ALWAYS : NP_RECOMPUTE_NEVER;
     for (int balanced = 0; balanced < 2; balanced++) {
         r.cut = balanced ? NP_CUT_BALANCED : NP_CUT_STATIC;
         r.memory_bytes = 4096;
@@ -246,6 +250,53 @@ START_TEST(says_the_least_of_all_alternatives)
     np_plan_clear(&plan);
     r.memory_bytes = least - 1;
     ck_assert_int_eq(plan_partition(&plan, &r, &err), NP_ENO);
+}
+END_TEST
+
+/* The least that does for a request, and the plan that it then gets. */
+static uint64_t least_plan(struct np_plan *plan, const struct np_partition_request *request)
+{
+    struct np_alternatives tried;
+    struct np_partition_request r = *request;
+    uint64_t least = UINT64_MAX;
+    r.memory_bytes = 4096;
+    ck_assert_int_eq(np_partition(plan, &tried, &plan_net, &r, NULL), NP_ENO);
+    for (size_t i = 0; i < tried.count; i++)
+        least = tried.list[i].least_bytes < least ? tried.list[i].least_bytes : least;
+    np_alternatives_clear(&tried);
+    r.memory_bytes = least;
+    ck_assert_int_eq(plan_partition(plan, &r, NULL), NP_OK);
+    return least;
+}
+
+/* Where there is room all is kept; where there is none, nothing but what is asked for is. What is
+ * done again is part of what B costs, but not at the head. */
+START_TEST(computes_again_where_memory_is_short)
+{
+    struct np_plan roomy, tight, kept;
+    struct np_partition_request r = plan_request(1 + _i);
+    uint64_t least;
+    int head = plan_net.positions - 1, more = 0;
+    r.memory_bytes = (uint64_t)1 << 40;
+    ck_assert_int_eq(plan_partition(&roomy, &r, NULL), NP_OK);
+    ck_assert_ptr_null(roomy.recompute);
+    least = least_plan(&tight, &r);
+    ck_assert_ptr_nonnull(tight.recompute);
+    assert_reads_back(&tight);
+    r.recompute = NP_RECOMPUTE_NEVER;
+    ck_assert_uint_gt(least_plan(&kept, &r), least);
+    ck_assert_ptr_null(kept.recompute);
+    for (int p = 0; p <= head; p++)
+        for (int k = 0; k < plan_net.kind_count; k++) {
+            struct np_layer_cost a = np_plan_cost(&tight, &plan_net, p, k), b = tight.kind_cost[k];
+            ck_assert(a.f == b.f && a.w == b.w && a.b >= b.b && a.b <= b.b + b.f);
+            ck_assert(p < head || a.b == b.b);
+            more += a.b > b.b;
+        }
+    ck_assert_int_gt(more, 0);
+    np_plan_clear(&roomy);
+    np_plan_clear(&tight);
+    np_plan_clear(&kept);
 }
 END_TEST
 
@@ -371,7 +422,9 @@ START_TEST(positions_add_up)
     struct np_partition_request r = plan_request(3);
     uint64_t bytes[8], beside;
     r.window = 3;
-    r.micro_batches = 1 + _i;
+    r.micro_batches = 1 + _i % 2;
+    r.recompute = _i / 2 ? NP_RECOMPUTE_ALWAYS : NP_RECOMPUTE_NEVER;
+    r.unit = 1 + _i / 2;
     ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     for (int k = 0; k < 3; k++) {
         uint64_t sum;
@@ -442,13 +495,14 @@ int main(void)
     tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
     tcase_add_loop_test(tests, balances_where_it_pays, 0, 9);
     tcase_add_test(tests, knows_the_link);
-    tcase_add_test(tests, balanced_cuts_say_their_least);
+    tcase_add_loop_test(tests, balanced_cuts_say_their_least, 0, 2);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
+    tcase_add_loop_test(tests, computes_again_where_memory_is_short, 0, 3);
     tcase_add_test(tests, memory_cap_holds_or_is_refused);
     tcase_add_test(tests, what_all_stages_take);
     tcase_add_test(tests, later_stages_hold_fewer_flights);
     tcase_add_test(tests, refuses_impossible_requests);
-    tcase_add_loop_test(tests, positions_add_up, 0, 2);
+    tcase_add_loop_test(tests, positions_add_up, 0, 4);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
     tcase_add_test(tests, what_runs_alike_costs_alike);
     return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});

@@ -125,10 +125,10 @@ START_TEST(bits_of_one_process)
     static const struct {
         int ranks;
         struct tiny_shape shape;
-    } runs[] = {{1, {2, 2, 2, 2, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
-                {2, {2, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
-                {3, {3, 4, 4, 2, 2, NP_ISA_SCALAR, 7, -1, 2, 0}},
-                {4, {4, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0}}};
+    } runs[] = {{1, {2, 2, 2, 2, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false}},
+                {2, {2, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false}},
+                {3, {3, 4, 4, 2, 2, NP_ISA_SCALAR, 7, -1, 2, 0, false}},
+                {4, {4, 2, 3, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false}}};
     struct tiny t;
     tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
     struct tiny_outcome alone = {.steps = 0};

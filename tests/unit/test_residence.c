@@ -121,7 +121,7 @@ static void carry_over(struct run *to, struct run *from)
 /* The reference: no budget, nothing is moved. */
 static void reference_run(struct tiny *t, struct run *r)
 {
-    const struct tiny_shape shape = {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0};
+    const struct tiny_shape shape = {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false};
     struct np_train_config config;
     struct way way = {.shape = shape};
     *r = (struct run){.t = t};
@@ -199,7 +199,7 @@ START_TEST(budgets)
                 int micro = t.net.whole_batch ? 1 : 1 + count % 2;
                 struct way way = {{stages[s], micro, 1 + 3 * (count % 2), 1 + b % 2, 1 + s % 2,
                                    NP_ISA_AVX2, count % 3 == 0 ? (uint64_t)count + 1 : 0, 0,
-                                   (count + b) % 2 ? 1 + count % 3 : 0, 0},
+                                   (count + b) % 2 ? 1 + count % 3 : 0, 0, count / 2 % 2 == 0},
                                   tenths[b],
                                   (enum np_context_policy)policy,
                                   ahead[count % 3],
@@ -216,7 +216,7 @@ END_TEST
 START_TEST(replicas_within_a_cap)
 {
     const struct way way = {
-        {2, 4, 4, 1, 1, tiny_best_isa(), 0, 0, 0, 2}, 0, NP_CONTEXT_AHEAD, 4, false};
+        {2, 4, 4, 1, 1, tiny_best_isa(), 0, 0, 0, 2, true}, 0, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     struct np_stage_memory memory[2];
@@ -250,12 +250,12 @@ START_TEST(late_copies)
     tiny_open(&t, TINY_TEXT, NULL, 0);
     reference_run(&t, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 12u : 2u); seed++) {
-        struct way way = {
-            {1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0, (int)(seed / 2 % 3), 0},
-            (int)(seed % 3),
-            NP_CONTEXT_AHEAD,
-            1 + (int)(seed % 5),
-            seed % 2 == 0};
+        struct way way = {{1 + (int)(seed % 4), 2, 4, 1, 1, NP_ISA_AVX2, seed, 0,
+                           (int)(seed / 2 % 3), 0, seed % 2 == 0},
+                          (int)(seed % 3),
+                          NP_CONTEXT_AHEAD,
+                          1 + (int)(seed % 5),
+                          seed % 2 == 0};
         unsigned slept = longer_sleep_calls;
         one_way(&t, &reference, &way);
         ck_assert_uint_gt(longer_sleep_calls - slept, TINY_STEPS);
@@ -268,9 +268,9 @@ END_TEST
 START_TEST(resume_across_budgets)
 {
     const struct way ways[] = {
-        {{1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, 0, NP_CONTEXT_AHEAD, 16, false},
-        {{3, 2, 4, 1, 1, tiny_best_isa(), 0, 0, 2, 0}, 2, NP_CONTEXT_AHEAD, 16, true},
-        {{3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, 10, NP_CONTEXT_LRU, 4, false}};
+        {{1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false}, 0, NP_CONTEXT_AHEAD, 16, false},
+        {{3, 2, 4, 1, 1, tiny_best_isa(), 0, 0, 2, 0, false}, 2, NP_CONTEXT_AHEAD, 16, true},
+        {{3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false}, 10, NP_CONTEXT_LRU, 4, false}};
     struct tiny t;
     struct run reference, before, after;
     tiny_open(&t, TINY_TEXT, NULL, 0);
@@ -304,7 +304,7 @@ START_TEST(the_end_of_copies)
     tiny_open(&t, TINY_TEXT, NULL, 0);
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct way way = {
-            {2, 1, 2, 1, 1, tiny_best_isa(), seed, 0, 0, 0}, 3, NP_CONTEXT_AHEAD, 3, true};
+            {2, 1, 2, 1, 1, tiny_best_isa(), seed, 0, 0, 0, false}, 3, NP_CONTEXT_AHEAD, 3, true};
         struct run r;
         char file[256];
         uint64_t next;
@@ -344,7 +344,7 @@ START_TEST(evaluation)
 {
     const int reach = _i; /* balanced cuts leave layers off home; an evaluation wants them there */
     const struct way way = {
-        {3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, reach, 0}, 1, NP_CONTEXT_AHEAD, 4, false};
+        {3, 1, 2, 1, 1, tiny_best_isa(), 0, 0, reach, 0, false}, 1, NP_CONTEXT_AHEAD, 4, false};
     struct tiny t;
     struct run reference, r;
     uint16_t choices[8 * EVALUATED];
@@ -408,7 +408,7 @@ START_TEST(simulation_counts_what_the_engine_counts)
     tiny_open(&t, (enum tiny_kind)_i, NULL, 0);
     for (int tenths = 0; tenths <= 10; tenths += tests_are_full() ? 1 : 5) {
         struct way way = {
-            {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0}, tenths, NP_CONTEXT_LRU, 4, false};
+            {1, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false}, tenths, NP_CONTEXT_LRU, 4, false};
         struct np_sim_stage predicted;
         struct np_residence_sums sums;
         struct run r;
@@ -428,8 +428,11 @@ END_TEST
 
 START_TEST(one_byte_less_is_refused)
 {
-    const struct way way = {
-        {2, 2, 2, 1, 1, tiny_best_isa(), 0, 0, _i % 3, 1 + _i / 3}, 0, NP_CONTEXT_AHEAD, 4, false};
+    const struct way way = {{2, 2, 2, 1, 1, tiny_best_isa(), 0, 0, _i % 3, 1 + _i / 3, false},
+                            0,
+                            NP_CONTEXT_AHEAD,
+                            4,
+                            false};
     struct tiny t;
     struct run r;
     struct np_engine *engine = NULL;

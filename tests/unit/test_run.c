@@ -16,9 +16,9 @@
 #include "suite.h"
 #include "tiny.h"
 
-static const struct tiny_shape sequential = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
-static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
-static const struct tiny_shape four_stages = {4, 4, 2, 1, 2, NP_ISA_SCALAR, 0, 0, 2, 0};
+static const struct tiny_shape sequential = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
+static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
+static const struct tiny_shape four_stages = {4, 4, 2, 1, 2, NP_ISA_SCALAR, 0, 0, 2, 0, false};
 
 static char *path_in(const char *run, const char *name)
 {

@@ -104,7 +104,7 @@ static enum np_status read_trace(void *context, struct np_error *err)
     return status;
 }
 
-static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+static const struct tiny_shape two_stages = {2, 2, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
 
 START_TEST(plans)
 {

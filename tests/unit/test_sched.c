@@ -76,6 +76,7 @@ static void draw_pipeline(struct trial *t)
     c->micro_batches = np_sched_replicas(c) * (draw(t, 2) ? 1 : 1 + (int)draw(t, 4));
     c->window = 1 + (int)draw(t, 6);
     c->lookahead = draw(t, 2) ? 0 : (int)draw(t, 20);
+    c->weights_first = draw(t, 2);
     c->layer_first = t->layer_first;
     c->kind = t->kind;
     c->cost = t->cost;

@@ -17,7 +17,7 @@ static char run[256];
 /* Trains the run, and makes the supernet that it trained. */
 static void train(struct tiny *t)
 {
-    static const struct tiny_shape shape = {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+    static const struct tiny_shape shape = {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
     struct np_plan plan;
     struct np_session_result result;
     struct np_session_config config = {.run = run,

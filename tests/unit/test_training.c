@@ -123,7 +123,7 @@ static void both_clear(struct both *b)
 
 START_TEST(losses_follow_the_double_reference)
 {
-    const struct tiny_shape shape = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0};
+    const struct tiny_shape shape = {0, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
     const char *sets[6] = {"train.steps=20"};
     size_t count = 1;
     struct both b;

@@ -114,12 +114,12 @@ START_TEST(the_bits_are_those_of_one_memory)
     static const struct {
         int memories;
         struct tiny_shape shape;
-    } cases[] = {{2, {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0}},
-                 {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0}},
-                 {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0}},
-                 {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0}},
-                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0}}};
-    const struct tiny_shape alone = {0, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0};
+    } cases[] = {{2, {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false}},
+                 {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false}},
+                 {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0, false}},
+                 {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0, false}},
+                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0, false}}};
+    const struct tiny_shape alone = {0, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false};
     struct np_score scores[SUBNETS], again[SUBNETS];
     struct trial r = {.engine = NULL}, reference = {.engine = NULL};
     tiny_open(&reference.t, (enum tiny_kind)_i, NULL, 0);
@@ -152,7 +152,7 @@ END_TEST
 
 START_TEST(a_link_that_fails_ends_the_run)
 {
-    const struct tiny_shape shape = {3, 2, 2, 1, 1, tiny_best_isa(), 0, 0, 1, 0};
+    const struct tiny_shape shape = {3, 2, 2, 1, 1, tiny_best_isa(), 0, 0, 1, 0, false};
     struct trial r = {.copier.fails = 1 + 7 * _i};
     tiny_open(&r.t, TINY_TEXT, NULL, 0);
     ck_assert_int_eq(trial_run(&r, &shape, 3), NP_EIO);

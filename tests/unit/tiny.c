@@ -169,6 +169,8 @@ void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *sh
                                            .unit = shape->unit,
                                            .threads = shape->threads,
                                            .cut = NP_CUT_STATIC,
+                                           .recompute = shape->recompute ? NP_RECOMPUTE_ALWAYS
+                                                                         : NP_RECOMPUTE_NEVER,
                                            .model = true,
                                            .kernels = np_kernels_get(shape->isa),
                                            .processors = 2};

@@ -52,6 +52,7 @@ struct tiny_shape {
     int in_flight; /* of every stage; 0: as the partitioner chooses; -1: no bound */
     int reach;     /* balanced cuts; 0: static */
     int replicas;  /* 0: one */
+    bool recompute;
 };
 
 /* What a run leaves behind: compared byte by byte. */
