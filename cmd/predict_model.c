@@ -121,7 +121,7 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
                        micro_batches, micro_batches == 1 ? "" : "es");
     NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
     for (int b = 0; b < blocks; b++) {
-        model->each[b] = (struct np_stream_block){given->candidates, 0, b, b};
+        model->each[b] = (struct np_stream_block){given->candidates, 0, b, b, 0, 0};
         model->layer_first[b + 1] = (uint32_t)((b + 1) * given->candidates);
         model->kind[b] = NP_CHOICE;
     }

@@ -65,7 +65,8 @@ const struct np_digest *np_data_digest(const struct np_data *data);
 /* Tokens, pairs or images in the part. */
 uint64_t np_data_count(const struct np_data *data);
 
-/* Samples first .. first+samples-1 of the mini-batch of (step, member). */
+/* Samples first .. first+samples-1 of the mini-batch of (step, member); member 0 where all members
+ * of the recipe have the same batch. */
 void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
                    uint64_t step, uint32_t member, size_t first, size_t samples);
 /* Batch `index` of an evaluation: `samples` samples spread evenly over the part, the same in every

@@ -113,6 +113,7 @@ static struct np_batch batch_of(const struct spot *s)
 static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
+    int member = s->net->recipe->same_batch ? 0 : sweep->member;
     struct np_batch batch;
     if (s->place->batch == NP_NO_STORAGE)
         return;
@@ -124,7 +125,7 @@ static void load_batch(const struct spot *s)
         np_data_eval_batch(sweep->evaluated, &batch, sweep->index, sweep->samples, sweep->total);
     else
         np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
-                      (uint32_t)sweep->member, sweep->first, sweep->samples);
+                      (uint32_t)member, sweep->first, sweep->samples);
     np_crew_send(sweep->crew, at, host, bytes);
 }
 

@@ -57,6 +57,8 @@ static enum np_status read_sections(struct np_recipe *recipe, const struct np_ya
     NP_TRY(np_recipe_read_policies(recipe, &root, err));
     NP_TRY(np_recipe_read_train(recipe, np_yaml_need(&root, "train"), err));
     NP_TRY(np_yaml_map_finish(&root, err));
+    if (recipe->sampler == NP_SAMPLER_SANDWICH)
+        NP_TRY(np_recipe_find_ends(recipe, err));
 out:
     return status;
 }

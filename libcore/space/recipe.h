@@ -167,6 +167,7 @@ struct np_block {
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
     int drawn;                           /* the block whose draws are its own, too */
     int width_drawn;                     /* the block whose draws of a width are its own */
+    int largest, smallest;               /* candidates; found for the sampler sandwich alone */
     const char *name, *tie, *tie_widths; /* "" none; one of the recipe's names, ties */
 };
 
@@ -187,7 +188,12 @@ struct np_data_spec {
 
 enum np_input_kind { NP_INPUT_TOKENS, NP_INPUT_PAIRS, NP_INPUT_IMAGES };
 
-enum np_sampler_kind { NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD };
+enum np_sampler_kind {
+    NP_SAMPLER_UNIFORM,
+    NP_SAMPLER_FAIR,
+    NP_SAMPLER_SPREAD,
+    NP_SAMPLER_SANDWICH
+};
 
 enum np_optimizer_kind { NP_SGD, NP_ADAMW };
 
@@ -241,6 +247,7 @@ struct np_recipe {
     enum np_sampler_kind sampler;
     int spread;                       /* pool of the spread sampler */
     int members;                      /* subnets a step */
+    bool same_batch;                  /* on the first one's mini-batch */
     uint64_t steps, checkpoint_every; /* checkpoint_every 0: only at the end */
     int batch, grain;                 /* samples; grain divides batch */
     struct np_optimizer optimizer;

@@ -5,7 +5,7 @@
 
 const struct np_names np_names_input = {{"tokens", "pairs", "images"}, 3};
 const struct np_names np_names_data = {{"bytes", "tokens", "pairs", "idx", "cifar10"}, 5};
-const struct np_names np_names_sampler = {{"uniform", "fair", "spread"}, 3};
+const struct np_names np_names_sampler = {{"uniform", "fair", "spread", "sandwich"}, 4};
 const struct np_names np_names_optimizer = {{"sgd", "adamw"}, 2};
 const struct np_names np_names_schedule = {{"constant", "linear", "cosine", "inverse_sqrt"}, 4};
 const struct np_names np_names_clip = {{"none", "value", "layer"}, 3};
@@ -69,6 +69,8 @@ static enum np_status write_policies(struct np_buf *buf, const struct np_recipe 
                          np_names_sampler.name[recipe->sampler], recipe->members));
     if (recipe->sampler == NP_SAMPLER_SPREAD)
         NP_TRY(np_buf_printf(buf, err, ", spread: %d", recipe->spread));
+    if (recipe->same_batch != (recipe->sampler == NP_SAMPLER_SANDWICH))
+        NP_TRY(np_buf_printf(buf, err, ", batch: %s", recipe->same_batch ? "same" : "own"));
     NP_TRY(np_buf_append(buf, "}\n", 2, err));
 out:
     return status;

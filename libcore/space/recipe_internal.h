@@ -23,6 +23,9 @@ enum np_status np_recipe_read_policies(struct np_recipe *recipe, struct np_yaml_
 enum np_status np_recipe_read_train(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err);
 
+/* For the sampler sandwich, once all else of the space is known. */
+enum np_status np_recipe_find_ends(struct np_recipe *recipe, struct np_error *err);
+
 /* Appends the canonical text of a checked recipe; of its space. */
 enum np_status np_recipe_write_space(struct np_buf *buf, const struct np_recipe *recipe,
                                      struct np_error *err);

@@ -45,21 +45,45 @@ static enum np_status check_fair(const struct np_recipe *recipe, const struct np
     return NP_OK;
 }
 
+/* Subnets of a step, when that is not said. */
+static int default_members(const struct np_recipe *recipe)
+{
+    if (recipe->sampler == NP_SAMPLER_FAIR)
+        return fair_members(recipe);
+    return recipe->sampler == NP_SAMPLER_SANDWICH ? 4 : 1;
+}
+
+static enum np_status check_sandwich(const struct np_recipe *recipe,
+                                     const struct np_yaml_node *members, struct np_error *err)
+{
+    if (recipe->members > 1)
+        return NP_OK;
+    return np_yaml_fail(members, err,
+                        "sandwich needs 2 members or more: the largest subnet, the smallest, and "
+                        "what is drawn");
+}
+
 static enum np_status read_sampler(struct np_recipe *recipe, const struct np_yaml_node *node,
                                    struct np_error *err)
 {
+    static const char *const batches[] = {"own", "same"};
     const struct np_yaml_node *members;
     struct np_yaml_map map;
     enum np_status status;
-    int kind = NP_SAMPLER_UNIFORM;
+    int kind = NP_SAMPLER_UNIFORM, batch;
     NP_TRY(np_yaml_get_map(node, &map, err));
     NP_TRY(np_recipe_get_name(np_yaml_find(&map, "kind"), &kind, &np_names_sampler, err));
     recipe->sampler = (enum np_sampler_kind)kind;
     members = np_yaml_find(&map, "members");
-    recipe->members = recipe->sampler == NP_SAMPLER_FAIR ? fair_members(recipe) : 1;
+    recipe->members = default_members(recipe);
     NP_TRY(np_recipe_get_int(members, &recipe->members, 1, NP_MAX_MEMBERS, err));
     if (recipe->sampler == NP_SAMPLER_FAIR)
         NP_TRY(check_fair(recipe, members, err));
+    if (recipe->sampler == NP_SAMPLER_SANDWICH)
+        NP_TRY(check_sandwich(recipe, members, err));
+    batch = recipe->sampler == NP_SAMPLER_SANDWICH;
+    NP_TRY(np_yaml_get_word(np_yaml_find(&map, "batch"), &batch, batches, 2, err));
+    recipe->same_batch = batch == 1;
     if (recipe->sampler == NP_SAMPLER_SPREAD) {
         recipe->spread = 64;
         NP_TRY(np_recipe_get_int(np_yaml_find(&map, "spread"), &recipe->spread, 1, NP_MAX_SPREAD,

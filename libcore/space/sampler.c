@@ -75,7 +75,8 @@ void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint6
 
 struct np_stream_block np_stream_block_of(const struct np_block *block)
 {
-    return (struct np_stream_block){block->count, block->widths, block->drawn, block->width_drawn};
+    return (struct np_stream_block){block->count,       block->widths,  block->drawn,
+                                    block->width_drawn, block->largest, block->smallest};
 }
 
 enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_stream_block **each,
@@ -104,6 +105,19 @@ static enum np_status next_uniform(struct np_stream *stream, uint16_t *choices, 
     np_stream_uniform(&stream->shape, stream->seed, stream->step++, choices);
     *more = true;
     return NP_OK;
+}
+
+static enum np_status next_sandwich(struct np_stream *stream, uint16_t *choices, bool *more,
+                                    struct np_error *err)
+{
+    const int blocks = stream->shape.blocks, members = stream->shape.members;
+    enum np_status status = next_uniform(stream, choices, more, err);
+    for (int b = 0; b < blocks; b++) {
+        choices[b] = (uint16_t)stream->shape.each[b].largest;
+        if (members > 1)
+            choices[blocks + b] = (uint16_t)stream->shape.each[b].smallest;
+    }
+    return status;
 }
 
 /* Fisher and Yates; elements of the counter from first + 1 on. */
@@ -170,7 +184,9 @@ enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_sha
     NP_TRY(np_stream_new(&stream, shape, err));
     stream->seed = seed;
     stream->step = first;
-    stream->next = kind == NP_SAMPLER_FAIR ? next_fair : next_uniform;
+    stream->next = kind == NP_SAMPLER_FAIR       ? next_fair
+                   : kind == NP_SAMPLER_SANDWICH ? next_sandwich
+                                                 : next_uniform;
     if (kind == NP_SAMPLER_SPREAD)
         NP_TRY(np_spread_init(stream, spread, err));
     *out = stream;

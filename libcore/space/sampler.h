@@ -7,6 +7,8 @@
  * uniform  every choice independent.
  * fair     strict fairness: the members of a step take each candidate of a block equally often (a
  *          permutation per block and step); needs a multiple of every block's candidates.
+ * sandwich the first member of a step takes the largest candidate of every block, the second the
+ *          smallest (struct np_block); the others draw as in uniform.
  * spread   uniform draws reordered, steps as a whole: of a pool of the next `spread` drawn steps
  *          the one goes first that waits least for layers of steps just emitted, where shallow
  *          layers make wait longest. A function of
@@ -34,6 +36,7 @@ struct np_stream;
 struct np_stream_block {
     int candidates, widths; /* as in struct np_block */
     int drawn, width_drawn;
+    int largest, smallest;
 };
 
 struct np_stream_block np_stream_block_of(const struct np_block *block);

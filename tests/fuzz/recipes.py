@@ -82,10 +82,13 @@ class Recipe:
         if self.fair:
             self.members = max(self.candidates)
             return {"kind": "fair"}
-        self.members = r.choice([1, 1, 1, 2, 3])
-        sampler = {"kind": r.choice(["uniform", "spread"]), "members": self.members}
-        if sampler["kind"] == "spread":
+        kind = r.choice(["uniform", "uniform", "spread", "spread", "sandwich"])
+        self.members = r.choice([2, 3] if kind == "sandwich" else [1, 1, 1, 2, 3])
+        sampler = {"kind": kind, "members": self.members}
+        if kind == "spread":
             sampler["spread"] = r.choice([1, 2, 8])
+        if odds(r, 0.2):
+            sampler["batch"] = r.choice(["own", "same"])
         return sampler
 
     @staticmethod

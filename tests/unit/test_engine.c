@@ -223,6 +223,8 @@ static const char *const variants[][6] = {
     {"shared={policy: frozen}", NULL},
     {"sampler={kind: uniform, members: 3}", NULL},
     {"sampler={kind: fair, members: 8}", NULL},
+    {"sampler={kind: sandwich, members: 4}", NULL},
+    {"sampler={kind: uniform, members: 2, batch: same}", "shared={policy: delay, steps: 2}", NULL},
     {"sampler={kind: uniform, members: 2}", "shared={policy: delay, steps: 3}", NULL},
     {"sampler={kind: spread, spread: 8}", "train.clip={kind: layer, limit: 0.1}", NULL},
     {"train.optimizer={kind: sgd, lr: 0.1, momentum: 0.9, nesterov: true}",

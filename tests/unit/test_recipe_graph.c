@@ -278,6 +278,44 @@ START_TEST(entangled_candidates)
 }
 END_TEST
 
+static void assert_blocks_end(const char *blocks, const int (*ends)[2], int count)
+{
+    struct np_recipe recipe;
+    struct np_error err = {.msg = ""};
+    char set[1000];
+    const char *sets[] = {set, "sampler={kind: sandwich}"};
+    snprintf(set, sizeof set, "space.blocks=%s", blocks);
+    recipe_text_write(graph, strlen(graph));
+    ck_assert_msg(np_recipe_read(&recipe, recipe_path, sets, 2, &err) == NP_OK, "%s", err.msg);
+    ck_assert_int_eq(recipe.block_count, count);
+    for (int b = 0; b < count; b++) {
+        ck_assert_int_eq(recipe.blocks[b].largest, ends[b][0]);
+        ck_assert_int_eq(recipe.blocks[b].smallest, ends[b][1]);
+    }
+    np_recipe_clear(&recipe);
+}
+
+/* Weights count, then operations, then the order; tied blocks have the first one's, and widths come
+ * before what is there for each. */
+START_TEST(largest_and_smallest_candidates)
+{
+    assert_blocks_end("[{choices: [{op: identity}, {op: mha, heads: 1}, {op: ffn}, {op: ffn}]},"
+                      "{weights: entangled, choices: [{op: ffn, ratio: 2}, {op: ffn, ratio: 1},"
+                      "{op: ffn}]}, {choices: [{op: identity}, {op: avg_pool}, {op: zero},"
+                      "{op: avg_pool, kernel: 5}]}, {choices: [{op: ffn}, {op: mha, heads: 1}]}]",
+                      (const int[][2]){{2, 0}, {2, 1}, {3, 0}, {0, 1}}, 4);
+    assert_blocks_end("[{widths: [4, 6, 8], tie_widths: w, choices: [{op: conv2d},"
+                      "{op: conv2d, kernel: 1}]}, {repeat: 2, widths: [4, 6, 8], tie_widths: w,"
+                      "choices: [{op: avg_pool}, {op: identity}, {op: ffn}]}]",
+                      (const int[][2]){{4, 1}, {8, 1}, {8, 1}}, 3);
+    /* the second by itself would have it the other way round */
+    assert_blocks_end("[{out: 2, choices: [{op: conv2d}]}, {tie: t, choices: [{op: conv2d, kernel: "
+                      "5}, {op: mbconv, expand: 6}]}, {out: 8, choices: [{op: conv2d}]}, {tie: t, "
+                      "choices: [{op: conv2d, kernel: 5}, {op: mbconv, expand: 6}]}]",
+                      (const int[][2]){{0, 0}, {1, 0}, {0, 0}, {1, 0}}, 4);
+}
+END_TEST
+
 /* A message is the place, which may be cut, and this. */
 static void assert_ends(const char *message, const char *end)
 {
@@ -422,6 +460,7 @@ int main(void)
     tcase_add_test(tests, lists_are_repeated_as_a_whole);
     tcase_add_test(tests, names_of_lists_meet_no_others);
     tcase_add_test(tests, entangled_candidates);
+    tcase_add_test(tests, largest_and_smallest_candidates);
     tcase_add_test(tests, what_does_not_fit);
     tcase_add_test(tests, inputs_of_other_sizes);
     tcase_add_test(tests, pairs_end_with_the_target);

@@ -32,9 +32,10 @@ START_TEST(test_any_start)
 {
     struct np_stream_block each[BLOCKS];
     const struct np_stream_shape shape = stream_shape(each, BLOCKS, 4, candidates);
-    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD};
+    const enum np_sampler_kind kinds[] = {NP_SAMPLER_UNIFORM, NP_SAMPLER_FAIR, NP_SAMPLER_SPREAD,
+                                          NP_SAMPLER_SANDWICH};
     const uint64_t starts[] = {0, 1, 63, 64, 65, EPOCH - 1, EPOCH, EPOCH + 1, EPOCH + 100};
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < 4; k++) {
         struct np_stream *from_zero = draw(&shape, kinds[k], 64, 0);
         uint64_t step = 0;
         uint16_t expected[4 * BLOCKS], choices[4 * BLOCKS];
@@ -48,6 +49,29 @@ START_TEST(test_any_start)
         }
         np_stream_close(from_zero);
     }
+}
+END_TEST
+
+/* The two ends of every block, then what the uniform sampler gives those members. */
+START_TEST(test_sandwich)
+{
+    struct np_stream_block each[BLOCKS];
+    const struct np_stream_shape shape = stream_shape(each, BLOCKS, 4, uneven);
+    struct np_stream *stream = draw(&shape, NP_SAMPLER_SANDWICH, 1, 3);
+    struct np_stream *plain = draw(&shape, NP_SAMPLER_UNIFORM, 1, 3);
+    uint16_t choices[4 * BLOCKS], others[4 * BLOCKS];
+    each[4].largest = 0; /* the stream has a copy */
+    for (int step = 0; step < 20; step++) {
+        next(stream, choices);
+        next(plain, others);
+        for (int b = 0; b < BLOCKS; b++) {
+            ck_assert_uint_eq(choices[b], uneven[b] - 1);
+            ck_assert_uint_eq(choices[BLOCKS + b], 0);
+        }
+        ck_assert_mem_eq(choices + 2 * BLOCKS, others + 2 * BLOCKS, sizeof choices / 2);
+    }
+    np_stream_close(stream);
+    np_stream_close(plain);
 }
 END_TEST
 
@@ -443,6 +467,7 @@ int main(void)
     Suite *suite = suite_create("sampler");
     TCase *tests = suite_case(suite, "all");
     tcase_add_test(tests, test_any_start);
+    tcase_add_test(tests, test_sandwich);
     tcase_add_test(tests, test_uniform_frequencies);
     tcase_add_test(tests, test_ranges);
     tcase_add_test(tests, test_fair_takes_each_once);

@@ -30,6 +30,8 @@ static const struct {
     {TINY_PAIRS, {"sampler={members: 2}"}},
     {TINY_PAIRS, {"shared={policy: delay, steps: 2}"}},
     {TINY_ENTANGLED, {NULL}},
+    {TINY_ENTANGLED, {"sampler={kind: sandwich, members: 3}"}},
+    {TINY_PAIRS, {"sampler={members: 2, batch: same}"}},
     {TINY_SLICES, {NULL}},
     {TINY_WIDTHS, {NULL}},
     {TINY_NARROW, {NULL}},
@@ -69,8 +71,8 @@ static enum np_status on_step(void *context, const struct np_step_record *record
     tiny_must(np_stream_next(b->stream, b->choices, &more, &b->t.err), &b->t.err);
     for (int i = 0; i < recipe->members; i++) {
         const struct np_batch *batch = &b->batches[i];
-        np_data_batch(b->t.data, batch, recipe->seed, record->step, (uint32_t)i, 0,
-                      (size_t)recipe->batch);
+        np_data_batch(b->t.data, batch, recipe->seed, record->step,
+                      recipe->same_batch ? 0 : (uint32_t)i, 0, (size_t)recipe->batch);
         batches[i] =
             (struct reference_batch){batch->images, batch->tokens, batch->source, batch->targets};
     }

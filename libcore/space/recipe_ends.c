@@ -1,0 +1,60 @@
+/* The largest and the smallest candidate of every block, which the sampler sandwich takes. */
+#include "space/recipe_internal.h"
+#include "space/supernet.h"
+
+/* Candidates of one width; all of them where there are no widths. */
+static int candidates_of_width(const struct np_block *block)
+{
+    return block->widths ? block->count / block->widths : block->count;
+}
+
+/* Above 0 if a is larger than b: has more weights, or as many and more operations. */
+static int compare(const struct np_kind *a, const struct np_kind *b)
+{
+    size_t weights[] = {a->whole ? a->part_floats : a->floats,
+                        b->whole ? b->part_floats : b->floats};
+    double flops[] = {np_kind_flops(a).forward, np_kind_flops(b).forward};
+    if (weights[0] != weights[1])
+        return weights[0] > weights[1] ? 1 : -1;
+    return (flops[0] > flops[1]) - (flops[0] < flops[1]);
+}
+
+/* The first of the largest of a width, or of the smallest. */
+static int find_candidate(const struct np_supernet *net, int block, int width, int sign)
+{
+    const struct np_block *b = &net->recipe->blocks[block];
+    int each = candidates_of_width(b), best = 0;
+    uint32_t first = net->layer_first[block + 1] + (uint32_t)(width * each);
+    for (int c = 1; c < each; c++)
+        if (sign * compare(np_supernet_kind(net, first + (uint32_t)c),
+                           np_supernet_kind(net, first + (uint32_t)best)) >
+            0)
+            best = c;
+    return best;
+}
+
+/* Widths ascend. A block that draws like an earlier one has that one's candidate of its width. */
+static int find_end(const struct np_supernet *net, int block, int sign)
+{
+    const struct np_block *blocks = net->recipe->blocks, *b = &blocks[block];
+    const struct np_block *drawn = &blocks[b->drawn];
+    int each = candidates_of_width(b), width = b->widths && sign > 0 ? b->widths - 1 : 0;
+    int candidate = (sign > 0 ? drawn->largest : drawn->smallest) % each;
+    if (drawn == b)
+        candidate = find_candidate(net, block, width, sign);
+    return width * each + candidate;
+}
+
+enum np_status np_recipe_find_ends(struct np_recipe *recipe, struct np_error *err)
+{
+    struct np_supernet net;
+    enum np_status status = np_supernet_init(&net, recipe, err);
+    if (status != NP_OK)
+        return status;
+    for (int b = 0; b < recipe->block_count; b++) {
+        recipe->blocks[b].largest = find_end(&net, b, 1);
+        recipe->blocks[b].smallest = find_end(&net, b, -1);
+    }
+    np_supernet_clear(&net);
+    return NP_OK;
+}
