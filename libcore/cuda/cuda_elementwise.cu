@@ -78,6 +78,15 @@ bool np_cuda_add(struct np_team *team, enum np_act act, float *y, float *kept, c
     return add_of(team, act, y, act == NP_ACT_NONE ? nullptr : kept, a, b, count);
 }
 
+void np_cuda_distill(struct np_team *team, float *y, const float *p, const float *q, size_t count,
+                     float scale)
+{
+    cuda_each(team, count, [=] __device__(size_t i) {
+        y[i] = y[i] + (p[i] - q[i]) * scale;
+        return 0u;
+    });
+}
+
 static bool act_each(struct np_team *team, int act, float *y, const float *x, size_t count)
 {
     return cuda_each(team, count, [=] __device__(size_t i) {

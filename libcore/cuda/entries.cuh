@@ -60,6 +60,7 @@
     X(xent)                                                                                        \
     X(hits)                                                                                        \
     X(xent_grad)                                                                                   \
+    X(distill)                                                                                     \
     X(adamw)                                                                                       \
     X(sgd)                                                                                         \
     X(fingerprint)

@@ -72,4 +72,16 @@ static inline float *np_flights_sum(const struct np_flights *flights,
     return flights->block[NP_BLOCK_SUMS] + place->sums + sum * place->sum_floats;
 }
 
+/* The probabilities of a step's first member, of a micro-batch of the mini-batch; NULL: none. */
+static inline float *np_flights_soft(const struct np_flights *flights,
+                                     const struct np_flight_stage *stage, uint64_t step,
+                                     size_t micro)
+{
+    if (stage->soft_floats == 0)
+        return NULL;
+    size_t number = (size_t)(step % stage->open_steps) * stage->soft_a_step;
+    number += micro % stage->soft_a_step;
+    return flights->block[NP_BLOCK_SOFT] + number * stage->soft_floats;
+}
+
 #endif

@@ -129,6 +129,16 @@ static void load_batch(const struct spot *s)
     np_crew_send(sweep->crew, at, host, bytes);
 }
 
+/* What the head's members learn from the first one, NULL elsewhere. */
+static float *soft_of(const struct spot *s)
+{
+    const struct np_sweep *sweep = s->sweep;
+    if (s->position < s->net->positions - 1)
+        return NULL;
+    return np_flights_soft(&sweep->flights[s->stage], &sweep->layout->stage[s->stage], sweep->step,
+                           sweep->first / sweep->samples);
+}
+
 /* The work on a position that all passes begin with. */
 static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
 {
@@ -161,6 +171,8 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .targets = batch.targets,
                  .smoothing = (float)recipe->label_smoothing,
                  .scale = 1.0f / (float)targets,
+                 .soft = soft_of(s),
+                 .distill = (float)recipe->distill,
                  .saved = kept(s, s->place->saved),
                  .delta = kept(s, s->place->delta),
                  .work = work_block(s)},

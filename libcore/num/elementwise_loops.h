@@ -21,6 +21,15 @@ static void bias_add(struct np_team *team, float *y, const float *x, const float
     }
 }
 
+static void distill(struct np_team *team, float *y, const float *p, const float *q, size_t count,
+                    float scale)
+{
+    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
+    NP_INDEPENDENT
+    for (size_t i = share.begin; i < share.end; i++)
+        y[i] = y[i] + (p[i] - q[i]) * scale;
+}
+
 enum { MOMENT_COLS = 64 }; /* that are summed before they are divided */
 
 /* The totals of n columns from `col` on. */

@@ -262,6 +262,10 @@ struct np_kernels {
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,
                       size_t rows, size_t classes, float smoothing, float scale);
 
+    /* y = y + (p - q) * scale: the gradient of logits with softmax p towards probabilities q. */
+    void (*distill)(struct np_team *, float *y, const float *p, const float *q, size_t count,
+                    float scale);
+
     /* The update of a layer's tensors; adds to *fingerprint that of this share of everything
      * written: of each tensor w, then m, then v, at address + index of the concatenation, the
      * address of a tensor being three times its offset behind the layer's. The shares' sum is the

@@ -62,6 +62,7 @@
         .xent = xent,                                                                              \
         .hits = hits,                                                                              \
         .xent_grad = xent_grad,                                                                    \
+        .distill = distill,                                                                        \
         .adamw = adamw,                                                                            \
         .sgd = sgd,                                                                                \
         .fingerprint = fingerprint,                                                                \

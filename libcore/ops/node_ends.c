@@ -48,27 +48,50 @@ static bool xent_forward(struct np_pass *pass, int i)
     size_t rows = np_pass_rows(pass, value), classes = np_pass_channels(pass, value);
     pass->kernels->xent(pass->team, call->loss, logits, call->targets, rows, classes,
                         call->smoothing);
+    if (call->soft && call->member == 0)
+        pass->kernels->softmax(pass->team, call->soft, logits, rows, classes);
     if (call->hits)
         pass->kernels->hits(pass->team, call->hits, logits, call->targets, rows, classes);
     np_team_wait(pass->team);
     return pass->kernels->finite(pass->team, call->loss, rows);
 }
 
+/* in B, if it may distill: the softmax of the logits */
+static void xent_parts(struct np_node_parts *parts, const struct np_program *program,
+                       const struct np_node *node, size_t samples)
+{
+    if (node->distills)
+        parts->backward = samples * np_shape_floats(program->values[node->in[0]]);
+}
+
 static bool xent_backward(struct np_pass *pass, int i)
 {
     const struct np_op_call *call = pass->call;
     int value = np_pass_node(pass, i)->in[0];
+    const float *logits = np_pass_value(pass, value);
+    size_t rows = np_pass_rows(pass, value), classes = np_pass_channels(pass, value);
+    bool learns = call->soft && call->member > 0;
+    float *own = np_pass_scratch(pass, i), hard = 1.0f - call->distill;
     struct np_sink sink;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
-    pass->kernels->xent_grad(pass->team, np_sink_start(&sink), np_pass_value(pass, value),
-                             call->targets, np_pass_rows(pass, value),
-                             np_pass_channels(pass, value), call->smoothing, call->scale);
+    if (learns) { /* before what may be written over the logits */
+        pass->kernels->softmax(pass->team, own, logits, rows, classes);
+        np_team_wait(pass->team);
+    }
+    pass->kernels->xent_grad(pass->team, np_sink_start(&sink), logits, call->targets, rows, classes,
+                             call->smoothing, learns ? hard * call->scale : call->scale);
+    if (learns) {
+        np_team_wait(pass->team);
+        pass->kernels->distill(pass->team, np_sink_start(&sink), own, call->soft, rows * classes,
+                               call->distill * call->scale);
+    }
     return np_sink_finish(pass, &sink);
 }
 
 const struct np_node_ops np_node_xent = {.forward = xent_forward,
                                          .backward = xent_backward,
+                                         .parts = xent_parts,
                                          .gives = NP_IN0,
                                          .reads = NP_IN0,
                                          .over_input = true};

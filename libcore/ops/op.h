@@ -75,7 +75,11 @@ struct np_op_call {
     int32_t *hits;   /* head, or NULL: 1 for a row whose target has the largest logit, the first
                               if several have; else 0 */
     float smoothing; /* head: label smoothing */
-    float scale;     /* head: of the loss gradient, 1 / rows of the mini-batch */
+    /* head, NULL without: [rows][classes] probabilities, which F of the step's first member writes
+     * and B of the others, `distill` of their loss being towards these, reads. */
+    float *soft;
+    float distill;
+    float scale; /* head: of the loss gradient, 1 / rows of the mini-batch */
     float *saved, *delta, *work;
 };
 

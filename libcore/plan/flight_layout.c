@@ -192,6 +192,20 @@ static void lay_position(const struct maker *m, struct sums *used, int k, int po
     used->apart = np_larger(used->apart, needs.apart);
 }
 
+/* What the head's stage keeps of a step's first member, as long as the step's sums are open. */
+static void lay_soft(const struct maker *m, struct np_flight_stage *stage)
+{
+    const struct np_recipe *recipe = m->net->recipe;
+    size_t rows = m->samples * np_batch_targets(recipe);
+    if (recipe->distill <= 0 || m->shape->forward_only || stage->end < m->net->positions)
+        return;
+    stage->soft_a_step = (size_t)m->pieces / (size_t)recipe->members;
+    add_part(&stage->soft_floats, times(rows, (size_t)recipe->vocab));
+    stage->block_bytes[NP_BLOCK_SOFT] =
+        times(times(times((size_t)stage->open_steps, stage->soft_a_step), stage->soft_floats),
+              sizeof(float));
+}
+
 /* Each position of a unit has an entry. */
 static void lay_entries(const struct maker *m, struct np_flight_stage *stage,
                         const struct sums *used)
@@ -229,6 +243,7 @@ static void lay_stage(const struct maker *m, int k)
     stage->block_bytes[NP_BLOCK_SLOTS] =
         times(times((size_t)stage->slots, used.slot), sizeof(float));
     stage->block_bytes[NP_BLOCK_SUMS] = times(used.sums, sizeof(float));
+    lay_soft(m, stage);
     lay_entries(m, stage, &used);
     stage->block_bytes[NP_BLOCK_WORK] = times(work, sizeof(float));
     stage->scratch_bytes = shape->scratch ? shape->scratch : np_ops_scratch_bytes(m->net);

@@ -79,6 +79,7 @@ struct np_flight_place {
 enum np_flight_block {
     NP_BLOCK_SLOTS,
     NP_BLOCK_SUMS,
+    NP_BLOCK_SOFT,    /* probabilities of a step's first member, for the others */
     NP_BLOCK_ENTRIES, /* if `recompute`: the entries; then, as scratch, an output */
     NP_BLOCK_WORK,    /* scratch of one operator call; then of a gradient, if `apart` says so */
     NP_BLOCK_SCRATCH, /* of each member of the stage's team */
@@ -92,6 +93,8 @@ struct np_flight_stage {
     uint64_t slots;                /* flights in flight */
     uint64_t open_steps;           /* with open sums, in turn */
     size_t slot_floats;
+    size_t soft_floats;           /* [open steps][soft_a_step][soft_floats]; 0: not the head's */
+    size_t soft_a_step;           /* micro-batches of a replica */
     size_t entries, entry_floats; /* of positions, in turn; 0: what is saved is in the slots */
     size_t output_floats;         /* behind the entries */
     size_t batch_floats;          /* of a position's part of the batch, at most */

@@ -183,6 +183,7 @@ enum np_status np_plan_sched_config(struct np_sched_config *config, const struct
                                        .window = plan->window,
                                        .in_flight = plan->in_flight,
                                        .weights_first = plan->recompute != NULL,
+                                       .leads = net->recipe->distill > 0,
                                        .lookahead = plan->lookahead};
     return NP_OK;
 out:

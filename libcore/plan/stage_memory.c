@@ -189,7 +189,7 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
         uint64_t before =
             stage->apart == NP_NO_STORAGE ? block[NP_BLOCK_WORK] : stage->apart * sizeof(float);
         bytes[p] = resident_layers(net, p, resident) + block[NP_BLOCK_SLOTS] +
-                   (one_sum ? 0 : block[NP_BLOCK_SUMS]);
+                   block[NP_BLOCK_SOFT] + (one_sum ? 0 : block[NP_BLOCK_SUMS]);
         if (!np_supernet_is_end(net, p))
             layer = np_larger(layer, largest_layer(net, p));
         if (one_sum)

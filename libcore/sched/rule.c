@@ -282,6 +282,10 @@ static enum np_status check_pass(const struct np_rule *r, const struct np_task *
     bool is_first = t->kind == NP_TASK_F && t->first == 0;
     if (!is_first && !(*state(r, t->step, t->member, t->first, t->micro, t->kind) & HAS_INPUT))
         return broken(t, "its input has not arrived", err);
+    if (r->config.leads && t->kind == NP_TASK_F && t->member > 0 &&
+        t->first + t->count == r->config.positions &&
+        !(*state(r, t->step, 0, t->first, t->micro, NP_TASK_F) & ENDED))
+        return broken(t, "the first member's has not ended", err);
     for (int p = t->first; p < t->first + t->count; p++) {
         uint32_t layer = layer_of(r, t->step, t->member, p);
         uint64_t delay = (uint64_t)r->config.delay, done = r->updates[layer];

@@ -36,17 +36,24 @@ static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot
     wake(s, device);
 }
 
+/* F of this member's unit waits for the first member's. */
+static bool is_led(const struct np_sched *s, uint32_t member, uint32_t unit)
+{
+    return s->config.leads && member > 0 && unit + 1 == (uint32_t)s->units;
+}
+
 /* Makes F ready if nothing is left that it waits for. */
 static void offer_forward(struct np_sched *s, uint32_t slot, uint32_t member, uint32_t micro,
                           uint32_t unit)
 {
     size_t flight = np_flight(s, slot, member, unit);
+    uint8_t flags = s->flags[flight * (size_t)s->config.micro_batches + micro];
     uint32_t first = s->unit[unit].first;
     int stage = np_stages(s, slot)[first];
     const struct np_lane *lane = &s->lane[np_device(s, micro, stage)];
     bool enters = first == np_begins(s, slot)[stage];
-    if (s->blocked[flight] > 0 ||
-        !(s->flags[flight * (size_t)s->config.micro_batches + micro] & NP_HAS_INPUT) ||
+    if (s->blocked[flight] > 0 || !(flags & NP_HAS_INPUT) ||
+        (is_led(s, member, unit) && !(flags & NP_LED)) ||
         (enters && np_flight_number(s, slot, member, micro) >= lane->retired + lane->in_flight))
         return;
     make_ready(s, NP_TASK_F, slot, member, micro, unit);
@@ -232,6 +239,17 @@ static void backward_done(struct np_sched *s, const struct np_task *task, uint32
     }
 }
 
+/* The first member's F of the last unit has ended: the others' may begin. */
+static void lead(struct np_sched *s, const struct np_task *task, uint32_t unit)
+{
+    uint32_t slot = np_slot(s, task->step), micro = (uint32_t)task->micro;
+    for (uint32_t i = 1; s->config.leads && i < (uint32_t)s->config.members; i++) {
+        size_t flight = np_flight(s, slot, i, unit);
+        s->flags[flight * (size_t)s->config.micro_batches + micro] |= NP_LED;
+        offer_forward(s, slot, i, micro, unit);
+    }
+}
+
 /* A flight by its number on a replica. */
 struct flight {
     uint32_t slot, member, micro;
@@ -324,9 +342,11 @@ bool np_sched_done(struct np_sched *s, const struct np_task *task, struct np_tas
         weight_done(s, task);
     else if (task->kind == NP_TASK_F && unit + 1 < (uint32_t)s->units)
         leaves = hand_on(s, task, NP_TASK_F, unit + 1, delivery);
-    else if (task->kind == NP_TASK_F)
+    else if (task->kind == NP_TASK_F) {
         leaves = hand_on(s, task, NP_TASK_B, unit, delivery);
-    else {
+        if (task->member == 0)
+            lead(s, task, unit);
+    } else {
         backward_done(s, task, unit);
         if (unit > 0)
             leaves = hand_on(s, task, NP_TASK_B, unit - 1, delivery);

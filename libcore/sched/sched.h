@@ -13,7 +13,8 @@
  * Rule:    Step s may read or write layer L when L has been updated ticket(s, L) times, the number
  *          of earlier steps that activate L. Shared positions with delay D: step s reads version
  *          max(0, s - D + 1), in F and B, while newer ones may exist; its update is the (s+1)-th.
- *          F(s,i,m,u) waits for the activation of F(s,i,m,u-1) and for the layers of u;
+ *          F(s,i,m,u) waits for the activation of F(s,i,m,u-1) and for the layers of u; with
+ *          `leads` that of the last unit, if i > 0, for F(s,0,m,u), too;
  *          B(s,i,m,u) for F(s,i,m,u) and the gradient of B(s,i,m,u+1);
  *          W(s,i,m,p) for B(s,i,m,unit of p), and for the contribution before it in (member,
  *          micro-batch) order among those to the same layer in the same step; the last one carries
@@ -95,6 +96,7 @@ struct np_sched_config {
     int window;   /* step s begins when all steps up to s - window are complete */
     /* [stages] or NULL; 0: as many as the window lets begin, window x members x share. */
     const int *in_flight;
+    bool leads;         /* the last unit's F of a member waits for that of the step's first one */
     bool weights_first; /* W goes before all else, also where there are several stages */
     int lookahead; /* steps beyond the window that may be known; they do not change the order */
 };

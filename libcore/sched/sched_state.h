@@ -20,7 +20,8 @@
 
 enum np_flight_flag {
     NP_HAS_INPUT = 1, /* the activation for F is there */
-    NP_B_ENDED = 2    /* W may run */
+    NP_B_ENDED = 2,   /* W may run */
+    NP_LED = 4        /* the first member's F has ended */
 };
 
 /* One activation of a layer. Members of one step with the same layer form a chain; its first member

@@ -73,6 +73,7 @@ void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
         kind->in = setting->in;
     kind->out = setting->out;
     kind->summed = setting->summed;
+    kind->distills = recipe->distill > 0 && (spec->op == NP_OP_LM || spec->op == NP_OP_CLASSIFIER);
     kind->image = np_shape_of_images(recipe);
     kind->vocab = (size_t)recipe->vocab;
     kind->length = (size_t)recipe->length;

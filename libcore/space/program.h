@@ -89,7 +89,8 @@ struct np_node {
     struct np_window window; /* conv, dwconv, lightconv, pools */
     enum np_act act;
     bool bias, causal, interleave;
-    bool source; /* embed: of the source sequence of a pair, not of the target's */
+    bool source;   /* embed: of the source sequence of a pair, not of the target's */
+    bool distills; /* xent: the gradient may also be towards given probabilities */
     int groups, heads, first;
     float drop;
 };

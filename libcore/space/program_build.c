@@ -230,6 +230,12 @@ int np_build_act(struct np_build *b, int x, enum np_act act)
     return node->out;
 }
 
+void np_build_xent(struct np_build *b, int x)
+{
+    struct np_shape none = {0, 0, 0};
+    np_build_node(b, NP_NODE_XENT, x, -1, none)->distills = b->kind->distills;
+}
+
 int np_build_global_pool(struct np_build *b, int x)
 {
     struct np_shape shape = {1, 1, np_build_shape(b, x).channels};

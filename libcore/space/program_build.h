@@ -95,6 +95,8 @@ int np_build_norm(struct np_build *b, const char *name, int x, enum np_norm norm
 int np_build_act(struct np_build *b, int x, enum np_act act);
 /* The mean over positions. */
 int np_build_global_pool(struct np_build *b, int x);
+/* The loss of logits x. */
+void np_build_xent(struct np_build *b, int x);
 /* The first channels of x; x, and then zeros. */
 int np_build_cut(struct np_build *b, int x, int channels);
 int np_build_widen(struct np_build *b, int x, int channels);

@@ -140,6 +140,6 @@ int np_program_classifier(struct np_build *b)
         x = np_build_norm(b, "norm", x, spec->norm, spec->act);
     x = np_build_global_pool(b, x);
     x = np_build_linear(b, "out", x, (int)kind->vocab, true, NP_ACT_NONE);
-    np_build_node(b, NP_NODE_XENT, x, -1, (struct np_shape){0, 0, 0});
+    np_build_xent(b, x);
     return -1;
 }

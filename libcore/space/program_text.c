@@ -128,6 +128,6 @@ int np_program_lm(struct np_build *b)
 {
     int x = layer_norm(b, "norm", b->x);
     x = np_build_linear(b, "out", x, (int)b->kind->vocab, false, NP_ACT_NONE);
-    np_build_node(b, NP_NODE_XENT, x, -1, (struct np_shape){0, 0, 0});
+    np_build_xent(b, x);
     return -1;
 }

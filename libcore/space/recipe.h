@@ -77,15 +77,16 @@
  *          channels, then x's; zero
  *     Group norm has the largest number of groups up to 32 that divides the channels.
  *   shared: policy (delay)|frozen, steps 1..1024 (1)
- *   sampler: kind (uniform)|fair|spread, members 1..1024 (1; fair: a multiple of every block's
- *          candidates (the most of them)), spread 1..1024 (64)
+ *   sampler: kind (uniform)|fair|spread|sandwich, members 1..1024 (1; fair: a multiple of every
+ *          block's candidates (the most of them); sandwich: 2 or more (4)), spread 1..1024 (64),
+ *          batch (own; sandwich same)
  *   train: steps; batch 1..2^20 (16); grain, a divisor of batch, of which there are 4096 at most
  *          (the largest up to batch / 8);
  *          optimizer {kind (adamw)|sgd; lr [1e-30, 1e30] (0.001; sgd 0.01), weight_decay (0.01;
  *          sgd 0); beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
  *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt: required,
  *          from 1), final [0, 1) (0; linear, cosine)};
- *          loss {kind (cross_entropy), label_smoothing [0, 1) (0)};
+ *          loss {kind (cross_entropy), label_smoothing [0, 1) (0), distill [0, 1] (0)};
  *          clip {kind (none)|value|layer, limit [1e-30, 1e30]};
  *          checkpoint_every (0: only at the end);
  *          calibration 1..4096 (8): training batches that batch norm's statistics are taken from
@@ -255,6 +256,7 @@ struct np_recipe {
     uint64_t warmup;
     double final; /* share of the learning rate in the end, linear and cosine */
     double label_smoothing;
+    double distill; /* share of the loss that is towards the step's first subnet; 0: none */
     enum np_clip_kind clip;
     double clip_limit;
     int calibration; /* 0: the space has no batch norm */

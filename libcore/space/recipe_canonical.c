@@ -106,11 +106,11 @@ static enum np_status write_train(struct np_buf *buf, const struct np_recipe *re
                          (unsigned long long)recipe->warmup));
     if (recipe->final > 0)
         NP_TRY(np_buf_printf(buf, err, ", final: %s", np_text_double(recipe->final).s));
-    NP_TRY(np_buf_printf(buf, err,
-                         "}\n  loss: {kind: cross_entropy, label_smoothing: %s}\n"
-                         "  clip: {kind: %s",
-                         np_text_double(recipe->label_smoothing).s,
-                         np_names_clip.name[recipe->clip]));
+    NP_TRY(np_buf_printf(buf, err, "}\n  loss: {kind: cross_entropy, label_smoothing: %s",
+                         np_text_double(recipe->label_smoothing).s));
+    if (recipe->distill > 0)
+        NP_TRY(np_buf_printf(buf, err, ", distill: %s", np_text_double(recipe->distill).s));
+    NP_TRY(np_buf_printf(buf, err, "}\n  clip: {kind: %s", np_names_clip.name[recipe->clip]));
     if (recipe->clip != NP_CLIP_NONE)
         NP_TRY(np_buf_printf(buf, err, ", limit: %s", np_text_double(recipe->clip_limit).s));
     NP_TRY(np_buf_printf(buf, err, "}\n  checkpoint_every: %llu\n",

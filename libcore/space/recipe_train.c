@@ -86,11 +86,18 @@ static enum np_status read_loss(struct np_recipe *recipe, const struct np_yaml_n
     static const char *const kinds[] = {"cross_entropy"};
     struct np_yaml_map map;
     enum np_status status;
+    const struct np_yaml_node *distill;
     int kind = 0;
     NP_TRY(np_yaml_get_map(node, &map, err));
     NP_TRY(np_yaml_get_word(np_yaml_find(&map, "kind"), &kind, kinds, 1, err));
+    distill = np_yaml_find(&map, "distill");
     NP_TRY(np_recipe_get_fraction(np_yaml_find(&map, "label_smoothing"), &recipe->label_smoothing,
                                   err));
+    NP_TRY(np_recipe_get_double(distill, &recipe->distill, 0, 1, NP_YAML_CLOSED, err));
+    if (recipe->distill > 0 && (recipe->members == 1 || !recipe->same_batch))
+        NP_TRY(np_yaml_fail(distill, err,
+                            "'distill' is of steps whose members have the same batch: 'members' "
+                            "and 'batch' of 'sampler'"));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

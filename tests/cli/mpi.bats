@@ -43,6 +43,10 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     np-train recipe.yaml --run one -q > /dev/null
     ranks 2 recipe.yaml --run four -n 4 -M 2 -W 4 --threads 2 --inject-delays 3
     ranks 2 recipe.yaml --run again -n 3 -M 2 -W 3 --recompute always
+    taught=(--set 'sampler={kind: sandwich}' --set 'train.loss={distill: 0.5}')
+    np-train recipe.yaml --run taught -q --schedule sequential "${taught[@]}" > /dev/null
+    ranks 2 recipe.yaml --run taught2 -n 3 -M 2 -W 3 "${taught[@]}"
+    same taught taught2
     same one four
     same one again
 }

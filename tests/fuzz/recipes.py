@@ -27,6 +27,8 @@ class Recipe:
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
                 "data": self._parts(r, data, given), "space": space, "shared": self._shared(r),
                 "sampler": self._sampler(r), "train": train}
+        if self.members > 1 and self.same and odds(r, 0.7):
+            train.setdefault("loss", {})["distill"] = r.choice([0.25, 0.9, 1])
         with open(os.path.join(folder, "recipe.yaml"), "w") as out:
             json.dump(text, out, indent=1)
             out.write("\n")
@@ -79,6 +81,7 @@ class Recipe:
         return {"policy": "delay", "steps": r.choice([1, 1, 2, 3, 4])}
 
     def _sampler(self, r):
+        self.same = False
         if self.fair:
             self.members = max(self.candidates)
             return {"kind": "fair"}
@@ -89,6 +92,7 @@ class Recipe:
             sampler["spread"] = r.choice([1, 2, 8])
         if odds(r, 0.2):
             sampler["batch"] = r.choice(["own", "same"])
+        self.same = sampler.get("batch", "same" if kind == "sandwich" else "own") == "same"
         return sampler
 
     @staticmethod

@@ -418,6 +418,17 @@ equal() {
     done
 }
 
+@test "the largest subnet, the smallest, and what they learn from the first" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/^train:/sampler: {kind: sandwich, members: 3}\n&\n  loss: {distill: 0.7}/' recipe.yaml
+    equal
+    gpu recipe.yaml --run replicas --replicas 2 -n 2
+    SHIM_DEVICES=2 gpu recipe.yaml --run two --devices 1,0 -n 4 -M 2 -W 4 --inject-delays 2
+    same cpu replicas
+    same cpu two
+}
+
 # A stage that ends a flight begins the next one in its slot at once.
 @test "a stage without weights: gradients go out of a slot before it is taken over" {
     unsanitized

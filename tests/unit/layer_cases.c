@@ -10,7 +10,7 @@
 struct layer_case {
     struct np_layer_spec spec;
     struct np_shape in, out, memory; /* out: in, unless given; in 0 channels: a stem */
-    bool summed;
+    bool summed, distills;
     int reads, makes;                   /* as in struct np_kind */
     int (*program)(struct np_build *b); /* instead of the spec's */
 };
@@ -427,6 +427,8 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_CLASSIFIER, .features = 10, .norm = NP_NORM_OF_BATCH, .act = NP_ACT_RELU6},
      .in = {3, 3, 6}},
     {{.op = NP_OP_CLASSIFIER, .norm = NP_NORM_OF_LAYER}, .in = {3, 3, 6}},
+    {{.op = NP_OP_CLASSIFIER, .norm = NP_NORM_OF_LAYER}, .in = {3, 3, 6}, .distills = true},
+    {{.op = NP_OP_LM}, .in = TEXT(5, 8), .distills = true},
     {{.op = NP_OP_CLASSIFIER, .features = 7, .act = NP_ACT_HSWISH}, .in = {1, 1, 6}},
 
     {.in = TEXT(3, 5), .program = activations},
@@ -469,6 +471,7 @@ void layer_case_init(struct np_kind *kind, int index)
                              .memory = c->memory,
                              .out = c->out.channels ? c->out : c->in,
                              .summed = c->summed,
+                             .distills = c->distills,
                              .reads = c->reads,
                              .makes = c->makes,
                              .vocab = CASE_VOCAB,

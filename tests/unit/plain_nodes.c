@@ -213,15 +213,24 @@ void plain_embed(struct plain *p, const struct node *n, bool forward)
 void plain_xent(struct plain *p, const struct node *n, bool forward)
 {
     const struct np_op_call *call = p->call;
-    float *dx;
+    float *dx, *own, hard = 1.0f - call->distill;
+    bool first = call->member == 0;
     if (forward) {
         p->kernels->xent(p->team, call->loss, n->x[0], call->targets, n->rows, n->cols,
                          call->smoothing);
+        if (call->soft && first)
+            p->kernels->softmax(p->team, call->soft, n->x[0], n->rows, n->cols);
         return;
     }
     dx = plain_array(n->count);
     p->kernels->xent_grad(p->team, dx, n->x[0], call->targets, n->rows, n->cols, call->smoothing,
-                          call->scale);
+                          call->soft && !first ? hard * call->scale : call->scale);
+    if (call->soft && !first) {
+        own = plain_array(n->count);
+        p->kernels->softmax(p->team, own, n->x[0], n->rows, n->cols);
+        p->kernels->distill(p->team, dx, own, call->soft, n->count, call->distill * call->scale);
+        free(own);
+    }
     plain_take(p, n->is->in[0], dx);
 }
 

@@ -21,6 +21,7 @@ struct reference_call {
     const float *images;
     const int32_t *tokens, *source, *targets;
     double smoothing, scale;
+    double *soft, distill; /* as in ops/op.h */
 };
 
 /* What a layer reads; NULL where it has none. */
@@ -76,6 +77,7 @@ struct reference_net {
     double **w, **m, **v, **g; /* [layers] */
     uint64_t *updates;         /* [layers] */
     double **pending[2];       /* stem's, head's gradients: ring of `delay` */
+    double *soft;              /* what the first member predicts */
     uint64_t step;
 };
 

@@ -91,19 +91,26 @@ static void xent_forward(const struct reference_node *n)
         const double *logits = n->x[0] + r * classes;
         double z = log_sum(logits, classes);
         n->y[r] = 0.0;
-        for (size_t v = 0; v < classes; v++)
+        for (size_t v = 0; v < classes; v++) {
             n->y[r] += target_of(n, r, v) * (z - logits[v]);
+            if (n->call->soft && n->call->member == 0)
+                n->call->soft[r * classes + v] = exp(logits[v] - z);
+        }
     }
 }
 
 static void xent_backward(const struct reference_node *n)
 {
     size_t classes = (size_t)n->in[0].channels;
+    double learns = n->call->soft && n->call->member > 0 ? n->call->distill : 0;
     for (size_t r = 0; r < n->samples * np_shape_rows(n->in[0]); r++) {
         const double *logits = n->x[0] + r * classes;
         double z = log_sum(logits, classes);
-        for (size_t v = 0; v < classes; v++)
-            n->dx[0][r * classes + v] += (exp(logits[v] - z) - target_of(n, r, v)) * n->call->scale;
+        for (size_t v = 0; v < classes; v++) {
+            double target = (1 - learns) * target_of(n, r, v);
+            target += learns > 0 ? learns * n->call->soft[r * classes + v] : 0;
+            n->dx[0][r * classes + v] += (exp(logits[v] - z) - target) * n->call->scale;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "num/philox.h"
 #include "reference.h"
 
@@ -108,6 +109,9 @@ void reference_net_init(struct reference_net *ref, const struct np_supernet *net
                                   .updates = calloc(net->layers, sizeof *ref->updates)};
     if (!ref->updates)
         abort();
+    if (net->recipe->distill > 0)
+        ref->soft = reference_zeros((size_t)net->recipe->batch * np_batch_targets(net->recipe) *
+                                    (size_t)net->recipe->vocab);
     for (uint32_t i = 0; i < net->layers; i++)
         if (net->layer_whole[i] == i)
             reference_init(ref->w[i], np_supernet_kind(net, i), net->recipe->seed, i);
@@ -130,6 +134,7 @@ void reference_net_clear(struct reference_net *ref)
     for (int which = 0; which < 2; which++)
         free_slabs(ref->pending[which], ring_size(ref->net));
     free(ref->updates);
+    free(ref->soft);
 }
 
 /* A step's gradient g of a layer, made with `step`'s learning rate. */
@@ -269,7 +274,9 @@ static void run_member(struct reference_net *ref, const uint16_t *choices,
                                   .source = batch->source,
                                   .targets = batch->targets,
                                   .smoothing = recipe->label_smoothing,
-                                  .scale = 1.0 / (double)rows};
+                                  .scale = 1.0 / (double)rows,
+                                  .soft = ref->soft,
+                                  .distill = recipe->distill};
     struct activations *a = calloc(1, sizeof *a);
     if (!a)
         abort();

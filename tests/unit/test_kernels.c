@@ -263,6 +263,12 @@ static uint64_t run_xent(struct np_team *team, const struct call *c)
     return 0;
 }
 
+static uint64_t run_distill(struct np_team *team, const struct call *c)
+{
+    c->kernels->distill(team, c->r[5], c->r[0], c->r[1], c->count, 0.3f);
+    return 0;
+}
+
 static uint64_t run_xent_grad(struct np_team *team, const struct call *c)
 {
     c->kernels->xent_grad(team, c->r[5], c->r[0], c->targets, c->rows, c->cols,
@@ -364,6 +370,7 @@ static const struct kernel_case cases[] = {
     {.name = "embed_grad", .run = run_embed_grad, .beyond = 0xa0},
     {.name = "xent", .run = run_xent},
     {.name = "xent_grad", .run = run_xent_grad},
+    {.name = "distill", .run = run_distill},
     {.name = "adamw", .run = run_adamw, .beyond = 0x10},
     {.name = "sgd", .run = run_sgd, .beyond = 0x10},
     {.name = "sgd, nesterov", .run = run_nesterov, .beyond = 0x10},

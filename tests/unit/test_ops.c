@@ -17,7 +17,7 @@
 enum { SAMPLES = 8, GRAIN = 2, SEED = 7, STEP = 5, LAYER = 2, THREADS = 4 };
 
 /* Streams of case_value; a kind's tensors have those from 0 on. */
-enum { X = 40, MEMORY, SUM, IMAGES, DY, BASE, MEMORY_BASE };
+enum { X = 40, MEMORY, SUM, IMAGES, DY, BASE, MEMORY_BASE, SOFT };
 
 /* A layer with its inputs, for SAMPLES samples. */
 struct setting {
@@ -25,6 +25,7 @@ struct setting {
     bool head, whole; /* whole: batch norm, which wants the mini-batch in one piece */
     size_t rows;      /* targets */
     float *w, *x, *memory, *sum, *images, *dy, *base, *memory_base;
+    float *soft; /* what later members learn from */
     int32_t *tokens, *source, *targets;
 };
 
@@ -45,6 +46,7 @@ struct plan {
 
 struct outcome {
     float *y, *dx, *dmemory, *g, *loss; /* y: losses of a head; all but g the last member's */
+    float *soft;                        /* of a head that distills: the first member's */
     bool finite[THREADS];
 };
 
@@ -79,11 +81,13 @@ static void setting_init(struct setting *s, int index)
     s->tokens = classes(size_of(kind->out), 7);
     s->source = classes(size_of(kind->out), 3);
     s->targets = classes(s->rows, 5);
+    s->soft = case_drawn(s->rows * kind->vocab, SOFT);
 }
 
 static void setting_clear(struct setting *s)
 {
-    float *all[] = {s->w, s->x, s->memory, s->sum, s->images, s->dy, s->base, s->memory_base};
+    float *all[] = {s->w,  s->x,    s->memory,      s->sum, s->images,
+                    s->dy, s->base, s->memory_base, s->soft};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(s->tokens);
@@ -99,6 +103,7 @@ static void outcome_clear(struct outcome *o)
     free(o->dmemory);
     free(o->g);
     free(o->loss);
+    free(o->soft);
 }
 
 struct job {
@@ -203,6 +208,8 @@ static void run_micro(const struct job *job, struct np_op_call *call, bool accum
     call->source = s->source + token;
     call->targets = s->targets + row;
     call->loss = s->head ? out->y + row : NULL;
+    call->soft = call->member == 0 ? out->soft : s->soft;
+    call->soft = kind->distills ? call->soft + row * kind->vocab : NULL;
     if (job->plan->plain) {
         plain_run(call, &in, &io, out->g, accumulate);
         return;
@@ -242,6 +249,15 @@ static void run_job(struct np_team *team, void *context)
     }
 }
 
+/* What later members learn from is the first one's to write. */
+static void assert_untouched(const struct setting *s)
+{
+    size_t count = s->rows * s->kind.vocab;
+    float *drawn = case_drawn(count, SOFT);
+    ck_assert_mem_eq(s->soft, drawn, count * sizeof *drawn);
+    free(drawn);
+}
+
 static struct outcome run(const struct setting *s, struct plan plan)
 {
     const struct np_kind *kind = &s->kind;
@@ -251,6 +267,7 @@ static struct outcome run(const struct setting *s, struct plan plan)
                           case_floats(size_of(kind->memory)),
                           case_floats(kind->floats),
                           case_floats(SAMPLES / GRAIN),
+                          case_floats(s->rows * kind->vocab),
                           {false}};
     struct job job = {s,
                       &plan,
@@ -266,6 +283,7 @@ static struct outcome run(const struct setting *s, struct plan plan)
                        .train = true,
                        .smoothing = 0.1f,
                        .scale = 0.5f,
+                       .distill = 0.25f,
                        .saved = case_floats(sizes.saved),
                        .delta = case_floats(sizes.delta),
                        .work = case_floats(sizes.work)},
@@ -275,6 +293,7 @@ static struct outcome run(const struct setting *s, struct plan plan)
     free(job.call.delta);
     free(job.call.work);
     free(job.output);
+    assert_untouched(s);
     return out;
 }
 
@@ -290,7 +309,8 @@ static bool same(const struct setting *s, const struct outcome *a, const struct 
     return same_floats(a->y, b->y, outputs) && same_floats(a->dx, b->dx, size_of(kind->in)) &&
            same_floats(a->dmemory, b->dmemory, size_of(kind->memory)) &&
            same_floats(a->g, b->g, kind->floats) &&
-           same_floats(a->loss, b->loss, s->head ? SAMPLES / GRAIN : 0);
+           same_floats(a->loss, b->loss, s->head ? SAMPLES / GRAIN : 0) &&
+           same_floats(a->soft, b->soft, kind->distills ? s->rows * kind->vocab : 0);
 }
 
 static const char *name_of(const struct setting *s)
@@ -430,11 +450,13 @@ static struct reference_call reference_of(const struct setting *s, const double 
                                    .source = s->source,
                                    .targets = s->targets,
                                    .smoothing = (double)0.1f,
-                                   .scale = 0.5};
+                                   .scale = 0.5,
+                                   .distill = 0.25};
 }
 
 struct doubles {
     double *w, *x, *memory, *sum, *dy, *g, *y, *dx, *dmemory;
+    double *soft[2]; /* the first member's; what others learn from */
 };
 
 static void doubles_init(struct doubles *d, const struct setting *s)
@@ -448,11 +470,14 @@ static void doubles_init(struct doubles *d, const struct setting *s)
     d->g = reference_zeros(kind->floats);
     d->y = reference_zeros(size_of(kind->out) + s->rows);
     d->dx = d->dmemory = NULL;
+    d->soft[0] = reference_zeros(s->rows * kind->vocab);
+    d->soft[1] = doubles(s->soft, s->rows * kind->vocab);
 }
 
 static void doubles_clear(struct doubles *d)
 {
-    double *all[] = {d->w, d->x, d->memory, d->sum, d->dy, d->g, d->y, d->dx, d->dmemory};
+    double *all[] = {d->w, d->x,  d->memory,  d->sum,     d->dy,     d->g,
+                     d->y, d->dx, d->dmemory, d->soft[0], d->soft[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -469,6 +494,7 @@ static void check_against_reference(const struct setting *s, const struct outcom
     in = (struct reference_inputs){d.x, d.memory, kind->summed ? d.sum : NULL};
     for (int member = 0; member < members; member++) {
         call.member = (uint32_t)member;
+        call.soft = kind->distills ? d.soft[member > 0] : NULL;
         free(d.dx);
         free(d.dmemory);
         d.dx = based ? doubles(s->base, size_of(kind->in)) : reference_zeros(size_of(kind->in));
@@ -482,6 +508,8 @@ static void check_against_reference(const struct setting *s, const struct outcom
         check_near(s, "dx", out->dx, d.dx, size_of(kind->in), roundings(s, 0));
     if (np_op_gives(kind, NP_VALUE_MEMORY))
         check_near(s, "dmemory", out->dmemory, d.dmemory, size_of(kind->memory), roundings(s, 0));
+    if (kind->distills)
+        check_near(s, "soft", out->soft, d.soft[0], s->rows * kind->vocab, roundings(s, 0));
     for (int k = 0; k < kind->tensor_count; k++)
         check_near(s, kind->tensors[k].name, out->g + kind->tensors[k].offset,
                    d.g + kind->tensors[k].offset, kind->tensors[k].count, roundings(s, members));

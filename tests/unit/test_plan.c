@@ -425,6 +425,7 @@ START_TEST(positions_add_up)
     r.micro_batches = 1 + _i % 2;
     r.recompute = _i / 2 ? NP_RECOMPUTE_ALWAYS : NP_RECOMPUTE_NEVER;
     r.unit = 1 + _i / 2;
+    plan_recipe.distill = _i == 4 ? 0.5 : 0;
     ck_assert_int_eq(plan_partition(&plan, &r, NULL), NP_OK);
     for (int k = 0; k < 3; k++) {
         uint64_t sum;
@@ -502,7 +503,7 @@ int main(void)
     tcase_add_test(tests, what_all_stages_take);
     tcase_add_test(tests, later_stages_hold_fewer_flights);
     tcase_add_test(tests, refuses_impossible_requests);
-    tcase_add_loop_test(tests, positions_add_up, 0, 4);
+    tcase_add_loop_test(tests, positions_add_up, 0, 5);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
     tcase_add_test(tests, what_runs_alike_costs_alike);
     return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});

@@ -221,7 +221,9 @@ START_TEST(replicas_within_a_cap)
     struct run reference, r;
     struct np_stage_memory memory[2];
     struct np_residence_sums sums;
-    tiny_open(&t, TINY_TEXT, NULL, 0);
+    const char *const sets[] = {"sampler={kind: sandwich, members: 3}",
+                                "train.loss={distill: 0.5}"};
+    tiny_open(&t, TINY_TEXT, sets, 2);
     reference_run(&t, &reference);
     run_open(&r, &t, &way);
     ck_assert(!np_engine_residence(r.engine, 0, &sums));

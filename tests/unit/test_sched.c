@@ -77,6 +77,7 @@ static void draw_pipeline(struct trial *t)
     c->window = 1 + (int)draw(t, 6);
     c->lookahead = draw(t, 2) ? 0 : (int)draw(t, 20);
     c->weights_first = draw(t, 2);
+    c->leads = draw(t, 2);
     c->layer_first = t->layer_first;
     c->kind = t->kind;
     c->cost = t->cost;
