@@ -162,9 +162,12 @@ double np_op_recompute_share(const struct np_kind *kind)
     np_layout_make(&layout, kind, 1, NP_PASS_FORWARD);
     np_layout_again(&layout, again);
     for (int i = 0; i < kind->program.node_count; i++) {
-        double flops = np_node_flops(kind, i).forward;
-        all += flops;
-        some += again[i] ? flops : 0;
+        int tail = layout.node[i].tail;
+        all += np_node_flops(kind, i).forward;
+        if (again[i])
+            some += np_node_flops(kind, i).forward;
+        if (again[i] && tail != NP_NOWHERE)
+            some += np_node_flops(kind, tail).forward;
     }
     return all > 0 ? some / all : 0;
 }

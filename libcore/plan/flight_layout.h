@@ -5,7 +5,7 @@
  *           value's own storage: the y of the position that makes it; a gradient's: that
  *           position's dy.
  *
- * Layout    A stage takes four blocks (enum np_flight_block). A slot has, for each position that
+ * Layout    A stage takes some blocks (enum np_flight_block). A slot has, for each position that
  *           the stage may run (sched/balance.h), room for the largest of its candidates: the value
  *           y, its gradient dy, what operators save and leave for W (saved, delta), what they read
  *           of the batch. Gradient sums lie apart, since a sum is open over flights: per position

@@ -68,7 +68,7 @@ out:
     return status;
 }
 
-/* One that keeps what operators save goes before one that does not, of the same batch. */
+/* Of a pipeline, what keeps what operators save goes before what does not, of the same batch. */
 static enum np_status enlarge_either(struct np_largest_batch *largest, struct probe *probe,
                                      struct np_error *err)
 {

@@ -116,9 +116,12 @@ void np_pipelines_clear(struct np_pipelines *pipelines)
 bool np_pipeline_may(const struct np_pipeline *pipeline, bool recompute,
                      const struct np_partition_request *request)
 {
-    if (request->recompute != NP_RECOMPUTE_CHOOSE)
-        return recompute == (request->recompute == NP_RECOMPUTE_ALWAYS);
-    return !recompute || (request->memory_bytes > 0 && pipeline->replicas == 1);
+    bool asked = request->recompute == NP_RECOMPUTE_ALWAYS;
+    if (!recompute)
+        return !asked;
+    if (pipeline->replicas > 1)
+        return asked && request->replicas > 1;
+    return asked || (request->recompute == NP_RECOMPUTE_CHOOSE && request->memory_bytes > 0);
 }
 
 bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,

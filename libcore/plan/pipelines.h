@@ -82,8 +82,8 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
 void np_pipelines_clear(struct np_pipelines *pipelines);
 
 /* Whether a pipeline may keep what operators save (recompute false), or compute it again (true).
- * Of several replicas that is for those who ask: their contributions to a layer wait for each
- * other's, and what they need has often to be computed once more by then. */
+ * Of several replicas that is for those who ask for both: contributions to a layer wait for each
+ * other's, and what they need has often to be computed once more by then, which is not foreseen. */
 bool np_pipeline_may(const struct np_pipeline *pipeline, bool recompute,
                      const struct np_partition_request *request);
 

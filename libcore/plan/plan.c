@@ -49,11 +49,19 @@ out:
     return status;
 }
 
+/* Where the last unit begins; before there is a cut, it is the head. */
+static int last_unit(const struct np_plan *plan, const struct np_supernet *net)
+{
+    int head = net->positions - 1, first = plan->stage_first[plan->stages - 1];
+    bool cut = plan->stage_first[plan->stages] == net->positions && plan->unit > 0;
+    return cut ? head - (head - first) % plan->unit : head;
+}
+
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind)
 {
     struct np_layer_cost cost = plan->kind_cost[kind];
-    if (plan->recompute && position < net->positions - 1)
+    if (plan->recompute && position < last_unit(plan, net))
         cost.b += plan->recompute[kind] * cost.f;
     return cost;
 }

@@ -97,7 +97,7 @@ double np_plan_task_ns(const struct np_plan *plan);
 double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet *net);
 
 /* The cost of a kind of layer at a position, of one micro-batch; of B with what it computes again,
- * but at the head, which B follows at once. */
+ * but in the last unit of the cut, whose B follows its F at once. */
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind);
 

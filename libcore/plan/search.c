@@ -226,7 +226,8 @@ static int first_reach(const struct np_partition_request *request, const struct 
     return reach < net->positions ? reach : net->positions;
 }
 
-/* Under static cuts units matter to nothing that is kept. */
+/* Under static cuts units matter to nothing that is kept, but entries of what is computed again, of
+ * which one position takes least. */
 enum np_status np_search_least(uint64_t *least_bytes, struct np_plan *plan,
                                const struct np_supernet *net,
                                const struct np_partition_request *request, struct np_error *err)

@@ -168,6 +168,7 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
     struct np_flight_shape shape = np_plan_flight_shape(plan);
     struct np_flight_layout layout = {NULL};
     uint64_t work = 0, apart = 0, sum = 0, layer = 0, entry = 0, output = 0;
+    uint64_t entries = (uint64_t)(plan->unit < net->positions ? plan->unit : net->positions);
     bool one_sum = net->recipe->members * plan->micro_batches == 1;
     int *ints = NULL, *first;
     enum np_status status;
@@ -199,10 +200,9 @@ enum np_status np_memory_positions(uint64_t *bytes, uint64_t *beside, const stru
         work = np_larger(work, before);
         apart = np_larger(apart, block[NP_BLOCK_WORK] - before);
     }
-    *beside = (resident ? 0 : layer) + sum + work + apart +
-              ((uint64_t)plan->unit * entry + output) * sizeof(float) +
-              layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] +
-              (uint64_t)NP_FLIGHT_BLOCKS * NP_ARENA_PAGE;
+    *beside =
+        (resident ? 0 : layer) + sum + work + apart + (entries * entry + output) * sizeof(float) +
+        layout.stage[0].block_bytes[NP_BLOCK_SCRATCH] + (uint64_t)NP_FLIGHT_BLOCKS * NP_ARENA_PAGE;
 out:
     np_flight_layout_clear(&layout);
     free(ints);

@@ -69,6 +69,8 @@ END
     done
     cmp kept kept.never
     cmp again again.always
+    [ "$(awk '$1 == "makespan" { print $2 }' again.never)" != \
+        "$(awk '$1 == "makespan" { print $2 }' again)" ]
     between "$(awk '$1 == "makespan" { print 1.02 * $2 }' kept)" \
         "$(awk '$1 == "makespan" { print $2 }' kept.always)" \
         "$(awk '$1 == "makespan" { print 1.5 * $2 }' kept)"
@@ -90,6 +92,10 @@ END
     [[ "$(cat said)" = *", activations computed again" ]]
     np-partition r.yaml -n 1 --max-batch --device-memory 5MiB --recompute never > fewer 2> said
     lacks again said
+    np-partition -q r.yaml -n 1 --max-batch --device-memory 1TiB
+    np-partition r.yaml -n 1 --max-batch --device-memory 1TiB > options.most 2> said
+    grep -q 'the most that a recipe may have' said # there is room for all
+    lacks again said
     [ "$(sed 's/.*batch=\([0-9]*\).*/\1/' options)" -gt "$(sed 's/.*batch=\([0-9]*\).*/\1/' fewer)" ]
 }
 
@@ -99,6 +105,13 @@ END
     [ "$(awk '$6 == "yes" || $5 == "yes" { n++ } END { print n }' said)" -ge 1 ]
     np-partition r.yaml -n 1 --profile-from model --recompute always -v -o plan.yaml 2> said
     grep -q 'a stage, activations computed again: ' said
+}
+
+@test "one replica, unless more are asked for" {
+    np-partition r.yaml --devices 4 -M 4 --profile-from model --recompute always -v -o plan.yaml 2> said
+    [ "$(awk '/^[* ] +[0-9]/ { sub(/^[* ] */, ""); print $1 }' said | sort -u)" = 1 ]
+    np-partition r.yaml --replicas 2 -M 4 --profile-from model --recompute always -o plan.yaml
+    grep -qx 'replicas: 2' plan.yaml
 }
 
 @test "bad values" {

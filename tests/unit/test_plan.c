@@ -276,7 +276,9 @@ START_TEST(computes_again_where_memory_is_short)
     struct np_plan roomy, tight, kept;
     struct np_partition_request r = plan_request(1 + _i);
     uint64_t least;
-    int head = plan_net.positions - 1, more = 0;
+    struct np_sched_config config;
+    int head = plan_net.positions - 1, more = 0, part = 0;
+    double load, alone, last;
     r.memory_bytes = (uint64_t)1 << 40;
     ck_assert_int_eq(plan_partition(&roomy, &r, NULL), NP_OK);
     ck_assert_ptr_null(roomy.recompute);
@@ -292,8 +294,24 @@ START_TEST(computes_again_where_memory_is_short)
             ck_assert(a.f == b.f && a.w == b.w && a.b >= b.b && a.b <= b.b + b.f);
             ck_assert(p < head || a.b == b.b);
             more += a.b > b.b;
+            part += a.b > b.b && a.b < b.b + 0.9f * b.f;
         }
     ck_assert_int_gt(more, 0);
+    ck_assert_int_gt(part, 0); /* what only makes an output is not done again */
+    ck_assert_int_eq(np_plan_sched_config(&config, &tight, &plan_net, NULL), NP_OK);
+    for (uint32_t l = plan_net.layer_first[1]; l < plan_net.layer_first[2]; l++)
+        ck_assert(config.cost[l].b == np_plan_cost(&tight, &plan_net, 1, plan_net.layer_kind[l]).b);
+    np_plan_sched_clear(&config);
+    load = np_plan_load(&tight, &plan_net, 1);
+    np_plan_set_recompute(&tight, &plan_net, false, NULL);
+    alone = np_plan_load(&tight, &plan_net, 1);
+    ck_assert(load > alone);
+    last = np_plan_load(&tight, &plan_net, head - 1);
+    /* of two positions in the last unit none is done again */
+    tight.unit = 2;
+    tight.stage_first[tight.stages - 1] = head - 1;
+    np_plan_set_recompute(&tight, &plan_net, true, NULL);
+    ck_assert(np_plan_load(&tight, &plan_net, head - 1) == last);
     np_plan_clear(&roomy);
     np_plan_clear(&tight);
     np_plan_clear(&kept);
@@ -442,6 +460,30 @@ START_TEST(positions_add_up)
 }
 END_TEST
 
+/* The positions of a unit have an entry each, which the next unit's take over. */
+START_TEST(entries_are_of_a_unit)
+{
+    struct np_flight_layout layout;
+    int first[] = {0, 3, plan_net.positions};
+    struct np_flight_shape shape = {.stages = 2,
+                                    .stage_first = first,
+                                    .unit = _i,
+                                    .window = 1,
+                                    .micro_batches = 1,
+                                    .threads = 1,
+                                    .recompute = true};
+    ck_assert_int_eq(np_flight_layout_init(&layout, &plan_net, &shape, NULL), NP_OK);
+    for (int k = 0; k < 2; k++) {
+        const struct np_flight_stage *stage = &layout.stage[k];
+        int positions = first[k + 1] - first[k], most = _i < positions ? _i : positions;
+        ck_assert_uint_eq(stage->entries, (size_t)most);
+        for (int p = 0; p < positions; p++)
+            ck_assert_uint_eq(np_flight_entry(stage, first[k] + p), (size_t)(p % most));
+    }
+    np_flight_layout_clear(&layout);
+}
+END_TEST
+
 /* A slot has room for each position's largest candidate. */
 START_TEST(layers_add_up_to_a_slot)
 {
@@ -504,6 +546,7 @@ int main(void)
     tcase_add_test(tests, later_stages_hold_fewer_flights);
     tcase_add_test(tests, refuses_impossible_requests);
     tcase_add_loop_test(tests, positions_add_up, 0, 5);
+    tcase_add_loop_test(tests, entries_are_of_a_unit, 1, 8);
     tcase_add_loop_test(tests, layers_add_up_to_a_slot, 1, 3);
     tcase_add_test(tests, what_runs_alike_costs_alike);
     return suite_run_in(suite, (char[]){"/tmp/np-plan-XXXXXX"});
