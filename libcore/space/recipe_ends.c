@@ -8,15 +8,10 @@ static int candidates_of_width(const struct np_block *block)
     return block->widths ? block->count / block->widths : block->count;
 }
 
-/* Above 0 if a is larger than b: has more weights, or as many and more operations. */
-static int compare(const struct np_kind *a, const struct np_kind *b)
+static size_t weights_of(const struct np_supernet *net, uint32_t layer)
 {
-    size_t weights[] = {a->whole ? a->part_floats : a->floats,
-                        b->whole ? b->part_floats : b->floats};
-    double flops[] = {np_kind_flops(a).forward, np_kind_flops(b).forward};
-    if (weights[0] != weights[1])
-        return weights[0] > weights[1] ? 1 : -1;
-    return (flops[0] > flops[1]) - (flops[0] < flops[1]);
+    const struct np_kind *kind = np_supernet_kind(net, layer);
+    return kind->whole ? kind->part_floats : kind->floats;
 }
 
 /* The first of the largest of a width, or of the smallest. */
@@ -25,11 +20,12 @@ static int find_candidate(const struct np_supernet *net, int block, int width, i
     const struct np_block *b = &net->recipe->blocks[block];
     int each = candidates_of_width(b), best = 0;
     uint32_t first = net->layer_first[block + 1] + (uint32_t)(width * each);
-    for (int c = 1; c < each; c++)
-        if (sign * compare(np_supernet_kind(net, first + (uint32_t)c),
-                           np_supernet_kind(net, first + (uint32_t)best)) >
-            0)
+    for (int c = 1; c < each; c++) {
+        size_t own = weights_of(net, first + (uint32_t)c);
+        size_t most = weights_of(net, first + (uint32_t)best);
+        if (sign > 0 ? own > most : own < most)
             best = c;
+    }
     return best;
 }
 

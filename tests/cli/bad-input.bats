@@ -563,3 +563,14 @@ is not finite" ]
         [ ! -e r ]
     done
 }
+
+@test "distill takes members that have the same batch" {
+    for sampler in '{members: 2}' '{batch: same}' '{kind: sandwich, batch: own}'; do
+        run np-train recipe.yaml --run r --set "sampler=$sampler" --set 'train.loss={distill: 0.5}'
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" = *"'distill' is of steps whose members have the same batch: "* ]]
+    done
+    [ ! -e r ]
+    np-train recipe.yaml --run r --stop-after 1 --set 'sampler={members: 2, batch: same}' \
+        --set 'train.loss={distill: 0.5}'
+}

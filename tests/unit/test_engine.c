@@ -261,6 +261,23 @@ START_TEST(variant)
 }
 END_TEST
 
+/* Several steps' first members at once, where the head need not wait for the step before. */
+START_TEST(taught_steps_overlap)
+{
+    const char *const sets[] = {"sampler={members: 2, batch: same}", "train.loss={distill: 0.5}",
+                                _i ? "shared={policy: delay, steps: 4}"
+                                   : "shared={policy: frozen}"};
+    const struct tiny_shape shape = {4, 2, 4, 1, 1, tiny_best_isa(), 0, -1, 0, 1 + _i, _i == 1};
+    struct tiny f;
+    struct tiny_outcome reference;
+    tiny_open(&f, TINY_TEXT, sets, 3);
+    reference_run(&f, &reference);
+    compare(&f, &reference, &shape);
+    np_state_free(reference.state);
+    tiny_close(&f);
+}
+END_TEST
+
 START_TEST(injected_delays)
 {
     struct tiny f;
@@ -503,6 +520,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, hash_matrix, 0, TINY_KINDS);
     tcase_add_loop_test(tests, variant, 0, (int)(sizeof variants / sizeof *variants));
+    tcase_add_loop_test(tests, taught_steps_overlap, 0, 2);
     tcase_add_test(tests, injected_delays);
     tcase_add_test(tests, another_engine);
     tcase_add_loop_test(tests, other_arithmetic_is_refused, 0, FLOAT_CHANGES);

@@ -346,6 +346,7 @@ START_TEST(test_bad_values)
         {"sampler={kind: sandwich, members: 1}",
          "sandwich needs 2 members or more: the largest subnet, the smallest, and what is drawn"},
         {"train.loss={distill: 1.5}", "'distill' must be a number in [0, 1], not '1.5'"},
+        {"train.loss={distill: -0.5}", "'distill' must be a number in [0, 1], not '-0.5'"},
         {"train.loss={distill: 0.5}", "'distill' is of steps whose members have the same batch: "
                                       "'members' and 'batch' of 'sampler'"},
         {"sampler={batch: mine}", "unknown batch 'mine' (known: own, same)"},

@@ -295,24 +295,28 @@ static void assert_blocks_end(const char *blocks, const int (*ends)[2], int coun
     np_recipe_clear(&recipe);
 }
 
-/* Weights count, then operations, then the order; tied blocks have the first one's, and widths come
- * before what is there for each. */
+/* Weights count, then the order, at a block's own largest and smallest width; tied blocks have the
+ * first one's. */
 START_TEST(largest_and_smallest_candidates)
 {
     assert_blocks_end("[{choices: [{op: identity}, {op: mha, heads: 1}, {op: ffn}, {op: ffn}]},"
                       "{weights: entangled, choices: [{op: ffn, ratio: 2}, {op: ffn, ratio: 1},"
-                      "{op: ffn}]}, {choices: [{op: identity}, {op: avg_pool}, {op: zero},"
-                      "{op: avg_pool, kernel: 5}]}, {choices: [{op: ffn}, {op: mha, heads: 1}]}]",
-                      (const int[][2]){{2, 0}, {2, 1}, {3, 0}, {0, 1}}, 4);
+                      "{op: ffn}]}, {choices: [{op: avg_pool}, {op: identity}]},"
+                      "{choices: [{op: ffn}, {op: mha, heads: 1}, {op: mha, heads: 2}]}]",
+                      (const int[][2]){{2, 0}, {2, 1}, {0, 0}, {0, 1}}, 4);
     assert_blocks_end("[{widths: [4, 6, 8], tie_widths: w, choices: [{op: conv2d},"
                       "{op: conv2d, kernel: 1}]}, {repeat: 2, widths: [4, 6, 8], tie_widths: w,"
                       "choices: [{op: avg_pool}, {op: identity}, {op: ffn}]}]",
-                      (const int[][2]){{4, 1}, {8, 1}, {8, 1}}, 3);
-    /* the second by itself would have it the other way round */
-    assert_blocks_end("[{out: 2, choices: [{op: conv2d}]}, {tie: t, choices: [{op: conv2d, kernel: "
-                      "5}, {op: mbconv, expand: 6}]}, {out: 8, choices: [{op: conv2d}]}, {tie: t, "
-                      "choices: [{op: conv2d, kernel: 5}, {op: mbconv, expand: 6}]}]",
-                      (const int[][2]){{0, 0}, {1, 0}, {0, 0}, {1, 0}}, 4);
+                      (const int[][2]){{4, 1}, {6 + 2, 0}, {6 + 2, 0}}, 3);
+    /* which of the two is larger depends on the channels */
+#define EITHER "choices: [{op: conv2d, kernel: 5}, {op: mbconv, expand: 6}]"
+    assert_blocks_end("[{out: 2, choices: [{op: conv2d}]}, {tie: t, " EITHER "},"
+                      "{out: 8, choices: [{op: conv2d}]}, {tie: t, " EITHER "}, {" EITHER "}]",
+                      (const int[][2]){{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 1}}, 5);
+    assert_blocks_end("[{widths: [2, 8], " EITHER "}]", (const int[][2]){{2, 0}}, 1);
+    assert_blocks_end("[{repeat: 2, tie: t, widths: [2, 8], " EITHER "}]",
+                      (const int[][2]){{2, 0}, {2, 0}}, 2);
+#undef EITHER
 }
 END_TEST
 
