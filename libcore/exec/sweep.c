@@ -225,7 +225,6 @@ static enum np_status recompute(const struct spot *s, bool *finite, struct np_er
         .memory = read_of(s, NP_VALUE_MEMORY),
         .sum = read_of(s, NP_VALUE_SUM),
         .y = np_flights_output(&s->sweep->flights[s->stage], &s->sweep->layout->stage[s->stage])};
-    hold(s, NP_HELD_FORWARD);
     return run(s, &work, finite, err);
 }
 
