@@ -1,12 +1,7 @@
 /* The largest and the smallest candidate of every block, which the sampler sandwich takes. */
 #include "space/recipe_internal.h"
 #include "space/supernet.h"
-
-/* Candidates of one width; all of them where there are no widths. */
-static int candidates_of_width(const struct np_block *block)
-{
-    return block->widths ? block->count / block->widths : block->count;
-}
+#include "space/widths.h"
 
 static size_t weights_of(const struct np_supernet *net, uint32_t layer)
 {
@@ -18,7 +13,7 @@ static size_t weights_of(const struct np_supernet *net, uint32_t layer)
 static int find_candidate(const struct np_supernet *net, int block, int width, int sign)
 {
     const struct np_block *b = &net->recipe->blocks[block];
-    int each = candidates_of_width(b), best = 0;
+    int each = np_width_candidates(b), best = 0;
     uint32_t first = net->layer_first[block + 1] + (uint32_t)(width * each);
     for (int c = 1; c < each; c++) {
         size_t own = weights_of(net, first + (uint32_t)c);
@@ -34,7 +29,7 @@ static int find_end(const struct np_supernet *net, int block, int sign)
 {
     const struct np_block *blocks = net->recipe->blocks, *b = &blocks[block];
     const struct np_block *drawn = &blocks[b->drawn];
-    int each = candidates_of_width(b), width = b->widths && sign > 0 ? b->widths - 1 : 0;
+    int each = np_width_candidates(b), width = b->widths && sign > 0 ? b->widths - 1 : 0;
     int candidate = (sign > 0 ? drawn->largest : drawn->smallest) % each;
     if (drawn == b)
         candidate = find_candidate(net, block, width, sign);

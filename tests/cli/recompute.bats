@@ -92,7 +92,6 @@ END
     [[ "$(cat said)" = *", activations computed again" ]]
     np-partition r.yaml -n 1 --max-batch --device-memory 5MiB --recompute never > fewer 2> said
     lacks again said
-    np-partition -q r.yaml -n 1 --max-batch --device-memory 1TiB
     np-partition r.yaml -n 1 --max-batch --device-memory 1TiB > options.most 2> said
     grep -q 'the most that a recipe may have' said # there is room for all
     lacks again said
