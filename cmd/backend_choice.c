@@ -41,9 +41,6 @@ static void read_list(struct backend *backend, const char *list, struct argp_sta
 void backend_check(struct backend *backend, const struct plan_options *plan,
                    struct argp_state *state)
 {
-    bool ranks = backend->choice == BACKEND_MPI || backend->choice == BACKEND_MPI_CUDA;
-    if (ranks && plan->request.replicas > 1)
-        argp_error(state, "--replicas share one memory: processes have none together");
     if (backend->choice == BACKEND_CPU || backend->choice == BACKEND_MPI)
         return;
     if (backend->choice != BACKEND_AUTO && plan->devices)
@@ -261,20 +258,36 @@ static void describe(struct backend *backend, const struct np_device *gpu)
                  backend->products.numerics->name, backend->products.library);
 }
 
+/* A stage for each of a replica's ranks, as far as there are positions. */
+static int stages_of(const struct backend *backend, int replicas, const struct np_supernet *net)
+{
+    int each = backend->count / replicas;
+    return each < 1 ? 1 : each < net->positions ? each : net->positions;
+}
+
+/* Whether several replicas read and update layers in one memory, which all GPUs reach. */
+static bool are_joined(const struct backend *backend)
+{
+    return !backend->ranks && backend->transport != TRANSPORT_NCCL;
+}
+
 void backend_request(struct backend *backend, struct np_partition_request *request,
                      const struct np_supernet *net)
 {
     const struct np_device *gpu = measured(backend);
     if (backend->ranks) {
-        request->replicas = 1;
+        int all;
+        if (!request->replicas)
+            request->replicas = 1;
         if (!request->stages)
-            request->stages = backend->count < net->positions ? backend->count : net->positions;
+            request->stages = stages_of(backend, request->replicas, net);
+        all = request->stages * request->replicas;
         if (!gpu && !request->devices) /* stages may share ranks */
             request->devices =
-                np_ranks_processors(backend->ranks) *
-                (request->stages < backend->count ? request->stages : backend->count);
+                np_ranks_processors(backend->ranks) * (all < backend->count ? all : backend->count);
     }
     request->memories = backend->count;
+    request->joined = are_joined(backend);
     if (!gpu)
         return;
     describe(backend, gpu);
@@ -284,7 +297,7 @@ void backend_request(struct backend *backend, struct np_partition_request *reque
     request->processors = backend->count;
     request->threads = 1;
     if (backend->count > 1 && backend->transport == TRANSPORT_NCCL && !request->replicas)
-        request->replicas = 1; /* more would not do (backend_link) */
+        request->replicas = 1; /* what they fetch from each other is not known */
 }
 
 int backend_share(const struct backend *backend, const struct plan_options *plan)
@@ -348,27 +361,23 @@ bool backend_bound(const struct backend *backend, const struct np_plan *plan,
     return true;
 }
 
-/* Replicas read and update layers in one memory; what crosses between stages alone is carried. */
 enum np_status backend_link(struct backend *backend, struct np_plan *plan, struct np_error *err)
 {
     const struct np_device *devices = backend->devices;
+    enum np_status status;
     if (!backend_devices(backend) || backend->count == 1)
         return NP_OK;
-    if (np_plan_replicas(plan) > 1 && backend->ranks)
-        return np_fail(err, NP_EINPUT,
-                       "the plan's replicas share one memory, which processes do not have");
-    if (np_plan_replicas(plan) > 1 && backend->transport == TRANSPORT_NCCL)
-        return np_fail(err, NP_EINPUT,
-                       "replicas on several GPUs share one memory: they need --transport peer, and "
-                       "GPUs that can reach each other's memory");
-    if (np_plan_replicas(plan) > 1)
+    if (np_plan_replicas(plan) > 1 && are_joined(backend))
         return np_cuda_join(devices, backend->count, true, err);
     plan->memories = backend->count;
+    NP_TRY(np_plan_check_memories(plan, err));
     if (backend->ranks)
         return np_ranks_link(&backend->link, backend->ranks, err);
     if (backend->transport == TRANSPORT_NCCL)
         return np_cuda_nccl(&backend->link, devices, backend->count, deadline_s(backend), err);
     return np_cuda_peers(&backend->link, devices, backend->count, err);
+out:
+    return status;
 }
 
 enum np_status backend_still_there(struct backend *backend, struct np_error *err)

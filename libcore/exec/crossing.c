@@ -11,15 +11,10 @@ struct cut {
     int before, behind; /* memories */
 };
 
-static int memory_of(const struct np_plan *plan, int stage)
-{
-    return np_flight_memory(plan->memories, plan->stages, stage);
-}
-
 int np_crossing_entry(const struct np_plan *plan, const uint16_t *stages, int position)
 {
-    int memory = memory_of(plan, stages[position]);
-    while (position > 0 && memory_of(plan, stages[position - 1]) == memory)
+    int memory = np_plan_memory(plan, stages[position]); /* cuts are the same in all replicas */
+    while (position > 0 && np_plan_memory(plan, stages[position - 1]) == memory)
         position--;
     return position;
 }
@@ -31,8 +26,8 @@ static bool cut_at(struct cut *cut, const struct np_sweep *sweep, int position)
     *cut = (struct cut){.sweep = sweep, .net = sweep->config->net, .position = position};
     if (!sweep->transport || position == 0 || position == cut->net->positions)
         return false;
-    cut->before = memory_of(plan, sweep->stages[position - 1]);
-    cut->behind = memory_of(plan, sweep->stages[position]);
+    cut->before = np_plan_memory(plan, sweep->device + sweep->stages[position - 1]);
+    cut->behind = np_plan_memory(plan, sweep->device + sweep->stages[position]);
     return cut->before != cut->behind;
 }
 

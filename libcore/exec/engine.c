@@ -39,35 +39,63 @@ static void push_step(struct np_engine *e)
     np_engine_wake(e);
 }
 
+/* The members' layers at the positions of some stages. */
 struct making {
     const struct np_engine *engine;
     const uint16_t *choices;
+    int first, end;
 };
+
+static uint32_t layer_to_make(const struct making *m, int member, int position)
+{
+    const struct np_supernet *net = m->engine->config.net;
+    return np_step_layer(net, m->choices + member * net->positions, position);
+}
 
 static void make_member(struct np_team *team, void *argument)
 {
-    struct making *making = argument;
-    const struct np_engine *e = making->engine;
-    const struct np_supernet *net = e->config.net;
-    for (int i = 0; i < net->recipe->members; i++)
-        for (int p = 0; p < net->positions; p++)
-            np_state_ready(e->state, e->config.kernels, team,
-                           np_step_layer(net, making->choices + i * net->positions, p));
+    struct making *m = argument;
+    const struct np_engine *e = m->engine;
+    for (int i = 0; i < e->config.net->recipe->members; i++)
+        for (int p = m->first; p < m->end; p++)
+            np_state_ready(e->state, e->config.kernels, team, layer_to_make(m, i, p));
+}
+
+/* Takes memory for those that are not made; *any: there are some. */
+static enum np_status take_layers(const struct making *m, bool *any, struct np_error *err)
+{
+    struct np_state *state = m->engine->state;
+    enum np_status status = NP_OK;
+    *any = false;
+    for (int i = 0; i < state->net->recipe->members; i++)
+        for (int p = m->first; p < m->end; p++) {
+            uint32_t layer = layer_to_make(m, i, p);
+            if (state->layers[layer].made)
+                continue;
+            *any = true;
+            NP_TRY(np_state_take(state, layer, err));
+        }
+out:
+    return status;
 }
 
 /* The step's layers, before two replicas can meet at one that no step has used yet. */
 static enum np_status make_layers(struct np_engine *e, const uint16_t *choices,
                                   struct np_error *err)
 {
-    const struct np_supernet *net = e->config.net;
-    struct making making = {e, choices};
+    const struct np_plan *plan = e->config.plan;
     enum np_status status = NP_OK;
-    for (int i = 0; i < net->recipe->members; i++)
-        for (int p = 0; p < net->positions; p++)
-            NP_TRY(
-                np_state_take(e->state, np_step_layer(net, choices + i * net->positions, p), err));
-    np_crew_run(e->maker, make_member, &making);
-    NP_TRY(np_crew_finish(e->maker, err));
+    bool any;
+    for (int k = 0, next; k < plan->stages; k = next) {
+        for (next = k + 1; next < plan->stages && !e->makers[next];)
+            next++;
+        struct making making = {e, choices, plan->stage_first[k], plan->stage_first[next]};
+        NP_TRY(take_layers(&making, &any, err));
+        if (!any)
+            continue;
+        np_crew_run(e->makers[k], make_member, &making);
+        NP_TRY(np_crew_finish(e->makers[k], err));
+    }
 out:
     return status;
 }
@@ -201,6 +229,8 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
         np_residence_begin(e->residence);
     if (e->mirrors)
         np_mirrors_begin(e->mirrors);
+    if (e->replicas)
+        np_replicas_begin(e->replicas);
     status = start_stages(e, &started, err);
     if (status == NP_OK) {
         status = feed(e, stream, end, err);

@@ -21,7 +21,7 @@ struct np_slot {
     int unsettled;                 /* tasks */
     uint16_t *choices;             /* [members][positions] */
     uint16_t *stages;              /* [positions]: where the step runs them */
-    struct np_cell *cells;         /* [members][micro-batches][memories][positions] */
+    struct np_cell *cells;         /* [members][micro-batches][memories of a replica][positions] */
     float *grain_loss;             /* [members][grains] */
     struct np_layer_print *prints; /* [members * positions] */
     size_t print_count;
@@ -80,10 +80,12 @@ struct np_engine {
     struct np_residence *residence; /* NULL: no budget, everything stays on the device */
     struct np_transport *transport; /* NULL: one memory */
     struct np_mirrors *mirrors;     /* NULL: layers stay in their memory, or have a residence */
+    struct np_replicas *replicas;   /* NULL: they are in one memory, or there is one */
     size_t samples;                 /* of a micro-batch */
     uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
-    struct np_crew *maker; /* the feeder's, where there are replicas */
+    struct np_crew *
+        *makers; /* [stages]: the feeder's, where there are replicas; NULL: a former's */
     size_t slot_count, stamp_count;
     struct np_slot *slots;
     struct np_stage *stages; /* [devices]: those of the first replica, of the second, .. */
@@ -93,7 +95,7 @@ struct np_engine {
     double origin_s;         /* when the engine was made */
 
     /* Stem and head, read by several replicas: an update of what others may still read an older
-     * version of waits until nobody looks. */
+     * version of, or fetch, waits until nobody looks. */
     pthread_rwlock_t shared[2];
 
     pthread_mutex_t lock;
@@ -109,10 +111,10 @@ struct np_engine {
     struct np_error err;
 };
 
-/* Memories that the stages' devices have. */
+/* Memories that the devices of a replica's stages have. */
 static inline size_t np_engine_memories(const struct np_engine *engine)
 {
-    return engine->transport ? (size_t)engine->config.plan->memories : 1;
+    return engine->transport ? (size_t)np_plan_replica_memories(engine->config.plan) : 1;
 }
 
 static inline struct np_slot *np_engine_slot(const struct np_engine *engine, uint64_t step)

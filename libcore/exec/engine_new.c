@@ -92,7 +92,8 @@ static enum np_status stage_init(struct np_engine *e, int device,
     struct np_stage *stage = &e->stages[device];
     int stages = e->config.plan->stages, k = device % stages;
     const struct np_flight_stage *layout = &e->layout.stage[k];
-    const struct np_flights *first = device < stages ? NULL : &e->flights[k];
+    bool shares = device >= stages && !np_plan_apart(e->config.plan);
+    const struct np_flights *first = shares ? &e->flights[k] : NULL;
     enum np_status status;
     stage->engine = e;
     stage->device = device;
@@ -108,12 +109,28 @@ out:
     return status;
 }
 
+/* Whoever makes layers where several replicas read them: one in every memory that they are at home
+ * in. */
+static enum np_status makers_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    const struct np_crew_config alone = {.size = 1};
+    enum np_status status;
+    NP_TRY(np_zalloc(&e->makers, (size_t)plan->stages, sizeof(struct np_crew *), err));
+    for (int k = 0; k < plan->stages; k++) {
+        int home = np_plan_home(plan, k);
+        if (k == 0 || np_plan_memory(plan, home) != np_plan_memory(plan, home - 1))
+            NP_TRY(np_crew_new(&e->makers[k], np_train_device(&e->config, home), &alone, err));
+    }
+out:
+    return status;
+}
+
 static enum np_status stages_new(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
     size_t devices = (size_t)np_plan_devices(plan);
     struct np_flight_shape shape = np_plan_flight_shape(plan);
-    const struct np_crew_config alone = {.size = 1};
     enum np_status status;
     NP_TRY(np_flight_layout_init(&e->layout, e->config.net, &shape, err));
     NP_TRY(np_zalloc(&e->flights, devices, sizeof *e->flights, err));
@@ -124,7 +141,7 @@ static enum np_status stages_new(struct np_engine *e, struct np_error *err)
     for (int d = 0; d < np_plan_devices(plan); d++)
         NP_TRY(stage_init(e, d, &shape, err));
     if (np_plan_replicas(plan) > 1)
-        NP_TRY(np_crew_new(&e->maker, np_train_device(&e->config, 0), &alone, err));
+        NP_TRY(makers_new(e, err));
 out:
     return status;
 }
@@ -161,7 +178,7 @@ out:
     return status;
 }
 
-/* Under a cap, but where they are: layers in their stage's arena, which all replicas read. */
+/* Under a cap, but where they are: layers in the arena of their home, which all replicas read. */
 static enum np_status settle_layers(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
@@ -170,8 +187,27 @@ static enum np_status settle_layers(struct np_engine *e, struct np_error *err)
     NP_TRY(np_alloc(&arenas, (size_t)e->config.net->positions, sizeof(struct np_arena *), err));
     for (int k = 0; k < plan->stages; k++)
         for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
-            arenas[p] = e->stages[k].arena;
+            arenas[p] = e->stages[np_plan_home(plan, k)].arena;
     status = np_state_use_arenas(e->state, arenas, err);
+out:
+    free(arenas);
+    return status;
+}
+
+/* Copies of layers where replicas are apart; under a cap, in the stages' arenas. */
+static enum np_status replicas_new(struct np_engine *e, struct np_error *err)
+{
+    const struct np_plan *plan = e->config.plan;
+    size_t devices = (size_t)np_plan_devices(plan);
+    struct np_replicas_config config = {
+        .train = &e->config, .state = e->state, .layout = &e->layout, .flights = e->flights};
+    struct np_arena **arenas = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&arenas, devices, sizeof(struct np_arena *), err));
+    for (size_t d = 0; d < devices; d++)
+        arenas[d] = e->stages[d].arena;
+    config.arenas = plan->device_bytes ? arenas : NULL;
+    status = np_replicas_new(&e->replicas, &config, err);
 out:
     free(arenas);
     return status;
@@ -234,6 +270,8 @@ enum np_status np_engine_new(struct np_engine **out, const struct np_train_confi
     NP_TRY(slots_new(e, err));
     NP_TRY(np_plan_swaps(plan) ? find_room(e, err) : np_memory_check(plan, config->net, err));
     NP_TRY(stages_new(e, err));
+    if (np_plan_apart(plan))
+        NP_TRY(replicas_new(e, err));
     if (plan->device_bytes)
         NP_TRY(np_plan_swaps(plan) ? residence_new(e, err) : settle_layers(e, err));
     *out = e;
@@ -278,10 +316,13 @@ void np_engine_free(struct np_engine *e)
     if (!e)
         return;
     np_link_settle(e->config.link);
+    np_replicas_free(e->replicas);
     np_residence_free(e->residence);
     np_state_leave_arenas(e->state);
     stages_clear(e);
-    np_crew_free(e->maker);
+    for (int k = 0; e->makers && k < e->config.plan->stages; k++)
+        np_crew_free(e->makers[k]);
+    free(e->makers);
     np_mirrors_free(e->mirrors);
     np_transport_free(e->transport);
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {

@@ -33,8 +33,8 @@ struct np_evaluator {
     const struct np_flight_layout *layout;
     const struct np_flights *flights;
     const int *stage_first; /* [stages + 1] */
-    int stages;
-    int alone[2]; /* without an engine, stage_first */
+    int stages, device;     /* the device of the first */
+    int alone[2];           /* without an engine, stage_first */
     uint64_t micro_batches;
     size_t samples, targets; /* of a micro-batch */
     struct eval_stage *stage;
@@ -76,8 +76,8 @@ static enum np_status stats_new(struct np_evaluator *e, struct np_error *err)
                 e->stats_floats[p] = floats;
         }
         if (e->stats_floats[p])
-            NP_TRY(np_device_alloc(np_train_device(e->config, e->homes[p]), &e->stats[p],
-                                   e->stats_floats[p] * sizeof(float), err));
+            NP_TRY(np_device_alloc(np_train_device(e->config, e->device + e->homes[p]),
+                                   &e->stats[p], e->stats_floats[p] * sizeof(float), err));
     }
 out:
     return status;
@@ -93,10 +93,11 @@ static enum np_status stages_new(struct np_evaluator *e, const struct np_engine 
     NP_TRY(np_zalloc(&e->choices, (size_t)e->stages * positions, sizeof *e->choices, err));
     NP_TRY(np_zalloc(&e->homes, positions, sizeof *e->homes, err));
     for (int k = 0; k < e->stages; k++) {
-        struct np_crew *crew = engine ? engine->stages[k].crew : e->solo.crew;
+        struct np_stage *place = engine ? &engine->stages[e->device + k] : NULL;
+        struct np_crew *crew = place ? place->crew : e->solo.crew;
         e->stage[k] = (struct eval_stage){.eval = e, .index = k, .crew = crew};
         e->stage[k].choices = e->choices + (size_t)k * positions;
-        e->stage[k].engine = engine ? &engine->stages[k] : NULL;
+        e->stage[k].engine = place;
         e->stage[k].memory = (size_t)np_flight_memory((int)e->memories, e->stages, k);
         for (int p = e->stage_first[k]; p < e->stage_first[k + 1]; p++)
             e->homes[p] = (uint16_t)k;
@@ -117,7 +118,8 @@ static enum np_status settle(struct np_evaluator *e, const struct np_engine *eng
         e->mirrors = engine->mirrors;
         e->memories = np_engine_memories(engine);
         e->layout = &engine->layout;
-        e->flights = engine->flights;
+        e->device = np_plan_home(engine->config.plan, 0);
+        e->flights = engine->flights + e->device;
         e->stage_first = engine->config.plan->stage_first;
         e->stages = engine->config.plan->stages;
         e->micro_batches = (uint64_t)engine->config.plan->micro_batches;
@@ -189,6 +191,7 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
         .state = e->state,
         .crew = stage->crew,
         .layout = e->layout,
+        .device = e->device,
         .flights = e->flights,
         .flight = at->flight,
         .first = first,
@@ -381,7 +384,7 @@ void np_evaluator_free(struct np_evaluator *e)
     np_solo_clear(&e->solo);
     for (int p = 0; e->stats && p < e->net->positions; p++)
         if (e->stats[p])
-            np_device_release(np_train_device(e->config, e->homes[p]), e->stats[p]);
+            np_device_release(np_train_device(e->config, e->device + e->homes[p]), e->stats[p]);
     free(e->stats);
     free(e->stats_floats);
     free(e->grain_loss);

@@ -41,7 +41,7 @@ enum np_status np_mirrors_new(struct np_mirrors **out, const struct np_train_con
         uint32_t first = net->layer_first[plan->stage_first[k]];
         uint32_t end = net->layer_first[plan->stage_first[k + 1]];
         for (uint32_t layer = first; layer < end; layer++)
-            m->where[layer] = (uint8_t)np_flight_memory(plan->memories, plan->stages, k);
+            m->where[layer] = (uint8_t)np_plan_memory(plan, k);
     }
     *out = m;
     return NP_OK;
@@ -91,7 +91,7 @@ enum np_status np_mirrors_bring(struct np_mirrors *m, int stage, uint32_t layer,
 {
     const struct np_plan *plan = m->config->plan;
     struct np_layer_state *l = layer_of(m, layer);
-    int memory = np_flight_memory(plan->memories, plan->stages, stage);
+    int memory = np_plan_memory(plan, stage);
     struct np_cargo_part part = {NULL, np_state_slab_bytes(m->state, layer)};
     enum np_status status = NP_OK;
     if (memory == m->where[layer] || !np_state_may_leave(m->state, layer))

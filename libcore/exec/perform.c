@@ -29,6 +29,7 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
     size_t micros = (size_t)plan->micro_batches;
     size_t memories = np_engine_memories(e);
     size_t memory = (size_t)np_flight_memory((int)memories, plan->stages, task->stage);
+    int device = task->device - task->stage;
     size_t row = (member * micros + (size_t)task->micro) * memories + memory;
     size_t first = (size_t)task->micro * e->samples, grain = (size_t)recipe->grain;
     struct np_sweep sweep = {
@@ -36,7 +37,9 @@ static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_ta
         .state = e->state,
         .crew = stage->crew,
         .layout = &e->layout,
-        .flights = e->flights + task->device - task->stage,
+        .device = device,
+        .flights = e->flights + device,
+        .copies = e->replicas,
         .flight = flight_of(e, task),
         .step = e->base + task->step,
         .member = task->member,
@@ -65,9 +68,13 @@ static enum np_status weight(const struct job *job, int position, bool *finite,
     uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
     int stage = job->task->stage;
+    uint32_t candidate = layer - net->layer_first[position];
     float *g = np_flights_sum(&job->sweep.flights[stage], &job->engine->layout.stage[stage],
-                              position, job->task->step, owner, layer - net->layer_first[position]);
+                              position, job->task->step, owner, candidate);
     enum np_status status = NP_OK;
+    if (job->engine->replicas)
+        NP_TRY(np_replicas_take_over(job->engine->replicas, job->task, owner, candidate,
+                                     job->sweep.crew, err));
     NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, finite, err));
     if (!job->task->updates)
         goto out;
@@ -99,21 +106,44 @@ static pthread_rwlock_t *guard(const struct job *job, int position)
     return &e->shared[position > 0];
 }
 
-static enum np_status guarded_pass(const struct job *job, int position, bool *finite,
-                                   struct np_error *err)
+static enum np_status unlock(const struct job *job, pthread_rwlock_t *lock, enum np_status status,
+                             struct np_error *err)
 {
-    pthread_rwlock_t *lock = guard(job, position);
-    enum np_status status;
-    if (lock && job->task->updates)
-        pthread_rwlock_wrlock(lock);
-    else if (lock)
-        pthread_rwlock_rdlock(lock);
-    status = pass(job, position, finite, err);
     if (lock && status == NP_OK)
         status = np_crew_finish(job->sweep.crew, err);
     if (lock)
         pthread_rwlock_unlock(lock);
     return status;
+}
+
+static enum np_status guarded_pass(const struct job *job, int position, bool *finite,
+                                   struct np_error *err)
+{
+    pthread_rwlock_t *lock = guard(job, position);
+    if (job->engine->replicas && !job->task->updates) /* it has a copy, or is who updates */
+        lock = NULL;
+    if (lock && job->task->updates)
+        pthread_rwlock_wrlock(lock);
+    else if (lock)
+        pthread_rwlock_rdlock(lock);
+    return unlock(job, lock, pass(job, position, finite, err), err);
+}
+
+/* The copy of a layer that its replica shall have, from where the layer is at home. */
+static enum np_status bring_copy(const struct job *job, int position, uint32_t layer,
+                                 struct np_error *err)
+{
+    struct np_replicas *replicas = job->engine->replicas;
+    uint64_t version = np_sweep_version(&job->sweep, position);
+    pthread_rwlock_t *lock;
+    if (!replicas || !np_replicas_lacks(replicas, job->task->device, layer, version))
+        return NP_OK;
+    lock = guard(job, position);
+    if (lock)
+        pthread_rwlock_rdlock(lock);
+    return unlock(
+        job, lock,
+        np_replicas_bring(replicas, job->task->device, layer, version, job->sweep.crew, err), err);
 }
 
 /* The pass over a position, with its layer on the device. */
@@ -126,6 +156,7 @@ static enum np_status visit(const struct job *job, int position, bool *finite, s
     enum np_status status;
     if (job->engine->mirrors)
         NP_TRY(np_mirrors_bring(job->engine->mirrors, task->stage, layer, job->sweep.crew, err));
+    NP_TRY(bring_copy(job, position, layer, err));
     if (!residence)
         return guarded_pass(job, position, finite, err);
     NP_TRY(np_residence_enter(residence, task->stage, layer, task->step, which,

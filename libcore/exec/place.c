@@ -17,7 +17,7 @@ enum np_status np_train_place(const struct np_train_config *config, struct np_st
     NP_TRY(np_zalloc(&state->homes, (size_t)config->net->positions, sizeof *state->homes, err));
     for (int k = 0; k < plan->stages; k++)
         for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
-            state->homes[p] = np_train_device(config, k);
+            state->homes[p] = np_train_device(config, np_plan_home(plan, k));
 out:
     return status;
 }

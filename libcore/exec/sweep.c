@@ -139,19 +139,29 @@ static float *soft_of(const struct spot *s)
                            sweep->first / sweep->samples);
 }
 
+uint64_t np_sweep_version(const struct np_sweep *sweep, int position)
+{
+    uint32_t layer = np_step_layer(sweep->config->net, sweep->choices, position);
+    if (sweep->evaluated)
+        return sweep->state->layers[layer].updates;
+    return np_step_version(sweep->state, position, layer, sweep->step);
+}
+
 /* The work on a position that all passes begin with. */
 static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
 {
     const struct np_sweep *sweep = s->sweep;
+    uint64_t version = np_sweep_version(sweep, s->position);
     const struct np_recipe *recipe = s->net->recipe;
     size_t targets = (size_t)recipe->batch * np_batch_targets(recipe);
     struct np_batch batch = batch_of(s);
     return (struct np_work){
         .kind = kind,
         .state = sweep->state,
-        .version = sweep->evaluated
-                       ? sweep->state->layers[s->layer].updates
-                       : np_step_version(sweep->state, s->position, s->layer, sweep->step),
+        .version = version,
+        .weights = sweep->copies ? np_replicas_weights(sweep->copies, sweep->device + s->stage,
+                                                       s->layer, version)
+                                 : NULL,
         .lr = np_recipe_lr(recipe, sweep->step),
         .call = {.kernels = sweep->config->kernels,
                  .kind = s->kind,

@@ -25,6 +25,7 @@
 #define NP_EXEC_SWEEP_H
 
 #include "exec/flights.h"
+#include "exec/replicas.h"
 #include "exec/train.h"
 #include "exec/transport.h"
 #include "exec/work.h"
@@ -40,7 +41,9 @@ struct np_sweep {
     struct np_state *state;
     struct np_crew *crew;
     const struct np_flight_layout *layout;
+    int device;                       /* of the first stage of the replica */
     const struct np_flights *flights; /* [stages] of the replica */
+    const struct np_replicas *copies; /* NULL: layers are read where they are */
     uint64_t flight;                  /* its number there */
     uint64_t step;
     int member;
@@ -82,6 +85,9 @@ static inline uint64_t np_sweep_print(const struct np_crew *crew, const uint64_t
         sum += prints[i];
     return sum;
 }
+
+/* The version of its layer that passes over a position read. */
+uint64_t np_sweep_version(const struct np_sweep *sweep, int position);
 
 /* Where this memory gathers the gradient of a value, and has room for one that it receives with its
  * position `entry`. */

@@ -41,10 +41,13 @@ static void run_member(struct np_team *team, void *argument)
     struct job *job = argument;
     const struct np_work *w = job->work;
     struct np_op_call call = w->call;
-    np_state_ready(w->state, call.kernels, team, call.layer);
     call.team = team;
-    if (np_kind_whole(call.kind)->floats)
-        call.w = np_state_weights(w->state, call.layer, w->version);
+    call.w = w->weights;
+    if (!w->weights) {
+        np_state_ready(w->state, call.kernels, team, call.layer);
+        if (np_kind_whole(call.kind)->floats)
+            call.w = np_state_weights(w->state, call.layer, w->version);
+    }
     if (!run_call(job, &call))
         atomic_store_explicit(&job->not_finite, true, memory_order_relaxed);
 }
@@ -53,7 +56,9 @@ enum np_status np_work_run(bool *finite, struct np_crew *crew, const struct np_w
                            struct np_error *err)
 {
     struct job job;
-    enum np_status status = np_state_take(work->state, work->call.layer, err);
+    enum np_status status = NP_OK;
+    if (!work->weights)
+        status = np_state_take(work->state, work->call.layer, err);
     if (status != NP_OK)
         return status;
     job.work = work;

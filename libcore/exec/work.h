@@ -26,7 +26,8 @@ struct np_work {
     enum np_work_kind kind;
     struct np_op_call call; /* team, kind and w are filled in */
     struct np_state *state;
-    uint64_t version; /* of the weights that F and B read */
+    uint64_t version;     /* of the weights that F and B read */
+    const float *weights; /* where they are, but for an update; NULL: in the state */
     struct np_op_forward forward;
     struct np_op_backward backward; /* of W, too */
     float *grain_loss;              /* F of the head, else NULL */

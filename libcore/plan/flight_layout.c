@@ -286,7 +286,7 @@ enum np_status np_flight_layout_init(struct np_flight_layout *layout, const stru
     struct maker m = {.net = net, .shape = shape, .layout = layout};
     int replicas = shape->replicas ? shape->replicas : 1;
     enum np_status status;
-    *layout = (struct np_flight_layout){NULL};
+    *layout = (struct np_flight_layout){.apart = shape->apart};
     m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
     m.pieces = (uint64_t)net->recipe->members * (uint64_t)(shape->micro_batches / replicas);
     m.one_flight = m.pieces == 1 && replicas == 1;
@@ -311,7 +311,7 @@ uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage
 {
     uint64_t bytes = 0;
     for (int b = 0; b < NP_FLIGHT_BLOCKS; b++)
-        if (b != NP_BLOCK_SUMS || replica == 0)
+        if (b != NP_BLOCK_SUMS || replica == 0 || layout->apart)
             bytes += np_arena_bytes(layout->stage[stage].block_bytes[b]);
     return bytes;
 }

@@ -12,8 +12,9 @@
  *           as many as can be open, the steps that flights of the stage can belong to times the
  *           layers that a step can activate; with one flight a step a sum is opened and closed by
  *           one W, and one buffer serves all positions. Replicas add to the same sums, those of
- *           the first, which are open until the last replica has added its share: one for every
- *           step of the window. Every part begins on a cache line.
+ *           the first, or hand them on where their memories are apart (exec/replicas.h). They are
+ *           open until the last replica has added its share: one for every step of the window.
+ *           Every part begins on a cache line.
  *           Where the stages are on several memories, what a stage reads of values that another
  *           memory's stages made is received into its slot (exec/crossing.h): a position that is
  *           read across a cut has room for its value and gradient at every stage that may be the
@@ -59,7 +60,8 @@ struct np_flight_shape {
     const int *in_flight;   /* [stages]; NULL or 0: all that the window lets begin */
     int window, micro_batches;
     int replicas;      /* each has this layout; 0 is as 1 */
-    int memories;      /* np_flight_memory's; 0 is as 1 */
+    int memories;      /* of a replica, np_flight_memory's; 0 is as 1 */
+    bool apart;        /* replicas are in different memories: each has gradient sums */
     int threads;       /* of each stage */
     size_t scratch;    /* bytes for each of them; 0: as np_kernels_scratch_bytes has it */
     bool recompute;    /* what operators save is not kept until B, which computes it again */
@@ -107,6 +109,7 @@ struct np_flight_stage {
 struct np_flight_layout {
     struct np_flight_place *places; /* of all stages */
     struct np_flight_stage *stage;  /* [stages] */
+    bool apart;                     /* the shape's */
 };
 
 /* Which of the memories that stages share, in contiguous runs, a stage has. */
@@ -132,7 +135,8 @@ static inline size_t np_flight_entry(const struct np_flight_stage *stage, int po
     return (size_t)(position - stage->first) % stage->entries;
 }
 
-/* What the blocks of a replica's stage count in its arena: gradient sums are the first's. */
+/* What the blocks of a replica's stage count in its arena: gradient sums are the first's, unless
+ * the replicas are apart. */
 uint64_t np_flight_layout_bytes(const struct np_flight_layout *layout, int stage, int replica);
 
 /* What a slot would hold of a position with this layer as its only candidate: its output, what of

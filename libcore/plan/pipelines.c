@@ -54,7 +54,11 @@ static enum np_status check(const struct np_supernet *net,
                                   .micro_batches =
                                       request->micro_batches ? request->micro_batches : grains(net),
                                   .reach = request->cut == NP_CUT_BALANCED,
+                                  .memories = request->joined ? 0 : request->memories,
                                   .device_bytes = request->memory_bytes};
+    enum np_status status = np_plan_check_memories(&asked, err);
+    if (status != NP_OK)
+        return status;
     if (request->stages > smaller(net->positions, NP_MAX_STAGES))
         return np_fail(err, NP_EINPUT, "%d stages are too many: '%s' has %d positions",
                        request->stages, np_text_safe(net->recipe->path).s, net->positions);

@@ -47,7 +47,8 @@ struct np_partition_request {
     size_t scratch;                 /* the plan's */
     struct np_disk_bandwidth disk;  /* of the stash, if it is a file */
     struct np_disk_bandwidth spare; /* the same where stages leave a processor to copies */
-    int memories;                   /* that the stages of one replica share; 0: one */
+    int memories;                   /* that all stages share (np_plan_memory); 0: one */
+    bool joined;                    /* but several replicas have them as one */
     struct np_link_pace link;       /* between stages of several processes */
     const char *cache;              /* directory of the profile cache; NULL: none */
     const struct np_kernels *kernels;

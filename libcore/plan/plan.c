@@ -57,12 +57,28 @@ static int last_unit(const struct np_plan *plan, const struct np_supernet *net)
     return cut ? head - (head - first) % plan->unit : head;
 }
 
+/* What it takes to fetch a layer's weights, or the sum of its gradient, from another replica's
+ * memory: once for all of the replica's micro-batches. */
+static double fetch_ns(const struct np_plan *plan, const struct np_kind *kind)
+{
+    double bytes = (double)np_kind_whole(kind)->floats * sizeof(float);
+    double ns = (double)plan->link.latency_ns;
+    if (!np_plan_apart(plan) || bytes == 0)
+        return 0;
+    if (plan->link.bandwidth)
+        ns += bytes * 1e9 / (double)plan->link.bandwidth;
+    return ns * plan->replicas / plan->micro_batches;
+}
+
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind)
 {
     struct np_layer_cost cost = plan->kind_cost[kind];
+    float fetch = (float)fetch_ns(plan, &net->kinds[kind]);
     if (plan->recompute && position < last_unit(plan, net))
         cost.b += plan->recompute[kind] * cost.f;
+    cost.f += fetch;
+    cost.w += fetch;
     return cost;
 }
 
@@ -130,6 +146,22 @@ enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_erro
     if (replicas > NP_MAX_STAGES / plan->stages)
         return np_fail(err, NP_EINPUT, "%d replicas of %d stages are more than %d stages", replicas,
                        plan->stages, NP_MAX_STAGES);
+    return NP_OK;
+}
+
+enum np_status np_plan_check_memories(const struct np_plan *plan, struct np_error *err)
+{
+    int replicas = np_plan_replicas(plan);
+    if (!np_plan_apart(plan))
+        return NP_OK;
+    if (plan->memories % replicas != 0)
+        return np_fail(err, NP_EINPUT, "%d ranks or GPUs cannot be dealt evenly to %d replicas",
+                       plan->memories, replicas);
+    if (plan->reach)
+        return np_fail(err, NP_EINPUT,
+                       "balanced cuts hand layers over: between ranks, or GPUs that reach no "
+                       "other's memory, that is for one replica, not %d",
+                       replicas);
     return NP_OK;
 }
 
@@ -229,7 +261,8 @@ struct np_flight_shape np_plan_flight_shape(const struct np_plan *plan)
                                     .window = plan->window,
                                     .micro_batches = plan->micro_batches,
                                     .replicas = plan->replicas,
-                                    .memories = plan->memories,
+                                    .memories = np_plan_replica_memories(plan),
+                                    .apart = np_plan_apart(plan),
                                     .recompute = plan->recompute != NULL,
                                     .threads = plan->threads,
                                     .scratch = plan->scratch};

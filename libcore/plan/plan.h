@@ -38,7 +38,7 @@ struct np_plan {
     int lookahead;         /* further steps known to the scheduler */
     int threads;           /* of each stage's team */
     float *recompute;      /* [kinds]: what part of F is done again for B; NULL: all is kept */
-    int memories;          /* that stages share (np_flight_memory): the machine's, not the file's */
+    int memories;          /* of all devices (np_plan_memory): the machine's, not the file's */
     size_t scratch;        /* bytes for each of them, where a device asks for more; else 0 */
     uint64_t device_bytes; /* a stage's memory, a cap; 0: none */
     char *device_place;    /* "FILE:LINE:COLUMN: " where a file says so; NULL: none does */
@@ -61,6 +61,9 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
 /* NP_EINPUT unless every replica has the same share of the micro-batches, layers stay at home where
  * several replicas have a device memory, and there are no more than NP_MAX_STAGES stages. */
 enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err);
+/* NP_EINPUT unless replicas that have memories of their own have as many each, and no layer is
+ * handed over between their stages. */
+enum np_status np_plan_check_memories(const struct np_plan *plan, struct np_error *err);
 
 static inline int np_plan_replicas(const struct np_plan *plan)
 {
@@ -71,6 +74,32 @@ static inline int np_plan_replicas(const struct np_plan *plan)
 static inline int np_plan_devices(const struct np_plan *plan)
 {
     return np_plan_replicas(plan) * plan->stages;
+}
+
+/* Whether replicas have memories of their own, as many each. Then layers are at home on the last
+ * one's stages, which make the last contribution to every gradient and update; else on the first
+ * one's, and all replicas use them there. */
+static inline bool np_plan_apart(const struct np_plan *plan)
+{
+    return plan->memories > 1 && np_plan_replicas(plan) > 1;
+}
+
+/* The device that a stage's layers are at home on. */
+static inline int np_plan_home(const struct np_plan *plan, int stage)
+{
+    return np_plan_apart(plan) ? (plan->replicas - 1) * plan->stages + stage : stage;
+}
+
+/* Memories that the stages of one replica share, in contiguous runs; and which of all a device has:
+ * they are dealt to the devices in order. */
+static inline int np_plan_replica_memories(const struct np_plan *plan)
+{
+    return plan->memories > 1 ? plan->memories / np_plan_replicas(plan) : 1;
+}
+
+static inline int np_plan_memory(const struct np_plan *plan, int device)
+{
+    return np_flight_memory(plan->memories, np_plan_devices(plan), device);
 }
 
 /* Whether what operators save is computed again, instead of being kept until B. */
@@ -97,7 +126,8 @@ double np_plan_task_ns(const struct np_plan *plan);
 double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet *net);
 
 /* The cost of a kind of layer at a position, of one micro-batch; of B with what it computes again,
- * but in the last unit of the cut, whose B follows its F at once. */
+ * but in the last unit of the cut, whose B follows its F at once; of F and W, where replicas are
+ * apart, with what they fetch. */
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind);
 

@@ -305,7 +305,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
     plan->link = request->link;
-    plan->memories = pipeline->replicas > 1 ? 0 : request->memories;
+    plan->memories = pipeline->replicas > 1 && request->joined ? 0 : request->memories;
     if (np_plan_swaps(plan))
         plan->disk =
             plan->stages * plan->threads < request->processors ? request->spare : request->disk;
@@ -321,8 +321,8 @@ enum np_status np_search_plan(struct np_plan *plan, uint64_t *least_bytes,
     enum np_status status;
     struct search s = {.net = net, .request = request};
     struct np_plan best = {0};
-    /* As np_plan_check_replicas has it. */
-    bool layers_move = !plan->device_bytes || np_plan_swaps(plan);
+    /* As np_plan_check_replicas and np_plan_check_memories have it. */
+    bool layers_move = (!plan->device_bytes || np_plan_swaps(plan)) && !np_plan_apart(plan);
     NP_TRY(search_window(&s, &best, plan, err));
     if (best.stages && !request->unit)
         NP_TRY(search_unit(&s, &best, plan, err));

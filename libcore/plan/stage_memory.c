@@ -16,6 +16,22 @@ uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer)
     return np_arena_bytes((1 + (uint64_t)net->moments) * slab) + np_arena_bytes(old * slab);
 }
 
+uint64_t np_memory_copies(const struct np_supernet *net, uint32_t layer)
+{
+    const uint64_t line = NP_ALIGN / sizeof(float);
+    uint64_t floats = np_supernet_kind(net, layer)->floats;
+    uint64_t versions = 1 + (uint64_t)np_supernet_old_count(net, layer);
+    return np_arena_bytes(versions * ((floats + line - 1) / line * line) * sizeof(float));
+}
+
+static uint64_t position_copies(const struct np_supernet *net, int position)
+{
+    uint64_t bytes = 0;
+    for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++)
+        bytes += np_memory_copies(net, l);
+    return bytes;
+}
+
 static uint64_t largest_layer(const struct np_supernet *net, int position)
 {
     uint64_t bytes = 0;
@@ -43,9 +59,12 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
     for (int k = 0; k < plan->stages; k++) {
         memory[k] = (struct np_stage_memory){.flights = np_flight_layout_bytes(&layout, k, 0),
                                              .replica = np_flight_layout_bytes(&layout, k, 1)};
-        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++)
+        for (int p = plan->stage_first[k]; p < plan->stage_first[k + 1]; p++) {
             *(np_supernet_is_end(net, p) ? &memory[k].shared : &memory[k].layers) +=
                 position_layers(net, p);
+            if (np_plan_apart(plan))
+                memory[k].replica += position_copies(net, p);
+        }
         for (int p = layout.stage[k].first; p < layout.stage[k].end; p++)
             if (!np_supernet_is_end(net, p))
                 memory[k].largest = np_larger(memory[k].largest, largest_layer(net, p));

@@ -14,14 +14,16 @@
 
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
-    uint64_t replica; /* those of each replica but the first, which has the sums and the layers */
+    uint64_t replica; /* of each replica that layers are not at home on: flights without sums, which
+                         it shares; or, if np_plan_apart, with sums and copies of weights */
     uint64_t shared;  /* stem and head: always there */
     uint64_t layers;  /* all candidates at home here: may be elsewhere, if np_plan_swaps */
     uint64_t largest; /* of all that may run here: the least that must fit beside the rest */
 };
 
-/* What a layer takes; 0: it has no weights. */
+/* What a layer takes; 0: it has no weights. And what copies of its weights do, of all versions. */
 uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer);
+uint64_t np_memory_copies(const struct np_supernet *net, uint32_t layer);
 
 /* memory[stages] under the plan's cut, flights in flight and micro-batches. */
 enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_plan *plan,

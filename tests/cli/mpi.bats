@@ -82,6 +82,22 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     [ "$(jq .plan.threads run/run.json)" = 1 ]
 }
 
+@test "replicas on ranks of their own hand layers and gradient sums on" {
+    tiny_recipe
+    sed -i 's/^train:/sampler: {members: 2}\nshared: {steps: 2}\n&/' recipe.yaml
+    np-train recipe.yaml --run one -q --schedule sequential "${evaluated[@]}" > /dev/null
+    ranks 2 recipe.yaml --run two --replicas 2 "${evaluated[@]}"
+    same one two
+    unsanitized
+    ranks 4 recipe.yaml --run four --replicas 2 -M 4 -W 4 --device-memory 64MiB --inject-delays 4
+    ranks 4 recipe.yaml --run most --replicas 4 -M 4 -n 2 --recompute always
+    ranks 2 recipe.yaml --run stopped --replicas 2 -M 2 --stop-after 3
+    np-train recipe.yaml --run stopped --resume -q > /dev/null
+    for run in four most stopped; do
+        same one "$run"
+    done
+}
+
 @test "more ranks than there are positions" {
     unsanitized
     tiny_recipe
@@ -288,13 +304,14 @@ ranks_of() {
     [ "$status" -eq 2 ]
     [[ $output == *"np-train: error: cannot open 'nothing.yaml': No such file or directory"* ]]
     np-partition recipe.yaml --replicas 2 -n 1 --profile-from model -q > plan.yaml
-    run timeout -s KILL 60 mpiexec -n 2 np-train recipe.yaml --backend mpi --plan plan.yaml --run r
+    run timeout -s KILL 60 mpiexec -n 3 np-train recipe.yaml --backend mpi --plan plan.yaml --run r
     [ "$status" -eq 2 ]
-    [[ $output == *"the plan's replicas share one memory, which processes do not have"* ]]
+    [[ $output == *'np-train: error: 3 ranks or GPUs cannot be dealt evenly to 2 replicas'* ]]
+    run timeout -s KILL 60 mpiexec -n 4 np-train recipe.yaml --backend mpi --replicas 2 \
+        --cut balanced --run r
+    [ "$status" -eq 2 ]
+    [[ $output == *'balanced cuts hand layers over: between ranks, '*' is for one replica, not 2'* ]]
     [ ! -e r ]
-    run np-train recipe.yaml --backend mpi --replicas 2 --run r
-    [ "$status" -eq 2 ]
-    [[ $output == *'--replicas share one memory: processes have none together'* ]]
 }
 
 @test "tasks of a Slurm step that do not find each other, or were not told to" {

@@ -128,14 +128,16 @@ def ranks(trial):
     r, recipe = trial.random("ranks"), trial.recipe
     for i in range(2):
         gpu = odds(r, 0.4) and trial.gpus
-        plan = plans.pipeline(r, recipe, stages=r.randint(1, min(5, recipe.positions)),
-                              threads=not gpu)
-        how = {"ranks": r.randint(1, 4)}
+        count = plans.replicas(r, recipe) if odds(r, 0.5) else 1
+        plan = plans.pipeline(r, recipe, count, stages=r.randint(1, min(5, recipe.positions)),
+                              threads=not gpu, cut=count == 1)
+        how = {"ranks": count * r.randint(1, max(1, 4 // count))}
         if gpu:
             how |= {"tool": "shim/np-train", "env": {"SHIM_SEED": str(r.randint(1, 999)),
                                                      "SHIM_DEVICES": str(r.randint(1, 4))}}
         if odds(r, 0.4) and not gpu:  # np-partition knows nothing of ranks, which take more
             least = least_memory(trial, *plan) * 5 // 4
-            plan += ["--device-memory", str(least + r.randrange(100000)), *plans.residence(r)]
+            plan += ["--device-memory", str(least + r.randrange(100000)),
+                     *(plans.residence(r) if count == 1 else [])]
         trial.equal(f"ranks{i}", "--backend", "mpi-cuda" if gpu else "mpi", *plan,
                     *([] if gpu else plans.manner(r, trial)), **how)

@@ -101,10 +101,8 @@ equal() {
     same cpu b
     same cpu c
     same cpu d
-    shared='replicas on several GPUs share one memory: they need --transport peer, and GPUs that '
-    shared+="can reach each other's memory"
-    SHIM_DEVICES=2 SHIM_PEERS=0 refused "$shared" \
-        np-train recipe.yaml --run r --backend cuda --devices 0,1 --replicas 2 -n 1
+    SHIM_DEVICES=3 SHIM_PEERS=0 refused '3 ranks or GPUs cannot be dealt evenly to 2 replicas' \
+        np-train recipe.yaml --run r --backend cuda --devices 0,1,2 --replicas 2 -n 1
     SHIM_DEVICES=2 SHIM_PEERS=0 refused 'CUDA device 0 cannot reach the memory of device 1' \
         np-train recipe.yaml --run r --backend cuda --devices 0,1 --transport peer
 }
@@ -170,6 +168,33 @@ equal() {
     gpu recipe.yaml --run some --devices 0,1 -n 4 --window 1 --device-memory 4900KiB \
         "${evaluated[@]}"
     same cpu some
+}
+
+@test "replicas on GPUs that do not reach each other, and on those of ranks" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/^train:/sampler: {members: 2}\nshared: {steps: 2}\n&/' recipe.yaml
+    export SHIM_PEERS=0
+    evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
+    "$cpu" recipe.yaml --run cpu -q "${evaluated[@]}"
+    for seed in 1 2; do
+        export SHIM_SEED=$seed
+        SHIM_DEVICES=2 gpu recipe.yaml --run "two$seed" --devices 1,0 --replicas 2 -n 2 \
+            "${evaluated[@]}"
+        SHIM_DEVICES=4 gpu recipe.yaml --run "four$seed" --devices 3,1,2,0 --replicas 2 -M 4 -W 4 \
+            --inject-delays "$seed" "${evaluated[@]}"
+        SHIM_DEVICES=3 gpu recipe.yaml --run "three$seed" --devices 0,1,2 --replicas 3 -M 3 \
+            --device-memory 64MiB -s train.batch=12 -s train.grain=2
+        same cpu "two$seed"
+        same cpu "four$seed"
+        [ "$(jq -r .transport "four$seed/run.json")" = nccl ]
+        has_ranks || continue
+        SHIM_DEVICES=2 ranks 4 --run "ranks$seed" --replicas 2 -M 2 "${evaluated[@]}"
+        same cpu "ranks$seed"
+    done
+    "$cpu" recipe.yaml --run cpu3 -q -s train.batch=12 -s train.grain=2
+    same cpu3 three1
+    same cpu3 three2
 }
 
 @test "ranks of an MPI job: a GPU each or a share of one, in every order of work" {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/step.h"
 #include "exec/transport.h"
 #include "plan/stage_memory.h"
 #include "suite.h"
@@ -99,14 +100,60 @@ static void evaluate(struct trial *r, struct np_score *scores)
         &r->t.err);
 }
 
-/* The memory model counts the room for what is received, to the byte. */
+/* The memory model counts the room for what is received, to the byte, and what a replica has of
+ * layers that are at home elsewhere. */
 static void assert_memory(struct trial *r)
 {
     struct np_stage_memory memory[8];
     ck_assert_int_le(r->plan.stages, 8);
     tiny_must(np_memory_stages(memory, &r->plan, &r->t.net, &r->t.err), &r->t.err);
-    for (int k = 0; k < r->plan.stages; k++)
-        ck_assert_uint_eq(np_engine_memory(r->engine, k).peak, memory[k].flights);
+    for (int d = 0; d < np_plan_devices(&r->plan); d++)
+        ck_assert_uint_eq(np_engine_memory(r->engine, d).peak, memory[d % r->plan.stages].flights);
+    for (int k = 0; k < r->plan.stages && np_plan_apart(&r->plan); k++) {
+        uint64_t copies = 0;
+        for (int p = r->plan.stage_first[k]; p < r->plan.stage_first[k + 1]; p++)
+            for (uint32_t l = r->t.net.layer_first[p]; l < r->t.net.layer_first[p + 1]; l++)
+                copies += np_memory_copies(&r->t.net, l);
+        ck_assert_uint_eq(memory[k].replica, memory[k].flights + copies);
+    }
+}
+
+/* How often a step carries a layer between so many replicas: its gradient's sum from each to the
+ * next, member after member, and new weights to all but the last one. */
+static int carries_of(const struct trial *r, const uint16_t *choices, int member, int position,
+                      uint64_t step)
+{
+    const struct np_supernet *net = &r->t.net;
+    uint32_t layer = np_step_layer(net, choices + member * net->positions, position);
+    int replicas = np_plan_replicas(&r->plan), uses = 0;
+    bool old = net->recipe->shared_frozen || step < (uint64_t)net->recipe->delay;
+    bool known = np_supernet_is_end(net, position) && old && step > 0;
+    if (np_step_owner(net, choices, member, position) != member ||
+        np_supernet_kind(net, layer)->floats == 0)
+        return 0;
+    for (int i = 0; i < net->recipe->members; i++)
+        uses += np_step_layer(net, choices + i * net->positions, position) == layer;
+    return (known ? 0 : replicas - 1) +
+           (np_step_trains(net, position, layer) ? uses * replicas - 1 : 0);
+}
+
+/* Where every replica has one memory, nothing else is carried. */
+static void assert_carries(struct trial *r)
+{
+    const struct np_supernet *net = &r->t.net;
+    uint16_t choices[TINY_MEMBERS * (TINY_BLOCKS + 2)], blocks[TINY_MEMBERS * TINY_BLOCKS];
+    struct np_stream *stream = tiny_stream(&r->t, 0);
+    int carries = 0;
+    bool more;
+    for (uint64_t step = 0; step < TINY_STEPS; step++) {
+        tiny_must(np_step_read(net, stream, choices, blocks, &more, &r->t.err), &r->t.err);
+        for (int i = 0; i < net->recipe->members; i++)
+            for (int p = 0; p < net->positions; p++)
+                carries += carries_of(r, choices, i, p, step);
+    }
+    np_stream_close(stream);
+    if (np_plan_replica_memories(&r->plan) == 1)
+        ck_assert_int_eq(atomic_load(&r->copier.carried), carries);
 }
 
 START_TEST(the_bits_are_those_of_one_memory)
@@ -118,7 +165,10 @@ START_TEST(the_bits_are_those_of_one_memory)
                  {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false}},
                  {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0, false}},
                  {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0, false}},
-                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0, false}}};
+                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0, false}},
+                 {2, {1, 2, 2, 1, 1, NP_ISA_SCALAR, 5, 0, 0, 2, false}},
+                 {4, {2, 4, 4, 1, 2, NP_ISA_SCALAR, 6, 2, 0, 2, false}},
+                 {4, {3, 4, 3, 2, 1, NP_ISA_SCALAR, 7, -1, 0, 4, true}}};
     const struct tiny_shape alone = {0, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false};
     struct np_score scores[SUBNETS], again[SUBNETS];
     struct trial r = {.engine = NULL}, reference = {.engine = NULL};
@@ -130,6 +180,8 @@ START_TEST(the_bits_are_those_of_one_memory)
         struct tiny_shape shape = cases[i].shape;
         if (!tests_are_full() && (i + (size_t)_i) % 3 != 0)
             continue;
+        if (r.t.net.whole_batch && shape.replicas > 1)
+            continue;
         shape.isa = tiny_best_isa();
         if (r.t.net.whole_batch)
             shape.micro_batches = 1;
@@ -139,6 +191,7 @@ START_TEST(the_bits_are_those_of_one_memory)
                          sizeof r.outcome.fingerprints);
         ck_assert_mem_eq(r.outcome.losses, reference.outcome.losses, sizeof r.outcome.losses);
         ck_assert_int_ge(atomic_load(&r.copier.carried), TINY_STEPS * (cases[i].memories - 1));
+        assert_carries(&r);
         assert_memory(&r);
         evaluate(&r, again);
         ck_assert_mem_eq(scores, again, sizeof scores);
