@@ -238,7 +238,8 @@ static enum np_status enqueue(struct np_post *p, struct np_parcel parcel, struct
     return status;
 }
 
-/* To this process itself: the wire has nothing to do with it. */
+/* To this process itself: the wire has nothing to do with it. Boxes may be gone once the post has
+ * failed. */
 static enum np_status hand_over(struct np_post *p, const struct np_head *head, const void *body,
                                 struct np_error *err)
 {
@@ -250,9 +251,13 @@ static enum np_status hand_over(struct np_post *p, const struct np_head *head, c
     if (head->bytes)
         memcpy(letter->body, body, (size_t)head->bytes);
     pthread_mutex_lock(&p->lock);
-    np_turn_put_in(np_turn_box(p, head), letter, true);
+    status = failure(p, err);
+    if (status == NP_OK)
+        np_turn_put_in(np_turn_box(p, head), letter, true);
     pthread_mutex_unlock(&p->lock);
-    return NP_OK;
+    if (status != NP_OK)
+        free(letter);
+    return status;
 }
 
 enum np_status np_post_send(struct np_post *p, int rank, const struct np_head *head, void *body,
