@@ -25,10 +25,11 @@ void plan_show_alternatives(const struct np_alternatives *tried)
 
 static double stage_ms(const struct np_plan *plan, const struct np_supernet *net, int stage)
 {
+    const struct np_sched_share share = np_plan_share(plan, net);
     double ns = 0;
     for (int p = plan->stage_first[stage]; p < plan->stage_first[stage + 1]; p++)
         ns += np_plan_load(plan, net, p);
-    return ns * (plan->micro_batches / np_plan_replicas(plan)) * net->recipe->members / 1e6;
+    return ns * np_sched_flights_of(&share) / 1e6;
 }
 
 void plan_show(const struct np_plan *plan, const struct np_supernet *net)

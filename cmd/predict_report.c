@@ -177,7 +177,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));
     NP_TRY(adjust(&job->plan, given, &job->space.net, err));
-    NP_TRY(np_plan_check_replicas(&job->plan, err));
+    NP_TRY(np_plan_check_replicas(&job->plan, &job->space.net, err));
     if (given->against)
         NP_TRY(predict_follow(job, err));
     if (given->plan.request.disk.read && !np_plan_swaps(&job->plan)) {

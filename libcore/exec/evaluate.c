@@ -29,6 +29,7 @@ struct np_evaluator {
     struct np_solo solo;            /* without an engine */
     struct np_transport *transport; /* the engine's, as are: */
     struct np_mirrors *mirrors;
+    struct np_replicas *replicas;
     size_t memories;
     const struct np_flight_layout *layout;
     const struct np_flights *flights;
@@ -116,6 +117,7 @@ static enum np_status settle(struct np_evaluator *e, const struct np_engine *eng
     if (engine) {
         e->transport = engine->transport;
         e->mirrors = engine->mirrors;
+        e->replicas = engine->replicas;
         e->memories = np_engine_memories(engine);
         e->layout = &engine->layout;
         e->device = np_plan_home(engine->config.plan, 0);
@@ -193,6 +195,7 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
         .layout = e->layout,
         .device = e->device,
         .flights = e->flights,
+        .copies = e->replicas,
         .flight = at->flight,
         .first = first,
         .samples = e->samples,
@@ -215,6 +218,18 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
     return sweep;
 }
 
+/* The copy of a layer that is at home on another replica. */
+static enum np_status bring_copy(const struct eval_stage *stage, const struct np_sweep *sweep,
+                                 int position, uint32_t layer, struct np_error *err)
+{
+    struct np_replicas *replicas = stage->eval->replicas;
+    int device = sweep->device + stage->index;
+    uint64_t version = np_sweep_version(sweep, position);
+    if (!np_replicas_lacks(replicas, device, layer, version))
+        return NP_OK;
+    return np_replicas_bring(replicas, device, layer, version, stage->crew, err);
+}
+
 /* The pass over a position, with its layer on the device. */
 static enum np_status forward(const struct eval_stage *stage, const struct np_sweep *sweep,
                               int position, bool *finite, struct np_error *err)
@@ -224,6 +239,8 @@ static enum np_status forward(const struct eval_stage *stage, const struct np_sw
     enum np_status status = NP_OK;
     if (stage->eval->mirrors)
         NP_TRY(np_mirrors_bring(stage->eval->mirrors, stage->index, layer, stage->crew, err));
+    if (stage->eval->replicas)
+        NP_TRY(bring_copy(stage, sweep, position, layer, err));
     if (residence)
         NP_TRY(np_residence_enter(residence, stage->index, layer, NP_NO_STEP, NP_CONTEXT_FORWARD,
                                   NULL, err));

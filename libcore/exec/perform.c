@@ -13,10 +13,8 @@ struct job {
 /* The number of a task's flight on its replica. */
 static uint64_t flight_of(const struct np_engine *e, const struct np_task *task)
 {
-    const struct np_plan *plan = e->config.plan;
-    uint64_t share = (uint64_t)(plan->micro_batches / np_plan_replicas(plan));
-    uint64_t members = (uint64_t)e->config.net->recipe->members;
-    return (task->step * members + (uint64_t)task->member) * share + (uint64_t)task->micro % share;
+    const struct np_sched_share share = np_plan_share(e->config.plan, e->config.net);
+    return np_sched_flight_of(&share, task->step, task->member, task->micro);
 }
 
 static struct np_sweep sweep_of(const struct np_stage *stage, const struct np_task *task)
@@ -68,16 +66,18 @@ static enum np_status weight(const struct job *job, int position, bool *finite,
     uint32_t layer = np_step_layer(net, job->sweep.choices, position);
     int owner = np_step_owner(net, job->slot->choices, job->task->member, position);
     int stage = job->task->stage;
-    uint32_t candidate = layer - net->layer_first[position];
     float *g = np_flights_sum(&job->sweep.flights[stage], &job->engine->layout.stage[stage],
-                              position, job->task->step, owner, candidate);
+                              position, job->task->step, owner, layer - net->layer_first[position]);
+    struct np_replicas *replicas = job->engine->replicas;
     enum np_status status = NP_OK;
-    if (job->engine->replicas)
-        NP_TRY(np_replicas_take_over(job->engine->replicas, job->task, owner, candidate,
-                                     job->sweep.crew, err));
+    if (replicas)
+        NP_TRY(np_replicas_take_sum(replicas, job->task, layer, owner, job->slot->choices,
+                                    job->sweep.crew, err));
     NP_TRY(np_sweep_weight(&job->sweep, position, g, !job->task->opens, finite, err));
     if (!job->task->updates)
         goto out;
+    if (replicas)
+        NP_TRY(np_replicas_take_layer(replicas, job->task->device, layer, job->sweep.crew, err));
     NP_TRY(
         np_sweep_update(&job->sweep, position, g, started->prints, &started->update_finite, err));
     if (job->engine->mirrors)

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "ops/op.h"
 #include "sched/balance.h"
+#include "sched/sched.h"
 
 #define MOST ((size_t)1 << 60) /* where sums stay */
 #define LINE (NP_ALIGN / sizeof(float))
@@ -285,10 +286,12 @@ enum np_status np_flight_layout_init(struct np_flight_layout *layout, const stru
 {
     struct maker m = {.net = net, .shape = shape, .layout = layout};
     int replicas = shape->replicas ? shape->replicas : 1;
+    const struct np_sched_share share =
+        np_sched_share(replicas, net->recipe->members, shape->micro_batches);
     enum np_status status;
     *layout = (struct np_flight_layout){.apart = shape->apart};
     m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
-    m.pieces = (uint64_t)net->recipe->members * (uint64_t)(shape->micro_batches / replicas);
+    m.pieces = (uint64_t)np_sched_flights_of(&share);
     m.one_flight = m.pieces == 1 && replicas == 1;
     NP_TRY(np_zalloc(&layout->stage, (size_t)shape->stages, sizeof *layout->stage, err));
     NP_TRY(assign_places(&m, err));

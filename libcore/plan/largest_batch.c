@@ -121,12 +121,12 @@ static enum np_status refuse(struct probe *probe, const struct np_pipelines *pip
     enum np_status status;
     const struct np_partition_request *asked = probe->request;
     int replicas = asked->replicas ? asked->replicas : 1, stages = 0;
-    int cuts = asked->micro_batches ? asked->micro_batches : replicas;
+    int cuts = asked->micro_batches ? asked->micro_batches : probe->net->whole_batch ? 1 : replicas;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < 2 * pipelines->count; i++) {
         probe->pipeline = pipelines->list[i / 2];
         probe->pipeline.recompute = i % 2;
-        if (cuts % probe->pipeline.replicas != 0 ||
+        if (!np_sched_may_share(probe->pipeline.replicas, probe->net->recipe->members, cuts) ||
             !np_pipeline_may(&probe->pipeline, i % 2, asked))
             continue;
         probe->pipeline.micro_batches = cuts;

@@ -75,11 +75,17 @@ static void note(struct np_alternative *tried, const struct np_plan *plan, uint6
 #define STAGES_WORTH 0.97
 #define REPLICAS_WORTH 0.97
 
+/* Micro-batches of a member on a replica. */
+static int micros_of(const struct np_pipeline *p)
+{
+    return p->micro_batches / np_sched_beside(p->replicas, p->micro_batches);
+}
+
 /* What share of `than`'s time a plan like `a` may take to be worth it. */
 static double worth(const struct np_pipeline *a, const struct np_pipeline *than)
 {
     double worth = 1;
-    if (a->micro_batches / a->replicas > than->micro_batches / than->replicas)
+    if (micros_of(a) > micros_of(than))
         worth *= CUTS_WORTH;
     if (a->stages > than->stages)
         worth *= STAGES_WORTH;

@@ -46,6 +46,13 @@ static int grains(const struct np_supernet *net)
     return net->whole_batch ? 1 : net->recipe->batch / net->recipe->grain;
 }
 
+/* Whether so many replicas can share a step. */
+static bool may_share(int replicas, int micro_batches, const struct np_supernet *net)
+{
+    bool apart = net->recipe->distill > 0 && micro_batches % replicas != 0;
+    return !apart && np_sched_may_share(replicas, net->recipe->members, micro_batches);
+}
+
 static enum np_status check(const struct np_supernet *net,
                             const struct np_partition_request *request, struct np_error *err)
 {
@@ -65,7 +72,7 @@ static enum np_status check(const struct np_supernet *net,
     if (request->reach > net->positions)
         return np_fail(err, NP_EINPUT, "a reach of %d is too far: '%s' has %d positions",
                        request->reach, np_text_safe(net->recipe->path).s, net->positions);
-    return np_plan_check_replicas(&asked, err);
+    return np_plan_check_replicas(&asked, net, err);
 }
 
 /* Those of so many replicas. */
@@ -104,8 +111,8 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
     NP_TRY(list(pipelines, 1, net, request, err));
     if (request->memory_bytes && (request->cut == NP_CUT_BALANCED || request->disk.read))
         return NP_OK;
-    for (int r = 2; r <= smaller(most, grains(net)); r++)
-        if (grains(net) % r == 0)
+    for (int r = 2; r <= most; r++)
+        if (may_share(r, grains(net), net))
             NP_TRY(list(pipelines, r, net, request, err));
 out:
     return status;
@@ -132,7 +139,7 @@ bool np_pipeline_cuts(const struct np_pipeline *pipeline, int micro_batches,
                       const struct np_supernet *net, const struct np_partition_request *request)
 {
     int most = FILL * pipeline->stages * pipeline->replicas;
-    if (micro_batches % pipeline->replicas != 0)
+    if (!may_share(pipeline->replicas, micro_batches, net))
         return false;
     if (net->whole_batch)
         return micro_batches == 1;

@@ -58,23 +58,25 @@ static int last_unit(const struct np_plan *plan, const struct np_supernet *net)
 }
 
 /* What it takes to fetch a layer's weights, or the sum of its gradient, from another replica's
- * memory: once for all of the replica's micro-batches. */
-static double fetch_ns(const struct np_plan *plan, const struct np_kind *kind)
+ * memory: once for all of the replica's micro-batches of a member. */
+static double fetch_ns(const struct np_plan *plan, const struct np_supernet *net,
+                       const struct np_kind *kind)
 {
+    const struct np_sched_share share = np_plan_share(plan, net);
     double bytes = (double)np_kind_whole(kind)->floats * sizeof(float);
     double ns = (double)plan->link.latency_ns;
     if (!np_plan_apart(plan) || bytes == 0)
         return 0;
     if (plan->link.bandwidth)
         ns += bytes * 1e9 / (double)plan->link.bandwidth;
-    return ns * plan->replicas / plan->micro_batches;
+    return ns / share.micros;
 }
 
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind)
 {
     struct np_layer_cost cost = plan->kind_cost[kind];
-    float fetch = (float)fetch_ns(plan, &net->kinds[kind]);
+    float fetch = (float)fetch_ns(plan, net, &net->kinds[kind]);
     if (plan->recompute && position < last_unit(plan, net))
         cost.b += plan->recompute[kind] * cost.f;
     cost.f += fetch;
@@ -132,12 +134,24 @@ enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *n
     return NP_OK;
 }
 
-enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err)
+enum np_status np_plan_check_replicas(const struct np_plan *plan, const struct np_supernet *net,
+                                      struct np_error *err)
 {
-    int replicas = np_plan_replicas(plan);
-    if (plan->micro_batches % replicas != 0)
+    int replicas = np_plan_replicas(plan), members = net->recipe->members;
+    int cuts = plan->micro_batches;
+    if (!np_sched_may_share(replicas, members, cuts) && members == 1)
         return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
-                       plan->micro_batches, plan->micro_batches == 1 ? "" : "es");
+                       cuts, cuts == 1 ? "" : "es");
+    if (!np_sched_may_share(replicas, members, cuts))
+        return np_fail(err, NP_EINPUT,
+                       "%d replicas cannot share %d subnets a step, of %d micro-batch%s each, "
+                       "evenly",
+                       replicas, members, cuts, cuts == 1 ? "" : "es");
+    if (net->recipe->distill > 0 && cuts % replicas != 0)
+        return np_fail(err, NP_EINPUT,
+                       "subnets of a step learn from the first one: %d replicas must share their "
+                       "micro-batches, and cannot share %d evenly",
+                       replicas, cuts);
     if (replicas > 1 && plan->device_bytes && plan->reach)
         return np_fail(err, NP_EINPUT,
                        "balanced cuts hand layers over: with a device memory that is for one "
@@ -167,8 +181,8 @@ enum np_status np_plan_check_memories(const struct np_plan *plan, struct np_erro
 
 int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net)
 {
-    int64_t flights = (int64_t)plan->window * (int64_t)net->recipe->members *
-                      (int64_t)(plan->micro_batches / np_plan_replicas(plan));
+    const struct np_sched_share share = np_plan_share(plan, net);
+    int64_t flights = (int64_t)plan->window * (int64_t)np_sched_flights_of(&share);
     return flights < INT_MAX / 2 ? (int)flights : INT_MAX / 2;
 }
 

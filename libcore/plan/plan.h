@@ -7,7 +7,7 @@
  * Units     costs in nanoseconds per micro-batch; memory in bytes.
  * Errors    NP_EINPUT with file:line:column: another recipe's digest, more stages than positions,
  *           a cut out of order, micro-batches that do not fall on grain boundaries, replicas that
- *           do not divide them; NP_EIO; NP_EMEM.
+ *           cannot share them or the members evenly; NP_EIO; NP_EMEM.
  * Ownership np_plan_clear releases.
  */
 #ifndef NP_PLAN_PLAN_H
@@ -58,9 +58,11 @@ enum np_status np_plan_init(struct np_plan *plan, const struct np_supernet *net,
 enum np_status np_plan_check_cuts(int micro_batches, const struct np_supernet *net,
                                   struct np_error *err);
 
-/* NP_EINPUT unless every replica has the same share of the micro-batches, layers stay at home where
- * several replicas have a device memory, and there are no more than NP_MAX_STAGES stages. */
-enum np_status np_plan_check_replicas(const struct np_plan *plan, struct np_error *err);
+/* NP_EINPUT unless every replica has the same share of a step (np_sched_may_share), of members that
+ * learn from the first one all of them, layers stay at home where several replicas have a device
+ * memory, and there are no more than NP_MAX_STAGES stages. */
+enum np_status np_plan_check_replicas(const struct np_plan *plan, const struct np_supernet *net,
+                                      struct np_error *err);
 /* NP_EINPUT unless replicas that have memories of their own have as many each, and no layer is
  * handed over between their stages. */
 enum np_status np_plan_check_memories(const struct np_plan *plan, struct np_error *err);
@@ -68,6 +70,13 @@ enum np_status np_plan_check_memories(const struct np_plan *plan, struct np_erro
 static inline int np_plan_replicas(const struct np_plan *plan)
 {
     return plan->replicas ? plan->replicas : 1;
+}
+
+/* What a replica has of a step. */
+static inline struct np_sched_share np_plan_share(const struct np_plan *plan,
+                                                  const struct np_supernet *net)
+{
+    return np_sched_share(np_plan_replicas(plan), net->recipe->members, plan->micro_batches);
 }
 
 /* Stages of all replicas. */
@@ -116,7 +125,7 @@ static inline bool np_plan_swaps(const struct np_plan *plan)
     return plan->device_bytes > 0 && np_plan_replicas(plan) == 1;
 }
 
-/* Flights that the window lets begin on a replica: window x members x its micro-batches;
+/* Flights that the window lets begin on a replica: window x those of its share of a step;
  * INT_MAX / 2 if that is less. */
 int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net);
 

@@ -312,7 +312,7 @@ out:
 
 /* After what it must agree with. */
 static enum np_status read_replicas(struct np_plan *plan, struct np_yaml_map *map,
-                                    struct np_error *err)
+                                    const struct np_supernet *net, struct np_error *err)
 {
     enum np_status status;
     const struct np_yaml_node *node = np_yaml_find(map, "replicas");
@@ -320,7 +320,7 @@ static enum np_status read_replicas(struct np_plan *plan, struct np_yaml_map *ma
     struct np_error why;
     NP_TRY(np_yaml_get_int(node, &replicas, 1, NP_MAX_GRAINS, err));
     plan->replicas = (int)replicas;
-    if (np_plan_check_replicas(plan, &why) != NP_OK)
+    if (np_plan_check_replicas(plan, net, &why) != NP_OK)
         status = np_yaml_fail(node, err, "%s", why.msg);
 out:
     return status;
@@ -403,7 +403,7 @@ static enum np_status read_numbers(struct np_plan *plan, struct np_yaml_map *map
     if (np_plan_check_cuts(plan->micro_batches, net, &why) != NP_OK)
         status = np_yaml_fail(np_yaml_find(map, "micro_batches"), err, "%s", why.msg);
     NP_TRY(status);
-    NP_TRY(read_replicas(plan, map, err));
+    NP_TRY(read_replicas(plan, map, net, err));
 out:
     return status;
 }

@@ -51,8 +51,10 @@ static uint64_t position_layers(const struct np_supernet *net, int position)
 enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_plan *plan,
                                 const struct np_supernet *net, struct np_error *err)
 {
+    const struct np_sched_share share = np_plan_share(plan, net);
     struct np_flight_shape shape = np_plan_flight_shape(plan);
     struct np_flight_layout layout;
+    bool in_turn = np_plan_apart(plan) && share.members < net->recipe->members;
     enum np_status status = np_flight_layout_init(&layout, net, &shape, err);
     if (status != NP_OK)
         return status;
@@ -64,7 +66,11 @@ enum np_status np_memory_stages(struct np_stage_memory *memory, const struct np_
                 position_layers(net, p);
             if (np_plan_apart(plan))
                 memory[k].replica += position_copies(net, p);
+            if (in_turn && !np_supernet_is_end(net, p))
+                memory[k].copies += position_copies(net, p);
         }
+        if (in_turn)
+            memory[k].replica += memory[k].layers;
         for (int p = layout.stage[k].first; p < layout.stage[k].end; p++)
             if (!np_supernet_is_end(net, p))
                 memory[k].largest = np_larger(memory[k].largest, largest_layer(net, p));
@@ -81,7 +87,8 @@ enum np_status np_memory_fill(struct np_plan *plan, const struct np_supernet *ne
     NP_TRY(np_alloc(&memory, (size_t)plan->stages, sizeof *memory, err));
     NP_TRY(np_memory_stages(memory, plan, net, err));
     for (int k = 0; k < plan->stages; k++)
-        plan->stage_bytes[k] = memory[k].flights + memory[k].shared + memory[k].layers;
+        plan->stage_bytes[k] =
+            memory[k].flights + memory[k].shared + memory[k].layers + memory[k].copies;
 out:
     free(memory);
     return status;
@@ -97,7 +104,7 @@ enum np_status np_memory_total(uint64_t *total, const struct np_plan *plan, bool
     NP_TRY(np_memory_stages(memory, plan, net, err));
     *total = 0;
     for (int k = 0; k < plan->stages; k++) {
-        uint64_t stage = memory[k].flights + memory[k].shared + memory[k].layers;
+        uint64_t stage = memory[k].flights + memory[k].shared + memory[k].layers + memory[k].copies;
         bool capped = filed && np_plan_swaps(plan) && plan->device_bytes < stage;
         stage = (capped ? plan->device_bytes : stage) + others * memory[k].replica;
         *total = *total + stage < stage ? UINT64_MAX : *total + stage;
@@ -117,7 +124,8 @@ enum np_status np_memory_least(uint64_t *least, const struct np_plan *plan,
     *least = 0;
     for (int k = 0; k < plan->stages; k++) {
         uint64_t layers = np_plan_replicas(plan) > 1 ? memory[k].layers : memory[k].largest;
-        *least = np_larger(*least, memory[k].flights + memory[k].shared + layers);
+        *least =
+            np_larger(*least, memory[k].flights + memory[k].shared + layers + memory[k].copies);
     }
 out:
     free(memory);

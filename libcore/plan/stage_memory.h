@@ -14,10 +14,12 @@
 
 struct np_stage_memory {
     uint64_t flights; /* slots, gradient sums and scratch: always there */
-    uint64_t replica; /* of each replica that layers are not at home on: flights without sums, which
-                         it shares; or, if np_plan_apart, with sums and copies of weights */
+    uint64_t replica; /* of each other replica: flights without sums, which it shares with the first
+                         as it does layers; or, if np_plan_apart, with sums and copies of weights,
+                         and layers that it updates */
     uint64_t shared;  /* stem and head: always there */
     uint64_t layers;  /* all candidates at home here: may be elsewhere, if np_plan_swaps */
+    uint64_t copies;  /* of their weights, where replicas that are apart update them in turn */
     uint64_t largest; /* of all that may run here: the least that must fit beside the rest */
 };
 

@@ -138,8 +138,7 @@ uint64_t np_priority_key(const struct np_sched *s, const struct np_ready_entry *
 {
     static const uint32_t rank[] = {[NP_TASK_F] = 0, [NP_TASK_B] = 2, [NP_TASK_W] = 1};
     uint32_t age = (uint32_t)(s->step[entry->slot].number - s->base);
-    uint32_t share = np_share(s);
-    int order = (int)(entry->member * share + entry->micro % share);
+    int order = (int)np_sched_flight_of(&s->share, 0, entry->member, entry->micro);
     uint32_t bits, tie = (0xffff - age) << 16 | rank[entry->kind] << 14 |
                          (uint32_t)(0x3fff - (order < 0x3fff ? order : 0x3fff));
     float path = s->stale ? 0 : path_of(s, entry, np_pieces(s) - 1 - order);

@@ -50,9 +50,11 @@ static int stage_of(const struct np_rule *r, uint64_t step, int position)
     return r->stage[(size_t)(step % r->ring) * (size_t)r->config.positions + (size_t)position];
 }
 
-static int replica_of(const struct np_rule *r, int micro)
+static int replica_of(const struct np_rule *r, int member, int micro)
 {
-    return micro / (r->config.micro_batches / r->config.replicas);
+    const struct np_sched_share share =
+        np_sched_share(r->config.replicas, r->config.members, r->config.micro_batches);
+    return np_sched_replica_of(&share, member, micro);
 }
 
 static int home_of(const struct np_rule *r, int position)
@@ -235,7 +237,7 @@ static bool goes_to(const struct np_rule *r, const struct np_task *t, struct np_
     }
     to->first = t->kind == NP_TASK_F ? t->first + t->count : t->first - 1;
     to->stage = stage_of(r, t->step, to->first);
-    to->device = replica_of(r, t->micro) * r->config.stages + to->stage;
+    to->device = replica_of(r, t->member, t->micro) * r->config.stages + to->stage;
     to->first = unit_of(r, to->first);
     return true;
 }
@@ -267,7 +269,7 @@ static bool is_a_unit(const struct np_rule *r, const struct np_task *t)
 {
     int left = r->stage_first[home_of(r, t->first) + 1] - t->first;
     if (stage_of(r, t->step, t->first) != t->stage ||
-        replica_of(r, t->micro) * r->config.stages + t->stage != t->device)
+        replica_of(r, t->member, t->micro) * r->config.stages + t->stage != t->device)
         return false;
     if (t->kind == NP_TASK_W)
         return t->count == 1;
@@ -358,7 +360,9 @@ static enum np_status check_flight(const struct np_rule *r, const struct np_task
         (t->first > 0 && stage_of(r, t->step, t->first - 1) == t->stage))
         return NP_OK;
     for (uint64_t q = own; q-- > oldest;)
-        if (replica_of(r, (int)(q % micros)) == replica_of(r, t->micro) && --beside <= 0 &&
+        if (replica_of(r, (int)(q / micros % members), (int)(q % micros)) ==
+                replica_of(r, t->member, t->micro) &&
+            --beside <= 0 &&
             !is_retired(r, q / micros / members, (int)(q / micros % members), (int)(q % micros),
                         t->stage))
             return broken(t, "too many flights are at the stage", err);

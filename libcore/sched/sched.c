@@ -28,7 +28,7 @@ static void make_ready(struct np_sched *s, enum np_task_kind kind, uint32_t slot
                                    .place = place & 0x3fff,
                                    .kind = kind};
     uint32_t position = kind == NP_TASK_W ? place : s->unit[place].first;
-    int device = np_device(s, micro, np_stages(s, slot)[position]);
+    int device = np_device(s, member, micro, np_stages(s, slot)[position]);
     if (s->step[slot].number > s->last)
         return;
     entry.key = np_priority_key(s, &entry);
@@ -50,7 +50,7 @@ static void offer_forward(struct np_sched *s, uint32_t slot, uint32_t member, ui
     uint8_t flags = s->flags[flight * (size_t)s->config.micro_batches + micro];
     uint32_t first = s->unit[unit].first;
     int stage = np_stages(s, slot)[first];
-    const struct np_lane *lane = &s->lane[np_device(s, micro, stage)];
+    const struct np_lane *lane = &s->lane[np_device(s, member, micro, stage)];
     bool enters = first == np_begins(s, slot)[stage];
     if (s->blocked[flight] > 0 || !(flags & NP_HAS_INPUT) ||
         (is_led(s, member, unit) && !(flags & NP_LED)) ||
@@ -257,10 +257,12 @@ struct flight {
 
 static struct flight flight_at(const struct np_sched *s, int replica, uint64_t number)
 {
-    uint64_t members = (uint64_t)s->config.members, share = np_share(s);
-    return (struct flight){np_slot(s, number / share / members),
-                           (uint32_t)(number / share % members),
-                           (uint32_t)((uint64_t)replica * share + number % share)};
+    uint64_t members = (uint64_t)s->share.members, micros = (uint64_t)s->share.micros;
+    uint64_t group = (uint64_t)(replica / s->share.beside);
+    uint64_t part = (uint64_t)(replica % s->share.beside);
+    return (struct flight){np_slot(s, number / micros / members),
+                           (uint32_t)(group * members + number / micros % members),
+                           (uint32_t)(part * micros + number % micros)};
 }
 
 static bool is_retired(const struct np_sched *s, int device, uint64_t number)

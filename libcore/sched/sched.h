@@ -20,15 +20,16 @@
  *          micro-batch) order among those to the same layer in the same step; the last one carries
  *          the update and waits, at a shared position, for the update of step s-1.
  *          Frozen positions and weightless layers have F and B only and never wait.
- * Replicas: of the pipeline, each with a share of every member's micro-batches: replica r has
- *          numbers r x share .. (r+1) x share - 1, share = micro-batches / replicas. A device is a
- *          stage of a replica, number replica x stages + stage. A layer's contributions keep their
- *          order through all replicas, so what is computed does not depend on how many there are.
+ * Replicas: of the pipeline, each with a share of every step (np_sched_share): of the micro-batches
+ *          of every member; or, where there are too few of these for the replicas, of the members.
+ *          A device is a stage of a replica, number replica x stages + stage. A layer's
+ *          contributions keep their order through all replicas, so what is computed does not depend
+ *          on how many there are.
  * Cut:     A step's stages take its positions in order: at home, or, with `reach`, as balances the
  *          step's own costs (sched/balance.h), up to one stage from home. All members of a step
  *          are cut alike, so a layer is wanted on one stage at a time. Shared positions stay.
- * Flights: a flight is one (step, member, micro-batch), of its replica's number q = (step x members
- *          + member) x share + micro-batch % share. It is retired at stage k when all its tasks at
+ * Flights: a flight is one (step, member, micro-batch), numbered q = 0, 1, .. on its replica in
+ *          this order (np_sched_flight_of). It is retired at stage k when all its tasks at
  *          stages >= k have ended. Stage k begins flight q (its first F there) only if
  *          q < r + in_flight[k], where the replica's oldest r flights are retired at k: so flight q
  *          may live in slot q % in_flight[k] of that device, and nothing there is read after its
@@ -92,9 +93,9 @@ struct np_sched_config {
     int unit;               /* positions a unit, >= 1; the last unit of a home may be shorter */
     int reach;              /* positions that a step's cut may lie off home; 0: it is home */
     int members, micro_batches;
-    int replicas; /* divides micro_batches; 0 is as 1 */
+    int replicas; /* np_sched_may_share; 0 is as 1 */
     int window;   /* step s begins when all steps up to s - window are complete */
-    /* [stages] or NULL; 0: as many as the window lets begin, window x members x share. */
+    /* [stages] or NULL; 0: as many as the window lets begin, window x those of a share. */
     const int *in_flight;
     bool leads;         /* the last unit's F of a member waits for that of the step's first one */
     bool weights_first; /* W goes before all else, also where there are several stages */
@@ -106,6 +107,53 @@ struct np_sched_config {
 static inline uint32_t np_sched_whole(const struct np_sched_config *config, uint32_t candidate)
 {
     return config->whole ? config->whole[candidate] : candidate;
+}
+
+/* What a replica has of a step: so many members, one after the other, and of each so many
+ * micro-batches. `beside` replicas have the same members, and follow each other. */
+struct np_sched_share {
+    int members, micros, beside;
+};
+
+/* Divisors that replicas and micro-batches have in common, the largest. */
+static inline int np_sched_beside(int replicas, int micro_batches)
+{
+    while (micro_batches) {
+        int rest = replicas % micro_batches;
+        replicas = micro_batches;
+        micro_batches = rest;
+    }
+    return replicas;
+}
+
+/* Whether all replicas have a share, and the same one. */
+static inline bool np_sched_may_share(int replicas, int members, int micro_batches)
+{
+    return members % (replicas / np_sched_beside(replicas, micro_batches)) == 0;
+}
+
+static inline struct np_sched_share np_sched_share(int replicas, int members, int micro_batches)
+{
+    int beside = np_sched_beside(replicas, micro_batches);
+    return (struct np_sched_share){members / (replicas / beside), micro_batches / beside, beside};
+}
+
+static inline int np_sched_replica_of(const struct np_sched_share *share, int member, int micro)
+{
+    return member / share->members * share->beside + micro / share->micros;
+}
+
+/* A flight's number on its replica; and how many flights a step has there. */
+static inline uint64_t np_sched_flight_of(const struct np_sched_share *share, uint64_t step,
+                                          int member, int micro)
+{
+    uint64_t row = step * (uint64_t)share->members + (uint64_t)(member % share->members);
+    return row * (uint64_t)share->micros + (uint64_t)(micro % share->micros);
+}
+
+static inline int np_sched_flights_of(const struct np_sched_share *share)
+{
+    return share->members * share->micros;
 }
 
 static inline int np_sched_replicas(const struct np_sched_config *config)

@@ -27,7 +27,7 @@ static void *carve(struct carver *c, size_t count, size_t size)
 static size_t most_ready(const struct np_sched *s, size_t units, size_t positions)
 {
     const struct np_sched_config *c = &s->config;
-    return (size_t)c->window * (size_t)c->members * (np_share(s) * units + positions);
+    return (size_t)c->window * (size_t)c->members * ((size_t)s->share.micros * units + positions);
 }
 
 static size_t units_of_home(const struct np_sched_config *c, int stage)
@@ -135,7 +135,9 @@ static void check(const struct np_sched_config *c)
 {
     assert(c->positions > 0 && c->stages > 0 && c->unit > 0 && c->members > 0);
     assert(c->micro_batches > 0 && c->window > 0 && c->lookahead >= 0);
-    assert(c->replicas >= 0 && c->micro_batches % np_sched_replicas(c) == 0);
+    assert(c->replicas >= 0);
+    assert(np_sched_may_share(np_sched_replicas(c), c->members, c->micro_batches));
+    assert(!c->leads || c->micro_batches % np_sched_replicas(c) == 0);
     assert(c->reach >= 0 && c->reach <= c->positions);
     assert(c->stage_first[0] == 0 && c->stage_first[c->stages] == c->positions);
     for (int k = 0; k < c->stages; k++)
@@ -158,6 +160,7 @@ enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config 
     enum np_status status;
     check(config);
     shape.config.replicas = np_sched_replicas(config);
+    shape.share = np_sched_share(shape.config.replicas, config->members, config->micro_batches);
     while (slots < steps)
         slots *= 2;
     if (!fits(config, slots))

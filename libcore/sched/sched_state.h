@@ -60,6 +60,7 @@ struct np_lane {
 
 struct np_sched {
     struct np_sched_config config; /* its arrays point into this block */
+    struct np_sched_share share;   /* of a replica */
     uint32_t slot_mask;
     int units;
     int woken_first, woken_last; /* devices that the last task that ended let begin something */
@@ -122,28 +123,21 @@ static inline size_t np_flight(const struct np_sched *s, uint32_t slot, uint32_t
     return ((size_t)slot * (uint32_t)s->config.members + member) * (uint32_t)s->units + unit;
 }
 
-/* Micro-batches of a member on a replica. */
-static inline uint32_t np_share(const struct np_sched *s)
-{
-    return (uint32_t)(s->config.micro_batches / s->config.replicas);
-}
-
 /* Flights of a step on a replica. */
 static inline int np_pieces(const struct np_sched *s)
 {
-    return s->config.members * (int)np_share(s);
+    return np_sched_flights_of(&s->share);
 }
 
-static inline int np_device(const struct np_sched *s, uint32_t micro, int stage)
+static inline int np_device(const struct np_sched *s, uint32_t member, uint32_t micro, int stage)
 {
-    return (int)(micro / np_share(s)) * s->config.stages + stage;
+    return np_sched_replica_of(&s->share, (int)member, (int)micro) * s->config.stages + stage;
 }
 
 static inline uint64_t np_flight_number(const struct np_sched *s, uint32_t slot, uint32_t member,
                                         uint32_t micro)
 {
-    uint64_t members = (uint64_t)s->config.members, share = np_share(s);
-    return (s->step[slot].number * members + member) * share + micro % share;
+    return np_sched_flight_of(&s->share, s->step[slot].number, (int)member, (int)micro);
 }
 
 static inline uint16_t *np_lacking(const struct np_sched *s, uint32_t slot, uint32_t member,

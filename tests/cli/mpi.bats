@@ -98,6 +98,21 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
     done
 }
 
+@test "replicas on ranks of their own share the subnets of a step, and update layers in turn" {
+    unsanitized
+    image_recipe
+    sed -i 's/^train:/sampler: {members: 4}\n&/' recipe.yaml
+    np-train recipe.yaml --run one -q "${evaluated[@]}" > /dev/null
+    ranks 2 recipe.yaml --run two --replicas 2 -n 2 "${evaluated[@]}"
+    ranks 4 recipe.yaml --run four --replicas 2 --device-memory 64MiB --inject-delays 6 \
+        "${evaluated[@]}"
+    ranks 4 recipe.yaml --run stopped --replicas 4 --stop-after 3
+    np-train recipe.yaml --run stopped --resume -q "${evaluated[@]}" > /dev/null
+    for run in two four stopped; do
+        same one "$run"
+    done
+}
+
 @test "more ranks than there are positions" {
     unsanitized
     tiny_recipe

@@ -39,6 +39,22 @@ setup() {
     said "np-train: error: --stash needs --device-memory, or a plan that has it, and one replica"
 }
 
+@test "replicas share the subnets of a step where a mini-batch is whole" {
+    image_recipe
+    several=(--set 'sampler={members: 4}' -q)
+    np-train recipe.yaml --run a --schedule sequential "${several[@]}"
+    np-train recipe.yaml --run b --replicas 2 -n 2 --inject-delays 5 "${several[@]}"
+    np-train recipe.yaml --run c --replicas 4 -W 5 --recompute always "${several[@]}"
+    same a b
+    same a c
+    refused '3 replicas cannot share 4 subnets a step, of 1 micro-batch each, evenly' \
+        np-train recipe.yaml --run d --replicas 3 "${several[@]}"
+    learn='subnets of a step learn from the first one: 2 replicas must share their micro-batches, '
+    refused "${learn}and cannot share 1 evenly" np-train recipe.yaml --run d --replicas 2 -q \
+        --set 'sampler={kind: sandwich}' --set 'train.loss={distill: 0.5}'
+    [ ! -e d ]
+}
+
 @test "stages, micro-batches, windows, threads, units and pauses change nothing" {
     np-train recipe.yaml --run a --schedule sequential
     np-train recipe.yaml --run b --stages 2

@@ -136,7 +136,7 @@ def ranks(trial):
             how |= {"tool": "shim/np-train", "env": {"SHIM_SEED": str(r.randint(1, 999)),
                                                      "SHIM_DEVICES": str(r.randint(1, 4))}}
         if odds(r, 0.4) and not gpu:  # np-partition knows nothing of ranks, which take more
-            least = least_memory(trial, *plan) * 5 // 4
+            least = least_memory(trial, *plan) * (5 if count == 1 else 8) // 4
             plan += ["--device-memory", str(least + r.randrange(100000)),
                      *(plans.residence(r) if count == 1 else [])]
         trial.equal(f"ranks{i}", "--backend", "mpi-cuda" if gpu else "mpi", *plan,

@@ -1,5 +1,7 @@
 """Random plans, valid for a recipe, and ways to run them."""
 
+from math import gcd
+
 from spaces import divisors, odds
 
 
@@ -14,10 +16,17 @@ def cuts(r, recipe):
     return []
 
 
+def shares(recipe, replicas):
+    """The numbers of micro-batches that so many replicas can share, with the members of a step."""
+    legal = [1] if recipe.batch_norm else divisors(recipe.grains)
+    return [m for m in legal if m % replicas == 0 or
+            (not recipe.distill and recipe.members % (replicas // gcd(replicas, m)) == 0)]
+
+
 def micro_batches(r, recipe, replicas):
     if recipe.batch_norm or (replicas == 1 and odds(r, 0.4)):
         return []
-    return ["-M", r.choice([m for m in divisors(recipe.grains) if m % replicas == 0])]
+    return ["-M", r.choice(shares(recipe, replicas))]
 
 
 def pipeline(r, recipe, replicas=1, stages=None, threads=True, cut=True):
@@ -40,7 +49,7 @@ def pipeline(r, recipe, replicas=1, stages=None, threads=True, cut=True):
 
 def replicas(r, recipe):
     """A number of replicas that the recipe can have."""
-    return 1 if recipe.batch_norm else r.choice(divisors(recipe.grains)[:3])
+    return r.choice([count for count in range(1, 5) if shares(recipe, count)])
 
 
 def manner(r, trial):

@@ -27,7 +27,8 @@ class Recipe:
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
                 "data": self._parts(r, data, given), "space": space, "shared": self._shared(r),
                 "sampler": self._sampler(r), "train": train}
-        if self.members > 1 and self.same and odds(r, 0.7):
+        self.distill = self.members > 1 and self.same and odds(r, 0.7)
+        if self.distill:
             train.setdefault("loss", {})["distill"] = r.choice([0.25, 0.9, 1])
         with open(os.path.join(folder, "recipe.yaml"), "w") as out:
             json.dump(text, out, indent=1)

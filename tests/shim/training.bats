@@ -195,6 +195,15 @@ equal() {
     "$cpu" recipe.yaml --run cpu3 -q -s train.batch=12 -s train.grain=2
     same cpu3 three1
     same cpu3 three2
+    rm -rf ./*
+    image_recipe
+    members=(-s 'sampler={members: 2}')
+    "$cpu" recipe.yaml --run cpu -q "${members[@]}" "${evaluated[@]}"
+    for peers in 0 1; do
+        SHIM_DEVICES=4 SHIM_PEERS=$peers gpu recipe.yaml --run "peers$peers" --devices 0,1,2,3 \
+            --replicas 2 "${members[@]}" "${evaluated[@]}"
+        same cpu "peers$peers"
+    done
 }
 
 @test "ranks of an MPI job: a GPU each or a share of one, in every order of work" {

@@ -200,6 +200,50 @@ START_TEST(knows_the_link)
 }
 END_TEST
 
+/* Replicas that have memories of their own: where devices and layers are, and what they fetch. */
+START_TEST(replicas_apart)
+{
+    const struct np_link_pace pace = {50000, 20000, 1000000000};
+    struct np_partition_request r = plan_request(2);
+    struct np_plan joined, apart;
+    struct np_error err;
+    r.micro_batches = 4;
+    r.replicas = 2;
+    r.memories = 4;
+    r.joined = true;
+    r.link = pace;
+    ck_assert_int_eq(plan_partition(&joined, &r, NULL), NP_OK);
+    ck_assert(!np_plan_apart(&joined) && np_plan_replica_memories(&joined) == 1);
+    ck_assert_int_eq(np_plan_home(&joined, 1), 1);
+    r.joined = false;
+    ck_assert_int_eq(plan_partition(&apart, &r, NULL), NP_OK);
+    ck_assert(np_plan_apart(&apart) && np_plan_replica_memories(&apart) == 2);
+    ck_assert_int_eq(apart.reach, 0);
+    for (int device = 0; device < 4; device++)
+        ck_assert_int_eq(np_plan_memory(&apart, device), device);
+    ck_assert_int_eq(np_plan_home(&apart, 1), 3);
+    for (int k = 0; k < plan_net.kind_count; k++) {
+        struct np_layer_cost near = np_plan_cost(&joined, &plan_net, 1, k);
+        struct np_layer_cost far = np_plan_cost(&apart, &plan_net, 1, k);
+        float bytes = 4 * (float)plan_net.kinds[k].floats; /* a nanosecond each */
+        float fetch = bytes > 0 ? (20000 + bytes) / 2 : 0; /* for two micro-batches of a replica */
+        ck_assert_float_eq_tol(far.f, near.f + fetch, 1);
+        ck_assert_float_eq_tol(far.w, near.w + fetch, 1);
+        ck_assert_float_eq(far.b, near.b);
+    }
+    ck_assert(apart.step_ns > joined.step_ns);
+    r.memories = 3;
+    ck_assert_int_eq(plan_partition(&apart, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "3 ranks or GPUs cannot be dealt evenly to 2 replicas");
+    r.memories = 4;
+    r.cut = NP_CUT_BALANCED;
+    ck_assert_int_eq(plan_partition(&apart, &r, &err), NP_EINPUT);
+    ck_assert_str_eq(err.msg, "balanced cuts hand layers over: between ranks, or GPUs that reach "
+                              "no other's memory, that is for one replica, not 2");
+    np_plan_clear(&joined);
+}
+END_TEST
+
 /* Stages take more for them; what is said to be the least that does, does. */
 START_TEST(balanced_cuts_say_their_least)
 {
@@ -538,6 +582,7 @@ int main(void)
     tcase_add_loop_test(tests, takes_the_fastest_alternative, 0, 9);
     tcase_add_loop_test(tests, balances_where_it_pays, 0, 9);
     tcase_add_test(tests, knows_the_link);
+    tcase_add_test(tests, replicas_apart);
     tcase_add_loop_test(tests, balanced_cuts_say_their_least, 0, 2);
     tcase_add_test(tests, says_the_least_of_all_alternatives);
     tcase_add_loop_test(tests, computes_again_where_memory_is_short, 0, 3);

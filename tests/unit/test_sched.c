@@ -73,11 +73,13 @@ static void draw_pipeline(struct trial *t)
     c->delay = 1 + (int)draw(t, 4);
     c->members = draw(t, 2) ? 1 : 1 + (int)draw(t, MOST_MEMBERS);
     c->replicas = draw(t, 2) ? 0 : 1 + (int)draw(t, MOST_DEVICES / MOST_STAGES);
-    c->micro_batches = np_sched_replicas(c) * (draw(t, 2) ? 1 : 1 + (int)draw(t, 4));
+    c->micro_batches = draw(t, 2) ? 1 : 1 + (int)draw(t, 4);
+    if (draw(t, 3) || !np_sched_may_share(np_sched_replicas(c), c->members, c->micro_batches))
+        c->micro_batches *= np_sched_replicas(c);
     c->window = 1 + (int)draw(t, 6);
     c->lookahead = draw(t, 2) ? 0 : (int)draw(t, 20);
     c->weights_first = draw(t, 2);
-    c->leads = draw(t, 2);
+    c->leads = draw(t, 2) && c->micro_batches % np_sched_replicas(c) == 0;
     c->layer_first = t->layer_first;
     c->kind = t->kind;
     c->cost = t->cost;
@@ -353,6 +355,65 @@ START_TEST(replicas_keep_one_order)
 }
 END_TEST
 
+/* What replicas have of a step: micro-batches of all members, as far as there are enough, else
+ * members; every flight is somebody's, and numbers are dense. */
+START_TEST(replicas_share_steps)
+{
+    static const struct {
+        int replicas, members, micros, share_members, share_micros, beside;
+    } shares[] = {{1, 3, 5, 3, 5, 1}, {2, 3, 4, 3, 2, 2}, {4, 3, 4, 3, 1, 4}, {3, 6, 1, 2, 1, 1},
+                  {4, 2, 2, 1, 1, 2}, {6, 4, 3, 2, 1, 3}, {6, 4, 9, 2, 3, 3}, {2, 2, 3, 1, 3, 1}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        const struct np_sched_share wanted = {shares[i].share_members, shares[i].share_micros,
+                                              shares[i].beside};
+        int r = shares[i].replicas, members = shares[i].members, micros = shares[i].micros;
+        struct np_sched_share share;
+        uint64_t next[8] = {0};
+        ck_assert(np_sched_may_share(r, members, micros));
+        share = np_sched_share(r, members, micros);
+        ck_assert_mem_eq(&share, &wanted, sizeof share);
+        ck_assert_int_eq(np_sched_flights_of(&share) * r, members * micros);
+        for (int step = 0; step < 2; step++)
+            for (int k = 0; k < members * micros; k++) {
+                int replica = np_sched_replica_of(&share, k / micros, k % micros);
+                ck_assert(replica >= 0 && replica < r);
+                ck_assert_uint_eq(
+                    np_sched_flight_of(&share, (uint64_t)step, k / micros, k % micros),
+                    next[replica]++);
+            }
+    }
+    ck_assert(!np_sched_may_share(2, 1, 1) && !np_sched_may_share(2, 3, 1));
+    ck_assert(!np_sched_may_share(4, 3, 2) && !np_sched_may_share(3, 2, 4));
+}
+END_TEST
+
+/* A member for each of two replicas: what they share is written in the members' order. */
+START_TEST(replicas_by_members)
+{
+    static struct trial t;
+    static const uint16_t same[] = {0, 0};
+    struct np_task task, late, ignored;
+    plain_trial(&t, 1, 2);
+    t.config.members = t.config.replicas = 2;
+    t.layer_first[1] = 1;
+    ck_assert_int_eq(np_sched_new(&t.sched, &t.config, NULL), NP_OK);
+    np_sched_push(t.sched, same);
+    for (int device = 1; device >= 0; device--)
+        for (int pass = 0; pass < 2; pass++) { /* F, B */
+            ck_assert(np_sched_next(t.sched, device, &task));
+            ck_assert(task.member == device && task.micro == 0);
+            np_sched_done(t.sched, &task, &ignored);
+        }
+    ck_assert_msg(!np_sched_next(t.sched, 1, &late), "a contribution overtakes another");
+    ck_assert(np_sched_next(t.sched, 0, &task) && task.opens && !task.updates);
+    np_sched_done(t.sched, &task, &ignored);
+    ck_assert(np_sched_next(t.sched, 1, &late) && !late.opens && late.updates);
+    np_sched_done(t.sched, &late, &ignored);
+    ck_assert_uint_eq(np_sched_completed(t.sched), 1);
+    np_sched_free(t.sched);
+}
+END_TEST
+
 START_TEST(too_many_steps_are_refused)
 {
     static struct trial t;
@@ -373,6 +434,8 @@ int main(void)
     tcase_add_test(tests, early_stop_leaves_later_steps);
     tcase_add_test(tests, a_conflict_waits_for_the_update);
     tcase_add_test(tests, replicas_keep_one_order);
+    tcase_add_test(tests, replicas_share_steps);
+    tcase_add_test(tests, replicas_by_members);
     tcase_add_test(tests, too_many_steps_are_refused);
     return suite_run(suite);
 }

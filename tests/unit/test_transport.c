@@ -3,8 +3,10 @@
 #include <check.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "exec/step.h"
 #include "exec/transport.h"
 #include "plan/stage_memory.h"
@@ -42,6 +44,7 @@ struct trial {
     struct np_device devices[MOST];
     struct copier copier;
     struct np_plan plan;
+    uint64_t cap; /* of the plan, 0: none */
     struct np_train_config config;
     struct tiny_outcome outcome;
     struct np_engine *engine;
@@ -57,6 +60,7 @@ static enum np_status trial_run(struct trial *r, const struct tiny_shape *shape,
     r->copier.base.ops = &copying;
     tiny_plan(&r->t, &r->plan, shape);
     r->plan.memories = memories;
+    r->plan.device_bytes = r->cap;
     r->config = (struct np_train_config){.net = &r->t.net,
                                          .data = r->t.data,
                                          .kernels = np_kernels_get(shape->isa),
@@ -107,34 +111,57 @@ static void assert_memory(struct trial *r)
     struct np_stage_memory memory[8];
     ck_assert_int_le(r->plan.stages, 8);
     tiny_must(np_memory_stages(memory, &r->plan, &r->t.net, &r->t.err), &r->t.err);
-    for (int d = 0; d < np_plan_devices(&r->plan); d++)
-        ck_assert_uint_eq(np_engine_memory(r->engine, d).peak, memory[d % r->plan.stages].flights);
+    for (int d = 0; d < np_plan_devices(&r->plan); d++) {
+        const struct np_stage_memory *m = &memory[d % r->plan.stages];
+        bool home = d >= np_plan_home(&r->plan, 0);
+        uint64_t peak = np_engine_memory(r->engine, d).peak;
+        if (r->cap)
+            ck_assert_uint_le(peak,
+                              home ? m->flights + m->shared + m->layers + m->copies : m->replica);
+        else
+            ck_assert_uint_eq(peak, m->flights);
+    }
     for (int k = 0; k < r->plan.stages && np_plan_apart(&r->plan); k++) {
         uint64_t copies = 0;
         for (int p = r->plan.stage_first[k]; p < r->plan.stage_first[k + 1]; p++)
             for (uint32_t l = r->t.net.layer_first[p]; l < r->t.net.layer_first[p + 1]; l++)
                 copies += np_memory_copies(&r->t.net, l);
+        if (memory[k].copies)
+            copies += memory[k].layers;
         ck_assert_uint_eq(memory[k].replica, memory[k].flights + copies);
     }
 }
 
-/* How often a step carries a layer between so many replicas: its gradient's sum from each to the
- * next, member after member, and new weights to all but the last one. */
+/* How often a step carries a layer that `member` is the first to use: its weights to replicas that
+ * use it away from where it is at home, its gradient's sum from contributor to contributor, and
+ * moments to the last of them, which has it then. */
 static int carries_of(const struct trial *r, const uint16_t *choices, int member, int position,
-                      uint64_t step)
+                      uint64_t step, int *where)
 {
     const struct np_supernet *net = &r->t.net;
+    const struct np_sched_share share = np_plan_share(&r->plan, net);
     uint32_t layer = np_step_layer(net, choices + member * net->positions, position);
-    int replicas = np_plan_replicas(&r->plan), uses = 0;
     bool old = net->recipe->shared_frozen || step < (uint64_t)net->recipe->delay;
     bool known = np_supernet_is_end(net, position) && old && step > 0;
+    bool trains = np_step_trains(net, position, layer), uses[MOST] = {false};
+    int count = 0, last = -1;
     if (np_step_owner(net, choices, member, position) != member ||
         np_supernet_kind(net, layer)->floats == 0)
         return 0;
-    for (int i = 0; i < net->recipe->members; i++)
-        uses += np_step_layer(net, choices + i * net->positions, position) == layer;
-    return (known ? 0 : replicas - 1) +
-           (np_step_trains(net, position, layer) ? uses * replicas - 1 : 0);
+    for (int k = 0; k < net->recipe->members * r->plan.micro_batches; k++) {
+        int i = k / r->plan.micro_batches;
+        int replica = np_sched_replica_of(&share, i, k % r->plan.micro_batches);
+        if (np_step_layer(net, choices + i * net->positions, position) != layer)
+            continue;
+        count += !uses[replica] && !known && replica != where[layer];
+        count += trains && last >= 0 && last != replica;
+        uses[replica] = true;
+        last = replica;
+    }
+    count += trains && net->moments > 0 && last != where[layer];
+    if (trains)
+        where[layer] = last;
+    return count;
 }
 
 /* Where every replica has one memory, nothing else is carried. */
@@ -143,63 +170,106 @@ static void assert_carries(struct trial *r)
     const struct np_supernet *net = &r->t.net;
     uint16_t choices[TINY_MEMBERS * (TINY_BLOCKS + 2)], blocks[TINY_MEMBERS * TINY_BLOCKS];
     struct np_stream *stream = tiny_stream(&r->t, 0);
-    int carries = 0;
+    int carries = 0, *where;
     bool more;
+    tiny_must(np_alloc(&where, net->layers, sizeof *where, &r->t.err), &r->t.err);
+    for (uint32_t layer = 0; layer < net->layers; layer++)
+        where[layer] = np_plan_replicas(&r->plan) - 1;
     for (uint64_t step = 0; step < TINY_STEPS; step++) {
         tiny_must(np_step_read(net, stream, choices, blocks, &more, &r->t.err), &r->t.err);
         for (int i = 0; i < net->recipe->members; i++)
             for (int p = 0; p < net->positions; p++)
-                carries += carries_of(r, choices, i, p, step);
+                carries += carries_of(r, choices, i, p, step, where);
     }
     np_stream_close(stream);
+    free(where);
     if (np_plan_replica_memories(&r->plan) == 1)
         ck_assert_int_eq(atomic_load(&r->copier.carried), carries);
 }
 
-START_TEST(the_bits_are_those_of_one_memory)
+static const struct {
+    int memories;
+    struct tiny_shape shape;
+} cases[] = {{2, {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false}},
+             {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false}},
+             {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0, false}},
+             {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0, false}},
+             {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0, false}},
+             {2, {1, 2, 2, 1, 1, NP_ISA_SCALAR, 5, 0, 0, 2, false}},
+             {4, {2, 4, 4, 1, 2, NP_ISA_SCALAR, 6, 2, 0, 2, false}},
+             {4, {3, 4, 3, 2, 1, NP_ISA_SCALAR, 7, -1, 0, 4, true}},
+             {2, {3, 1, 4, 1, 1, NP_ISA_SCALAR, 8, 0, 0, 2, false}},
+             {4, {2, 1, 3, 1, 2, NP_ISA_SCALAR, 9, 2, 0, 2, true}},
+             {4, {1, 2, 2, 1, 1, NP_ISA_SCALAR, 10, 0, 0, 4, false}}};
+
+/* A case of the recipe that the trials have opened, beside the reference and its scores; replicas
+ * also where the layers are in the arenas of their stages. */
+static void compare(struct trial *r, size_t i, const struct trial *reference,
+                    const struct np_score *scores)
 {
-    static const struct {
-        int memories;
-        struct tiny_shape shape;
-    } cases[] = {{2, {2, 1, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false}},
-                 {2, {4, 4, 4, 1, 1, NP_ISA_SCALAR, 0, 1, 0, 0, false}},
-                 {3, {3, 2, 4, 2, 2, NP_ISA_SCALAR, 3, -1, 0, 0, false}},
-                 {4, {4, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 2, 0, false}},
-                 {3, {5, 1, 8, 1, 1, NP_ISA_SCALAR, 4, 2, 3, 0, false}},
-                 {2, {1, 2, 2, 1, 1, NP_ISA_SCALAR, 5, 0, 0, 2, false}},
-                 {4, {2, 4, 4, 1, 2, NP_ISA_SCALAR, 6, 2, 0, 2, false}},
-                 {4, {3, 4, 3, 2, 1, NP_ISA_SCALAR, 7, -1, 0, 4, true}}};
+    struct tiny_shape shape = cases[i].shape;
+    struct np_score again[SUBNETS];
+    shape.isa = tiny_best_isa();
+    if (r->t.net.whole_batch)
+        shape.micro_batches = 1;
+    if (!tiny_may_share(&r->t, &shape))
+        return;
+    for (int capped = 0; capped < (shape.replicas > 1 ? 2 : 1); capped++) {
+        atomic_store(&r->copier.carried, 0);
+        r->cap = capped ? 1 << 28 : 0;
+        tiny_must(trial_run(r, &shape, cases[i].memories), &r->t.err);
+        ck_assert_mem_eq(r->outcome.fingerprints, reference->outcome.fingerprints,
+                         sizeof r->outcome.fingerprints);
+        ck_assert_mem_eq(r->outcome.losses, reference->outcome.losses, sizeof r->outcome.losses);
+        ck_assert_int_ge(atomic_load(&r->copier.carried), TINY_STEPS * (cases[i].memories - 1));
+        assert_carries(r);
+        assert_memory(r);
+        evaluate(r, again);
+        ck_assert_mem_eq(scores, again, sizeof again);
+        trial_end(r);
+    }
+}
+
+/* Every third case of a short run; of full ones all. */
+static void compare_all(enum tiny_kind kind, const char *const *sets, size_t first)
+{
     const struct tiny_shape alone = {0, 1, 1, 1, 1, tiny_best_isa(), 0, 0, 0, 0, false};
-    struct np_score scores[SUBNETS], again[SUBNETS];
+    struct np_score scores[SUBNETS];
     struct trial r = {.engine = NULL}, reference = {.engine = NULL};
-    tiny_open(&reference.t, (enum tiny_kind)_i, NULL, 0);
-    tiny_open(&r.t, (enum tiny_kind)_i, NULL, 0);
+    size_t count = 0;
+    while (sets && sets[count])
+        count++;
+    tiny_open(&reference.t, kind, sets, count);
+    tiny_open(&r.t, kind, sets, count);
     tiny_must(trial_run(&reference, &alone, 0), &reference.t.err);
     evaluate(&reference, scores);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct tiny_shape shape = cases[i].shape;
-        if (!tests_are_full() && (i + (size_t)_i) % 3 != 0)
-            continue;
-        if (r.t.net.whole_batch && shape.replicas > 1)
-            continue;
-        shape.isa = tiny_best_isa();
-        if (r.t.net.whole_batch)
-            shape.micro_batches = 1;
-        atomic_store(&r.copier.carried, 0);
-        tiny_must(trial_run(&r, &shape, cases[i].memories), &r.t.err);
-        ck_assert_mem_eq(r.outcome.fingerprints, reference.outcome.fingerprints,
-                         sizeof r.outcome.fingerprints);
-        ck_assert_mem_eq(r.outcome.losses, reference.outcome.losses, sizeof r.outcome.losses);
-        ck_assert_int_ge(atomic_load(&r.copier.carried), TINY_STEPS * (cases[i].memories - 1));
-        assert_carries(&r);
-        assert_memory(&r);
-        evaluate(&r, again);
-        ck_assert_mem_eq(scores, again, sizeof scores);
-        trial_end(&r);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (tests_are_full() || (i + first) % 3 == 0)
+            compare(&r, i, &reference, scores);
     trial_end(&reference);
     tiny_close(&r.t);
     tiny_close(&reference.t);
+}
+
+START_TEST(the_bits_are_those_of_one_memory)
+{
+    compare_all((enum tiny_kind)_i, NULL, (size_t)_i);
+}
+END_TEST
+
+/* What replicas have of the stem and the head, and subnets that they share. */
+static const char *const variants[][4] = {
+    {"shared={policy: frozen}", NULL},
+    {"shared={policy: frozen}", "sampler={members: 4}", NULL},
+    {"shared={policy: delay, steps: 3}", "sampler={members: 2}", NULL},
+    {"shared={policy: delay, steps: 4}", "train.optimizer={kind: sgd, lr: 0.1, momentum: 0}", NULL},
+    {"sampler={kind: fair, members: 8}", "train.optimizer={kind: sgd, lr: 0.1, momentum: 0}", NULL},
+    {"sampler={members: 4, batch: same}", "train.loss={distill: 0.5}", NULL}};
+#define VARIANTS ((int)(sizeof variants / sizeof *variants))
+
+START_TEST(the_bits_of_variants)
+{
+    compare_all(TINY_TEXT, variants[_i], (size_t)_i + 1);
 }
 END_TEST
 
@@ -257,6 +327,7 @@ int main(void)
     TCase *tests = suite_case(suite, "transport");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, the_bits_are_those_of_one_memory, 0, TINY_KINDS);
+    tcase_add_loop_test(tests, the_bits_of_variants, 0, VARIANTS);
     tcase_add_loop_test(tests, a_link_that_fails_ends_the_run, 0, 4);
     tcase_add_test(tests, sides_that_do_not_meet);
     return suite_run(suite);

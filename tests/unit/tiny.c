@@ -160,6 +160,13 @@ const struct np_kernels *tiny_kernels(enum np_isa isa)
     return kernels ? kernels : np_kernels_get(tiny_best_isa());
 }
 
+bool tiny_may_share(const struct tiny *t, const struct tiny_shape *shape)
+{
+    int replicas = shape->replicas ? shape->replicas : 1;
+    return np_sched_may_share(replicas, t->recipe.members, shape->micro_batches) &&
+           (t->recipe.distill <= 0 || shape->micro_batches % replicas == 0);
+}
+
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape)
 {
     struct np_partition_request request = {.replicas = shape->replicas ? shape->replicas : 1,

@@ -81,6 +81,8 @@ void tiny_close(struct tiny *t);
 enum np_isa tiny_best_isa(void);
 /* That of an instruction set, or of the best where it is missing. */
 const struct np_kernels *tiny_kernels(enum np_isa isa);
+/* Whether the shape's replicas have the same share of a step each. */
+bool tiny_may_share(const struct tiny *t, const struct tiny_shape *shape);
 void tiny_plan(struct tiny *t, struct np_plan *plan, const struct tiny_shape *shape);
 /* The recipe's stream from a step on. */
 struct np_stream *tiny_stream(struct tiny *t, uint64_t first);
