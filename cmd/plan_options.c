@@ -27,8 +27,7 @@ enum {
 static const struct argp_option options[] = {
     {"devices", OPTION_DEVICES, "N", 0,
      "threads of all stages and replicas (default: the processors)", 1},
-    {"replicas", OPTION_REPLICAS, "N", 0, "copies of the pipeline, each with a share of a batch",
-     1},
+    {"replicas", OPTION_REPLICAS, "N", 0, "copies of the pipeline, each with a share of a step", 1},
     {"stages", 'n', "N", 0, "stages of the pipeline", 1},
     {"micro-batches", 'M', "N", 0, "slices of a mini-batch, at grain boundaries", 1},
     {"window", 'W', "N", 0, "steps in flight", 1},

@@ -165,6 +165,16 @@ static enum np_status adjust(struct np_plan *plan, const struct predict_options 
     return np_plan_set_recompute(plan, net, asked->recompute == NP_RECOMPUTE_ALWAYS, err);
 }
 
+/* The plan of a file. Where stages are ranks, replicas are in memories of their own, at least. */
+static enum np_status read_plan(struct predict_job *job, struct np_error *err)
+{
+    struct np_plan *plan = &job->plan;
+    enum np_status status = np_plan_read(plan, job->options->plan_path, &job->space.net, err);
+    if (status == NP_OK && plan->link.task_ns)
+        plan->memories = np_plan_replicas(plan);
+    return status;
+}
+
 static enum np_status open_plan(struct predict_job *job, struct np_error *err)
 {
     enum np_status status;
@@ -172,7 +182,7 @@ static enum np_status open_plan(struct predict_job *job, struct np_error *err)
     NP_TRY(space_open(&job->space, &given->space, err));
     NP_TRY(space_spares(&job->space, "output", given->output, err));
     if (given->plan_path)
-        NP_TRY(np_plan_read(&job->plan, given->plan_path, &job->space.net, err));
+        NP_TRY(read_plan(job, err));
     else
         NP_TRY(plan_make(&job->plan, &job->space.net, &given->plan,
                          given->quiet ? PLAN_QUIET : PLAN_PROGRESS, err));

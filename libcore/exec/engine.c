@@ -70,7 +70,7 @@ static enum np_status take_layers(const struct making *m, bool *any, struct np_e
     for (int i = 0; i < state->net->recipe->members; i++)
         for (int p = m->first; p < m->end; p++) {
             uint32_t layer = layer_to_make(m, i, p);
-            if (state->layers[layer].made)
+            if (state->layers[layer].made || !np_supernet_kind(state->net, layer)->floats)
                 continue;
             *any = true;
             NP_TRY(np_state_take(state, layer, err));

@@ -84,8 +84,7 @@ struct np_engine {
     size_t samples;                 /* of a micro-batch */
     uint64_t base;                  /* the scheduler's step 0 */
     bool begun;
-    struct np_crew *
-        *makers; /* [stages]: the feeder's, where there are replicas; NULL: a former's */
+    struct np_crew **makers; /* [stages], where there are replicas; NULL: as the stage before */
     size_t slot_count, stamp_count;
     struct np_slot *slots;
     struct np_stage *stages; /* [devices]: those of the first replica, of the second, .. */

@@ -151,10 +151,9 @@ static enum np_status transport_new(struct np_engine *e, struct np_error *err)
 {
     const struct np_plan *plan = e->config.plan;
     const struct np_supernet *net = e->config.net;
-    uint64_t pieces = (uint64_t)net->recipe->members * (uint64_t)plan->micro_batches;
     struct np_transport_config config = {.link = e->config.link,
                                          .memories = plan->memories,
-                                         .flights = pieces * (uint64_t)plan->window,
+                                         .flights = (uint64_t)np_plan_flights(plan, net),
                                          .layers = net->layers,
                                          .parts = net->positions};
     enum np_status status;
@@ -316,7 +315,6 @@ void np_engine_free(struct np_engine *e)
     if (!e)
         return;
     np_link_settle(e->config.link);
-    np_replicas_free(e->replicas);
     np_residence_free(e->residence);
     np_state_leave_arenas(e->state);
     stages_clear(e);
@@ -324,6 +322,7 @@ void np_engine_free(struct np_engine *e)
         np_crew_free(e->makers[k]);
     free(e->makers);
     np_mirrors_free(e->mirrors);
+    np_replicas_free(e->replicas);
     np_transport_free(e->transport);
     for (size_t i = 0; e->slots && i < e->slot_count; i++) {
         free(e->slots[i].choices);

@@ -106,11 +106,13 @@ static pthread_rwlock_t *guard(const struct job *job, int position)
     return &e->shared[position > 0];
 }
 
+/* What the crew has been told is done before: also what it was to carry. */
 static enum np_status unlock(const struct job *job, pthread_rwlock_t *lock, enum np_status status,
                              struct np_error *err)
 {
+    struct np_crew *crew = job->sweep.crew;
     if (lock && status == NP_OK)
-        status = np_crew_finish(job->sweep.crew, err);
+        status = np_link_await(job->engine->config.link, crew, np_crew_mark(crew, NULL), err);
     if (lock)
         pthread_rwlock_unlock(lock);
     return status;

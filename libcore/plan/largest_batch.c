@@ -26,6 +26,7 @@ static enum np_status weigh(struct probe *probe, int grains, struct np_error *er
     plan.micro_batches = probe->pipeline.micro_batches;
     plan.threads = probe->pipeline.threads;
     plan.scratch = probe->request->scratch;
+    plan.memories = np_request_memories(probe->request, plan.replicas);
     plan.window = 1;
     NP_TRY(np_plan_set_recompute(&plan, &net, probe->pipeline.recompute, err));
     NP_TRY(np_search_least(&probe->least_bytes, &plan, &net, probe->request, err));

@@ -61,7 +61,7 @@ static enum np_status check(const struct np_supernet *net,
                                   .micro_batches =
                                       request->micro_batches ? request->micro_batches : grains(net),
                                   .reach = request->cut == NP_CUT_BALANCED,
-                                  .memories = request->joined ? 0 : request->memories,
+                                  .memories = np_request_memories(request, request->replicas),
                                   .device_bytes = request->memory_bytes};
     enum np_status status = np_plan_check_memories(&asked, err);
     if (status != NP_OK)
@@ -111,7 +111,7 @@ enum np_status np_pipelines_list(struct np_pipelines *pipelines, const struct np
     NP_TRY(list(pipelines, 1, net, request, err));
     if (request->memory_bytes && (request->cut == NP_CUT_BALANCED || request->disk.read))
         return NP_OK;
-    for (int r = 2; r <= most; r++)
+    for (int r = 2; r <= smaller(most, NP_MAX_STAGES / stages); r++)
         if (may_share(r, grains(net), net))
             NP_TRY(list(pipelines, r, net, request, err));
 out:

@@ -74,6 +74,12 @@ static inline int np_request_devices(const struct np_partition_request *request)
     return request->devices ? request->devices : processors;
 }
 
+/* The memories that the devices of a plan have (np_plan_memory). */
+static inline int np_request_memories(const struct np_partition_request *request, int replicas)
+{
+    return replicas > 1 && request->joined ? 0 : request->memories;
+}
+
 /* The pipelines that fill the devices, in order of replicas and stages, of those with as many
  * threads a stage the one with most stages; and before them the smallest, for layers too small to
  * be shared out.

@@ -305,7 +305,7 @@ enum np_status np_search_begin(struct np_plan *plan, const struct np_pipeline *p
     plan->unit = request->unit ? request->unit : 1;
     plan->device_bytes = request->memory_bytes;
     plan->link = request->link;
-    plan->memories = pipeline->replicas > 1 && request->joined ? 0 : request->memories;
+    plan->memories = np_request_memories(request, pipeline->replicas);
     if (np_plan_swaps(plan))
         plan->disk =
             plan->stages * plan->threads < request->processors ? request->spare : request->disk;

@@ -276,6 +276,24 @@ ranks_of() {
     if grep '^link:' plan.yaml; then return 1; fi
 }
 
+@test "np-partition plans replicas on ranks: what they fetch, and what their copies take" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/^train:/sampler: {members: 4}\n&/' recipe.yaml
+    plan() { timeout -s KILL 60 mpiexec -n 2 np-partition recipe.yaml --backend mpi --replicas 2 "$@"; }
+    plan -n 1 -M 2 -q -o plan.yaml
+    said=$(sed -n 's/^predicted: {step_ms: \([0-9.]*\),.*/\1/p' plan.yaml)
+    np-predict-trace recipe.yaml --plan plan.yaml --steps 48 > predicted
+    awk -v said="$said" '$1 == "step_ms" { d = $2 / said - 1; exit !(d < 0.01 && d > -0.01) }' \
+        predicted
+    model=(-M 1 --profile-from model -q --device-memory 4200KiB)
+    batch=$(plan "${model[@]}" --max-batch | sed -n 's/.*train.batch=\([0-9]*\) .*/\1/p')
+    plan "${model[@]}" --set "train.batch=$batch" --set train.grain=1 > /dev/null
+    run plan "${model[@]}" --set "train.batch=$((batch + 1))" --set train.grain=1
+    [ "$status" -eq 1 ]
+    [[ $output == *'nothing fits'* ]]
+}
+
 @test "random recipes by ranks, in little memory too" {
     unsanitized
     FUZZ_DIR=$PWD FUZZ_CHECKS=ranks NP_BIN=$NP_BIN run "$NP_TREE/tests/fuzz/run" 3 11 13 15

@@ -289,6 +289,12 @@ equal() {
         [[ ${lines[0]} == *'NCCL: rank '*': it is not done after 1 s' ]] ||
             { echo "$call: $output"; return 1; }
     done
+    for call in ncclSend:1 ncclSend:2 ncclSend:4 ncclRecv:2 ncclRecv:6; do # of layers, of sums
+        SHIM_HANG=$call run "${on[@]}" --deadline 1 --resume --replicas 2 -M 2
+        [ "$status" -eq 2 ]
+        [[ ${lines[0]} == *'NCCL: rank '*': it is not done after 1 s' ]] ||
+            { echo "replicas, $call: $output"; return 1; }
+    done
     for call in cudaEventRecord:3 cudaEventQuery:4 cudaStreamCreateWithFlags:2; do
         SHIM_FAIL=$call run "${on[@]}" --resume
         [ "$status" -eq 2 ]
