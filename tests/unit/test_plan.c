@@ -232,6 +232,8 @@ START_TEST(replicas_apart)
         ck_assert_float_eq(far.b, near.b);
     }
     ck_assert(apart.step_ns > joined.step_ns);
+    np_plan_clear(&apart);
+    np_plan_clear(&joined);
     r.memories = 3;
     ck_assert_int_eq(plan_partition(&apart, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "3 ranks or GPUs cannot be dealt evenly to 2 replicas");
@@ -240,7 +242,6 @@ START_TEST(replicas_apart)
     ck_assert_int_eq(plan_partition(&apart, &r, &err), NP_EINPUT);
     ck_assert_str_eq(err.msg, "balanced cuts hand layers over: between ranks, or GPUs that reach "
                               "no other's memory, that is for one replica, not 2");
-    np_plan_clear(&joined);
 }
 END_TEST
 
