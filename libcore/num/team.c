@@ -4,12 +4,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "num/team.h"
 
-#define SPINS 1000 /* some microseconds: longer than most kernels' imbalance */
-#define YIELDS 400 /* some hundred: shorter than a member is made to wake up, once asleep */
-#define PIECES 16  /* of a member's share, the least that is taken of it */
+#define SPINS 1000   /* some microseconds: longer than most kernels' imbalance */
+#define YIELDS 400   /* some hundred: shorter than a member is made to wake up, once asleep */
+#define LONG_NS 1e5  /* a yield that takes longer has let other work run for a slice of time */
+#define CROWDED 1000 /* meetings after such a yield at which nobody tries it again */
+#define PIECES 16    /* of a member's share, the least that is taken of it */
 
 /* What is left of a member's share of a deal: its number << 32 | first piece << 16 | the end. */
 struct left {
@@ -18,7 +21,9 @@ struct left {
 
 /* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have waited
  * for a while let others run, and then sleep, so that a machine with fewer cores than threads does
- * not crawl. What the last one writes has a cache line apart from what the others look at. */
+ * not crawl. Where others do run, members sleep at once: whoever sleeps is let in before them when
+ * it wakes up, whoever yields goes behind them, under Linux with a slice of its time forfeited.
+ * What the last one writes has a cache line apart from what the others look at. */
 struct np_barrier {
     _Alignas(NP_ALIGN) atomic_int arrived;
     _Alignas(NP_ALIGN) atomic_uint phase;
@@ -81,6 +86,21 @@ static void sleep_until_moved(struct np_barrier *barrier, unsigned phase)
     pthread_mutex_unlock(&barrier->lock);
 }
 
+/* False if that takes too long, or others want the processor. */
+static bool yield_until_moved(struct np_team *team, unsigned phase)
+{
+    double before = np_now_ns(), now;
+    for (int turn = 0; turn < YIELDS && !team->crowded; turn++, before = now) {
+        sched_yield();
+        if (atomic_load(&team->barrier->phase) != phase)
+            return true;
+        now = np_now_ns();
+        if (now - before > LONG_NS)
+            team->crowded = CROWDED;
+    }
+    return false;
+}
+
 static void begin_phase(struct np_barrier *barrier, unsigned phase)
 {
     atomic_store(&barrier->arrived, 0);
@@ -102,14 +122,15 @@ void np_team_wait(struct np_team *team)
         begin_phase(barrier, phase + 1);
         return;
     }
-    for (int turn = 0; turn < SPINS + YIELDS; turn++) {
+    for (int turn = 0; turn < SPINS; turn++) {
         if (atomic_load(&barrier->phase) != phase)
             return;
-        if (turn < SPINS)
-            relax();
-        else
-            sched_yield();
+        relax();
     }
+    if (team->crowded > 0)
+        team->crowded--;
+    else if (yield_until_moved(team, phase))
+        return;
     sleep_until_moved(barrier, phase);
 }
 

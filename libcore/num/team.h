@@ -34,7 +34,8 @@ struct np_team {
     struct np_barrier *barrier; /* NULL when size is 1 */
     void *scratch;              /* for the inside of one kernel call */
     size_t scratch_bytes;
-    unsigned deals; /* calls of np_team_deal */
+    unsigned deals;   /* calls of np_team_deal */
+    unsigned crowded; /* meetings to come at which it does not yield: others want its processor */
 };
 
 struct np_share {
