@@ -21,9 +21,9 @@ struct left {
 
 /* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have waited
  * for a while let others run, and then sleep, so that a machine with fewer cores than threads does
- * not crawl. Where others do run, members sleep at once: whoever sleeps is let in before them when
- * it wakes up, whoever yields goes behind them, under Linux with a slice of its time forfeited.
- * What the last one writes has a cache line apart from what the others look at. */
+ * not crawl. Where others want the processor a yield takes as long as they are let run: there
+ * members sleep without it. What the last one writes has a cache line apart from what the others
+ * look at. */
 struct np_barrier {
     _Alignas(NP_ALIGN) atomic_int arrived;
     _Alignas(NP_ALIGN) atomic_uint phase;
@@ -86,17 +86,16 @@ static void sleep_until_moved(struct np_barrier *barrier, unsigned phase)
     pthread_mutex_unlock(&barrier->lock);
 }
 
-/* False if that takes too long, or others want the processor. */
+/* Whether it moved while the caller yielded; false also where others want the processor. */
 static bool yield_until_moved(struct np_team *team, unsigned phase)
 {
-    double before = np_now_ns(), now;
-    for (int turn = 0; turn < YIELDS && !team->crowded; turn++, before = now) {
+    for (int turn = 0; turn < YIELDS && !team->crowded; turn++) {
+        double before = np_now_ns();
         sched_yield();
+        if (np_now_ns() - before > LONG_NS)
+            team->crowded = CROWDED;
         if (atomic_load(&team->barrier->phase) != phase)
             return true;
-        now = np_now_ns();
-        if (now - before > LONG_NS)
-            team->crowded = CROWDED;
     }
     return false;
 }

@@ -44,7 +44,8 @@ static uint64_t run_team(const struct kernel_case *one, const struct call *c, in
     ck_assert_uint_le(np_kernels_scratch_bytes(100, 11), sizeof scratch[0]);
     for (int i = 0; i < size; i++) {
         members[i] = (struct member){.one = one, .call = c};
-        members[i].team = (struct np_team){i, size, NULL, scratch[i], sizeof scratch[i], 0, 0};
+        members[i].team = (struct np_team){
+            .rank = i, .size = size, .scratch = scratch[i], .scratch_bytes = sizeof scratch[i]};
         if (threads)
             ck_assert_int_eq(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
         else

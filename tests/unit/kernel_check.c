@@ -99,7 +99,11 @@ static bool run_team(const struct np_kernels *kernels, kernel_run *run, void *ar
     for (int i = 0; i < size; i++) {
         struct member *m = &members[i];
         *m = (struct member){.kernels = kernels, .run = run, .arg = arg};
-        m->team = (struct np_team){i, size, barrier, scratch[i], SCRATCH, 0, 0};
+        m->team = (struct np_team){.rank = i,
+                                   .size = size,
+                                   .barrier = barrier,
+                                   .scratch = scratch[i],
+                                   .scratch_bytes = SCRATCH};
         if (i > 0)
             ck_assert_int_eq(pthread_create(&m->thread, NULL, run_member, m), 0);
     }
