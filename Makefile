@@ -42,12 +42,13 @@ NP_CFLAGS    = -std=c11 -pthread $(NP_WARNINGS) $(CFLAGS) $(NP_SANITIZE) $(NP_NU
 NP_LIBS      = $(shell $(PKG_CONFIG) --libs $(NP_PACKAGES)) -lm -pthread
 
 # A file name that ends in an instruction set is compiled for it, where the target has it; not for
-# AVX-512 under a sanitizer, which takes minutes: the text is the same as AVX2's, but for vectors.
+# AVX-512 under a sanitizer: the text is the same as AVX2's, but for vectors. Sanitized kernels are
+# compact (num/loops.h), or they take minutes to compile.
 TARGET   := $(shell $(CC) -dumpmachine)
 AVX512   := $(if $(SAN),,here)
 ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 $(if $(AVX512),avx512)) \
             $(if $(filter aarch64%,$(TARGET)),neon)
-NP_CPPFLAGS += $(if $(AVX512),,-DNP_NO_AVX512)
+NP_CPPFLAGS += $(if $(AVX512),,-DNP_NO_AVX512) $(if $(SAN),-DNP_COMPACT)
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
 # CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools; and
@@ -69,12 +70,6 @@ CUDA_OBJ := $(CUDA_REAL:%.cu=$(BUILD)/%.o)
 ifeq ($(CUDA),1)
 CUDA_BIN := $(CUDA_OBJ)
 NP_LIBS  += $(NP_CUDA_LIBS)
-endif
-
-# Sanitized programs have checks of whole vectors that are quick (tests/asan).
-ifneq ($(findstring address,$(SAN)),)
-WIDE     := $(BUILD)/tests/asan/wide.o
-NP_LIBS  += $(WIDE) -Wl,--wrap=__asan_loadN,--wrap=__asan_storeN
 endif
 
 # MPI, where pkg-config knows one (Debian's choice, Open MPI or MPICH), is linked into the tools,
@@ -99,7 +94,7 @@ CMD_SRC  := $(sort $(wildcard cmd/*.c))
 CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(filter-out $(TOOLS:%=$(BUILD)/cmd/%.o),$(CMD_OBJ))
 BIN      := $(patsubst cmd/%.c,$(BUILD)/%,$(wildcard $(TOOLS:%=cmd/%.c)))
-UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c)) $(if $(WIDE),tests/asan/test_wide.c)
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 UNIT_AUX := $(patsubst %.c,$(BUILD)/%.o,\
             $(filter-out $(UNIT_SRC) %/backends_far.c,$(wildcard tests/unit/*.c)))
@@ -114,15 +109,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # Operators heed what kernels say (num/kernels.h).
 $(BUILD)/libcore/ops/%.o: NP_CPPFLAGS += -DNP_OPERATORS
 
-# Sanitized, these take minutes to compile unless they call for their checks and leave out what the
-# address sanitizer sees as well.
-NP_SAN_ISA := $(if $(findstring address,$(SAN)),--param asan-instrumentation-with-call-threshold=0 \
-              $(patsubst %,-fno-sanitize=%,null alignment object-size pointer-overflow))
-ifneq ($(SAN),) # half the minute that each of these takes
-$(BUILD)/libcore/num/gemm_%.o: CFLAGS = -O1 -g1
-endif
 # Where a debugger finds the variables of unrolled kernels is a third of the time they take.
-NP_UNROLLED := $(if $(findstring -g,$(CFLAGS)),-g1) $(NP_SAN_ISA)
+NP_UNROLLED := $(if $(findstring -g,$(CFLAGS)),-g1)
 # Or how fast their loops are depends on the length of functions before them in the file.
 NP_UNROLLED += -falign-functions=64
 # A quarter of GCC's time there went into looking back for what loads may alias.
@@ -133,9 +121,7 @@ $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vec
                               $(NP_UNROLLED)
 $(BUILD)/%_neon.o: NP_ISA = $(NP_UNROLLED)
 
-$(BUILD)/tests/asan/%.o: NP_ISA = -Itests/unit -O2 -fno-sanitize=all
-
-$(LIB): $(LIB_OBJ) | $(WIDE)
+$(LIB): $(LIB_OBJ)
 	@rm -f $@
 	$(call SAY,AR,$@)
 	$(Q)$(AR) rcs $@ $^
@@ -504,7 +490,7 @@ FORCE:
         $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
-         $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) $(WIDE:.o=.d) \
+         $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) $(TIMED_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \
          $(CUDA_OBJ:.o=.d) $(SIMDE_OBJ:.o=.d)

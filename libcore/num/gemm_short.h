@@ -30,7 +30,7 @@ NP_INLINE void sum_short(struct sums *acc, struct shape s, const struct np_tiles
     const struct np_stretch *stretch = g->stretch, *end = stretch + g->stretches;
     const float *const *ahead = t->ahead;
     struct cursor at;
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++)
         at.row[i] = t->a[i] + t->a_at;
     for (; stretch < end; stretch++) {
@@ -41,7 +41,7 @@ NP_INLINE void sum_short(struct sums *acc, struct shape s, const struct np_tiles
         for (; left >= SHORT_STEPS; left -= SHORT_STEPS) {
             if (ahead < t->ahead_end)
                 ahead = fetch_two(s, t, ahead);
-            UNROLL
+            NP_UNROLL
             for (size_t u = 0; u < SHORT_STEPS; u++)
                 step(acc, s, t, &at, false);
         }

@@ -73,10 +73,8 @@
 #define COLUMN_HIGH (NP_VW == 16 ? 12 : HIGH)
 #define LOWEST (LOW < COLUMN_HIGH ? LOW : COLUMN_HIGH) /* rows that C is cut in */
 #if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
 #define ROLLED _Pragma("clang loop unroll(disable)")
 #else
-#define UNROLL _Pragma("GCC unroll 32")
 #define ROLLED _Pragma("GCC unroll 1")
 #endif
 
@@ -163,9 +161,9 @@ NP_INLINE void store_last(float *p, enum last last, size_t n, vf v)
 
 NP_INLINE void clear(struct sums *acc, struct shape s)
 {
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++) {
-        UNROLL
+        NP_UNROLL
         for (size_t v = 0; v < s.vectors; v++)
             acc->v[i][v] = v_zero();
         acc->half[i] = vh_zero();
@@ -177,10 +175,10 @@ NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
                         const float *const *rows)
 {
     size_t last = s.vectors - 1;
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++) {
         const float *c = rows[i] + t->j;
-        UNROLL
+        NP_UNROLL
         for (size_t v = 0; v < last; v++)
             acc->v[i][v] = v_add(v_load(c + v * NP_VW), acc->v[i][v]);
         acc->v[i][last] = v_add(load_last(c + last * NP_VW, s.last, t->last), acc->v[i][last]);
@@ -190,10 +188,10 @@ NP_INLINE void add_rows(struct sums *acc, struct shape s, const struct tile *t,
 NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *t)
 {
     size_t last = s.vectors - 1;
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++) {
         float *c = t->c[i] + t->j;
-        UNROLL
+        NP_UNROLL
         for (size_t v = 0; v < last; v++)
             v_store(c + v * NP_VW, acc->v[i][v]);
         store_last(c + last * NP_VW, s.last, t->last, acc->v[i][last]);
@@ -203,10 +201,10 @@ NP_INLINE void store_chunk(struct sums *acc, struct shape s, const struct tile *
 NP_INLINE void add_bias(struct sums *acc, struct shape s, const float *bias, size_t n)
 {
     size_t last = s.vectors - 1;
-    UNROLL
+    NP_UNROLL
     for (size_t v = 0; v < s.vectors; v++) {
         vf b = v < last ? v_load(bias + v * NP_VW) : load_last(bias + v * NP_VW, s.last, n);
-        UNROLL
+        NP_UNROLL
         for (size_t i = 0; i < s.h; i++)
             acc->v[i][v] = v_add(acc->v[i][v], b);
     }
@@ -221,13 +219,13 @@ NP_INLINE void finish_sums(struct sums *acc, struct shape s, struct tile *t)
     if (t->residual)
         add_rows(acc, s, t, t->residual + t->each * t->row);
     if (t->out) {
-        UNROLL
+        NP_UNROLL
         for (size_t i = 0; i < s.h; i++)
             for (size_t v = 0; v < s.vectors; v++)
                 v_store(t->out + i * t->pitch + v * NP_VW, acc->v[i][v]);
         return;
     }
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++)
         for (size_t v = 0; v < s.vectors; v++)
             bad = v_or(bad, v_sub(acc->v[i][v], acc->v[i][v]));

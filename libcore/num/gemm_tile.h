@@ -31,13 +31,13 @@ NP_INLINE void step(struct sums *acc, struct shape s, const struct tile *t, stru
     const float *line = s.left == LINES ? *at->line++ + t->a_at : at->strip, *part[TALL];
     if (some)
         NP_OPAQUE(at->rows); /* or gcc works out every row's before the loop, and spills it */
-    UNROLL
+    NP_UNROLL
     for (size_t l = 0; l < s.lines; l++) {
         part[l] = line + l * at->pitch;
         NP_OPAQUE(part[l]); /* the same with addresses */
     }
     bool rows = is_rows(s.left), known = s.left == ROWS_SHORT || (ROWS_KNOW_B && s.left == ROWS);
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++) {
         if (some && !(at->rows >> i & 1))
             continue;
@@ -77,7 +77,7 @@ NP_INLINE const float *const *sum_narrow(struct sums *acc, struct shape s, const
     vf x[HIGH];
     if (stretch->count == 0) /* nothing is seen, and there may be no channels before */
         return ahead;
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++)
         x[i] = load_last(t->a[i] + t->a_at + stretch->at - channel, s.last, t->seen);
     for (size_t p = 0; p < stretch->count; p++, order += NP_VW, b += t->b_step) {
@@ -85,7 +85,7 @@ NP_INLINE const float *const *sum_narrow(struct sums *acc, struct shape s, const
         vf column = v_load(b);
         for (size_t u = 0; u < 2 && ahead < t->ahead_end; u++)
             __builtin_prefetch(*ahead++ + t->j, 1);
-        UNROLL
+        NP_UNROLL
         for (size_t i = 0; i < s.h; i++)
             acc->v[i][0] = v_fma(v_choose(x[i], which), column, acc->v[i][0]);
     }
@@ -100,7 +100,7 @@ NP_INLINE void sum_narrow_lines(struct sums *acc, struct shape s, const struct t
     const float *b = t->b + stretch->from * t->b_step;
     for (size_t p = 0; p < stretch->count; p++, b += t->b_step) {
         vf x = load_last(line[p] + t->a_at, s.last, t->seen), column = v_load(b);
-        UNROLL
+        NP_UNROLL
         for (size_t i = 0; i < s.h; i++)
             acc->v[i][0] = v_fma(v_choose(x, vi_load(t->order + i * NP_VW)), column, acc->v[i][0]);
     }
@@ -130,7 +130,7 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
     at.strip = s.left == STRIPS ? t->strip + stretch->from * STRIP : NULL;
     at.b = t->b + stretch->from * t->b_step;
     at.b_last = s.vectors > 2 ? t->b_last + stretch->from * t->last_step : NULL;
-    UNROLL
+    NP_UNROLL
     for (size_t i = 0; i < s.h; i++)
         at.row[i] = rows ? t->a[i] + (g->a_copied ? stretch->from : t->a_at + stretch->at) : NULL;
     if (!rows && stretch->rows != NP_GEMM_ALL) {
@@ -148,14 +148,14 @@ NP_INLINE const float *const *sum_stretch(struct sums *acc, struct shape s,
             ahead++;
         }
         if (rows && t->next) {
-            UNROLL
+            NP_UNROLL
             for (size_t u = 0; u < AHEAD(s.h); u++)
                 __builtin_prefetch(t->next[p % LINE / STEPS * AHEAD(s.h) + u] + t->a_at +
                                    stretch->at + p);
         }
         if (s.left == LINES && t->next_line < STEPS)
             __builtin_prefetch(at.line[t->next_line] + t->next_at);
-        UNROLL
+        NP_UNROLL
         for (size_t u = 0; u < STEPS; u++)
             step(acc, s, t, &at, false);
     }
@@ -179,7 +179,7 @@ NP_INLINE void tile_sum(struct shape s, const struct np_tiles *g, struct tile *t
             ahead = sum_stretch(&acc, s, g, t, stretch, ahead);
         if (!stretch->ends)
             continue;
-        UNROLL
+        NP_UNROLL
         for (size_t i = 0; i < s.h; i++)
             if (s.last == LAST_HALF)
                 acc.v[i][s.vectors - 1] = vh_widen(acc.half[i]);

@@ -20,7 +20,21 @@
 #define NP_INDEPENDENT
 #endif
 
+/* NP_INLINE: functions that are compiled anew for the constants that they are called with.
+ * NP_UNROLL: before a loop whose bounds are constants, so that arrays it indexes live in registers.
+ * With NP_COMPACT they stay functions and loops: what is compiled to be checked, not to be fast,
+ * would take minutes. */
+#if defined(NP_COMPACT)
+#define NP_INLINE static inline
+#define NP_UNROLL
+#else
 #define NP_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define NP_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define NP_UNROLL _Pragma("GCC unroll 32")
+#endif
+#endif
 
 /* The compiler knows nothing about integer or pointer x from here on. */
 #define NP_OPAQUE(x) __asm__("" : "+r"(x))

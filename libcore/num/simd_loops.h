@@ -7,13 +7,6 @@
 #include "num/loops.h"
 #include "num/simd.h"
 
-/* Before a loop whose bounds are constants, so that arrays it indexes live in registers. */
-#if defined(__clang__)
-#define NP_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define NP_UNROLL _Pragma("GCC unroll 32")
-#endif
-
 /* n (1..NP_VW) elements; where n is the constant NP_VW, without a mask. */
 NP_INLINE vf v_part(const float *p, size_t n)
 {
