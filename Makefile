@@ -109,6 +109,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # Operators heed what kernels say (num/kernels.h).
 $(BUILD)/libcore/ops/%.o: NP_CPPFLAGS += -DNP_OPERATORS
 
+# Not compact for the thread sanitizer: products, whose sums would lie in memory, which it sees.
+ifneq ($(findstring thread,$(SAN)),)
+$(BUILD)/libcore/num/gemm_%.o: CFLAGS = -O1 -g1 -UNP_COMPACT
+endif
+
 # Where a debugger finds the variables of unrolled kernels is a third of the time they take.
 NP_UNROLLED := $(if $(findstring -g,$(CFLAGS)),-g1)
 # Or how fast their loops are depends on the length of functions before them in the file.
@@ -198,12 +203,12 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) -mfma -c -o $@ $<
 
 # Everything, in full. Under the sanitizers, which are ten times slower, the same code in a covering
-# subset: one in three of (team, instruction set), few large shapes, one in nine of the matrix of
-# engines, whose bits are the plain build's affair (team_run.h, tiny.h), as are test_training's
-# numbers; and under the thread sanitizer only tests that start threads; test_ops runs every kernel
-# in teams. Of the tools, what they do with options, recipes and damaged files, and one run or more
-# of most of the rest. Of CUDA, trainings, for the host's code: what kernels touch, and that it is
-# theirs, tests/shim sees itself in the plain build.
+# subset: one in three of (team, instruction set), few large shapes, a few of the matrix of engines
+# for each recipe, whose bits are the plain build's affair (team_run.h, tiny.h), as are
+# test_training's numbers; and under the thread sanitizer only tests that start threads; test_ops
+# runs every kernel in teams. Of the tools, what they do with options, recipes and damaged files,
+# and one run or more of most of the rest. Of CUDA, trainings, for the host's code: what kernels
+# touch, and that it is theirs, tests/shim sees itself in the plain build.
 THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash team \
             transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
@@ -244,8 +249,11 @@ EMULATED := conv matmul attention dwconv elementary kernels kernels_reference ke
 
 check-aarch64: $(BIN)
 	+@$(MAKE) --no-print-directory $(AARCH64) check-emulated
+check-aarch64-programs:
+	+@$(MAKE) --no-print-directory $(AARCH64) emulated-programs
 
 check-emulated: compare-machines $(EMULATED:%=emulated-%)
+emulated-programs: $(BIN) $(EMULATED:%=$(BUILD)/tests/unit/test_%)
 compare-machines: $(BIN)
 	@NP_BIN='$(HERE)' tests/compare-machines $(RUNNER) $(BUILD)
 $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
@@ -270,6 +278,7 @@ $(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(REFERENCE
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out $(BUILD)/tests/unit/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
+check-avx512-programs: $(SIMDE_BIN)
 check-avx512: $(SIMDE_BIN)
 	@$(call run-tests,$(SIMDE_BIN))
 
@@ -485,9 +494,9 @@ endif
 
 FORCE:
 .PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-avx512 \
-        check-emulated check-programs fuzz lint bench demo completions install uninstall deps \
-        dist clean help FORCE compare-machines bench-programs gpu-bench \
-        $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
+        check-aarch64-programs check-avx512-programs check-emulated emulated-programs \
+        check-programs fuzz lint bench demo completions install uninstall deps dist clean help \
+        FORCE compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \

@@ -141,7 +141,7 @@ START_TEST(bits_of_one_process)
         struct tiny_shape shape = runs[i].shape;
         if (t.net.whole_batch)
             shape.micro_batches = 1;
-        if (!tiny_may_share(&t, &shape))
+        if (!tiny_may_share(&t, &shape) || (!tests_are_full() && (i + (size_t)_i) % 3 != 0))
             continue;
         train_on_ranks(&t, &o, runs[i].ranks, &shape);
         ck_assert_mem_eq(alone.fingerprints, o.fingerprints, sizeof o.fingerprints);
