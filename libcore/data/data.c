@@ -8,10 +8,17 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/format.h"
+#include "data/shuffle.h"
 
 /* 4-byte words of a sample in each array of a batch. */
 struct sizes {
     size_t images, tokens, source, targets;
+};
+
+/* How samples of an epoch follow each other. */
+struct order {
+    uint64_t items, step; /* of an epoch; items lie `step` apart */
+    uint64_t batch, members;
 };
 
 struct np_data {
@@ -23,6 +30,8 @@ struct np_data {
     uint64_t from, count; /* the part */
     uint64_t places;      /* where in it a sample may begin */
     bool augment;         /* training batches */
+    bool shuffled;
+    struct order order;
     struct np_digest digest;
 };
 
@@ -125,6 +134,15 @@ static enum np_status cut_part(struct np_data *data, const struct np_recipe *rec
         (unsigned long long)data->count, data->format->items, (unsigned long long)beyond + 1);
 }
 
+static struct order order_of(const struct np_data *data, const struct np_recipe *recipe)
+{
+    uint64_t step = recipe->input == NP_INPUT_TOKENS ? (uint64_t)recipe->length : 1;
+    return (struct order){.items = (data->places + step - 1) / step,
+                          .step = step,
+                          .batch = (uint64_t)recipe->batch,
+                          .members = recipe->same_batch ? 1 : (uint64_t)recipe->members};
+}
+
 enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
                             const struct np_data_spec *spec, struct np_error *err)
 {
@@ -136,10 +154,12 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
     NP_TRY(np_zalloc(&data, 1, sizeof *data, err));
     data->format = format_of(spec->kind);
     data->sizes = sample_sizes(recipe);
-    data->augment = spec->crop > 0 || spec->flip;
+    data->augment = spec->crop > 0 || spec->flip || spec->cutout > 0;
+    data->shuffled = spec->shuffled;
     NP_TRY(locate_files(data, recipe, spec, err));
     NP_TRY(data->format->open(&data->reader, &all, data->paths, recipe, spec, err));
     NP_TRY(cut_part(data, recipe, spec, all, err));
+    data->order = order_of(data, recipe);
     NP_TRY(np_sha256_begin(&sha, err));
     NP_TRY(data->format->digest(data->reader, &sha, data->from, data->count, err));
     NP_TRY(np_sha256_end(&sha, &data->digest, err));
@@ -187,14 +207,27 @@ static void read_sample(const struct np_data *data, const struct np_batch *batch
     data->format->read(data->reader, &sample, data->from + place, augment);
 }
 
+/* Where sample i of a member of a step begins if samples come in epochs. */
+static uint64_t shuffled_place(const struct order *order, struct np_draw_key key, uint64_t step,
+                               uint32_t member, uint64_t i)
+{
+    unsigned __int128 number = step;
+    number = (number * order->members + member) * order->batch + i;
+    return order->step * np_shuffle(key, (uint64_t)(number / order->items),
+                                    (uint64_t)(number % order->items), order->items);
+}
+
 void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
                    uint64_t step, uint32_t member, size_t first, size_t samples)
 {
     struct np_draw_key key = np_draw_key(seed, NP_DRAW_BATCH, member, 0, 0);
+    struct np_draw_key order_key = np_draw_key(seed, NP_DRAW_ORDER, 0, 0, 0);
     struct np_draw_key augment_key = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, 0);
     for (size_t i = 0; i < samples; i++) {
         struct np_philox augment = np_draw(augment_key, step, first + i);
-        uint64_t place = np_philox_below(np_draw(key, step, first + i), data->places);
+        uint64_t place = data->shuffled
+                             ? shuffled_place(&data->order, order_key, step, member, first + i)
+                             : np_philox_below(np_draw(key, step, first + i), data->places);
         read_sample(data, batch, i, place, data->augment ? &augment : NULL);
     }
 }

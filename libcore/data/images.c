@@ -13,7 +13,7 @@ struct images {
     struct np_image_file *files;
     struct np_joined joined;
     struct np_image_size size;
-    int classes, crop;
+    int classes, crop, cutout;
     bool flip;
     float (*value)[256]; /* [channels] what each byte becomes */
 };
@@ -67,6 +67,7 @@ static enum np_status open_images(void **out, uint64_t *count, char *const *path
     images->size = (struct np_image_size){recipe->height, recipe->image_width, recipe->channels};
     images->classes = recipe->vocab;
     images->crop = spec->crop;
+    images->cutout = spec->cutout;
     images->flip = spec->flip;
     NP_TRY(fill_table(images, spec, err));
     NP_TRY(open_files(images, paths, spec, err));
@@ -183,6 +184,19 @@ static void read_pixels(const struct images *images, float *out, const struct im
     }
 }
 
+/* +0 in a square around the drawn position, as much of it as is inside. */
+static void cut_out(const struct images *images, float *out, uint32_t drawn)
+{
+    int height = images->size.height, width = images->size.width, side = images->cutout;
+    size_t channels = (size_t)images->size.channels;
+    int top = (int)((drawn >> 16) * (uint32_t)height >> 16) - side / 2;
+    int left = (int)((drawn & 0xFFFF) * (uint32_t)width >> 16) - side / 2;
+    int first = clamp(left, 0, width), last = clamp(left + side, 0, width);
+    for (int h = clamp(top, 0, height); h < clamp(top + side, 0, height); h++)
+        memset(out + (size_t)(h * width + first) * channels, 0,
+               (size_t)(last - first) * channels * sizeof *out);
+}
+
 static void read_image(const void *reader, const struct np_batch *sample, uint64_t item,
                        const struct np_philox *augment)
 {
@@ -197,6 +211,8 @@ static void read_image(const void *reader, const struct np_batch *sample, uint64
     }
     if (sample->images)
         read_pixels(images, sample->images, &image, view);
+    if (sample->images && augment && images->cutout > 0)
+        cut_out(images, sample->images, augment->w[3]);
     if (sample->targets)
         *sample->targets = image.label;
 }

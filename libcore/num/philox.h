@@ -18,12 +18,13 @@
 enum np_purpose {
     NP_DRAW_INIT = 1,   /* initial weights */
     NP_DRAW_SUBNET = 2, /* sampling of candidates */
-    NP_DRAW_BATCH = 3,  /* where a training sample begins */
+    NP_DRAW_BATCH = 3,  /* where a training sample begins, if it is drawn */
     NP_DRAW_DROPOUT = 4,
-    NP_DRAW_EVAL = 5,   /* subnets and batches of an evaluation */
-    NP_DRAW_DELAY = 6,  /* injected delays: never changes a bit */
-    NP_DRAW_PATH = 7,   /* drop-path */
-    NP_DRAW_AUGMENT = 8 /* where a training image is cropped, whether it is flipped */
+    NP_DRAW_EVAL = 5,    /* subnets and batches of an evaluation */
+    NP_DRAW_DELAY = 6,   /* injected delays: never changes a bit */
+    NP_DRAW_PATH = 7,    /* drop-path */
+    NP_DRAW_AUGMENT = 8, /* how a training image is cropped, flipped and cut out */
+    NP_DRAW_ORDER = 9    /* the order of an epoch's samples */
 };
 
 struct np_philox {

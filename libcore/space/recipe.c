@@ -179,6 +179,7 @@ void np_recipe_clear(struct np_recipe *recipe)
     clear_words(recipe->names, recipe->name_count);
     clear_words(recipe->ties, recipe->tie_count);
     free(recipe->numerics_place);
+    free(recipe->milestones);
     free(recipe->canonical);
     memset(recipe, 0, sizeof *recipe);
 }

@@ -10,7 +10,8 @@
  *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10
  *          (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]); of images:
  *          mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the image's
- *          size (0), flip (false)
+ *          size (0), flip (false), cutout, up to the image's size (0); of train: order
+ *          (drawn)|shuffled
  *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
  *          source_length, length} or {kind: images, height, width 1..4096, channels 1..64, classes
  *          2..2^20};
@@ -84,8 +85,9 @@
  *          (the largest up to batch / 8);
  *          optimizer {kind (adamw)|sgd; lr [1e-30, 1e30] (0.001; sgd 0.01), weight_decay (0.01;
  *          sgd 0); beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
- *          schedule {kind (constant)|linear|cosine|inverse_sqrt, warmup (0; inverse_sqrt: required,
- *          from 1), final [0, 1) (0; linear, cosine)};
+ *          schedule {kind (constant)|linear|cosine|inverse_sqrt|multistep, warmup (0; inverse_sqrt:
+ *          required, from 1), final [0, 1) (0; linear, cosine), milestones 1..1024 ascending steps,
+ *          none below warmup, gamma (0, 1] (0.1; both of multistep)};
  *          loss {kind (cross_entropy), label_smoothing [0, 1) (0), distill [0, 1] (0)};
  *          clip {kind (none)|value|layer, limit [1e-30, 1e30]};
  *          checkpoint_every (0: only at the end);
@@ -183,8 +185,9 @@ struct np_data_spec {
     char **files;   /* as written; relative to the recipe's directory */
     double part[2]; /* [from, to) of the concatenated tokens, pairs or images */
     double mean[NP_MAX_IMAGE_CHANNELS], std[NP_MAX_IMAGE_CHANNELS];
-    int crop;
+    int crop, cutout;
     bool flip;
+    bool shuffled; /* samples come in epochs; else each is drawn by itself */
 };
 
 enum np_input_kind { NP_INPUT_TOKENS, NP_INPUT_PAIRS, NP_INPUT_IMAGES };
@@ -204,7 +207,13 @@ struct np_optimizer {
     bool nesterov;
 };
 
-enum np_schedule_kind { NP_LR_CONSTANT, NP_LR_LINEAR, NP_LR_COSINE, NP_LR_INVERSE_SQRT };
+enum np_schedule_kind {
+    NP_LR_CONSTANT,
+    NP_LR_LINEAR,
+    NP_LR_COSINE,
+    NP_LR_INVERSE_SQRT,
+    NP_LR_MULTISTEP
+};
 
 enum np_clip_kind {
     NP_CLIP_NONE,
@@ -224,6 +233,7 @@ enum np_clip_kind {
 #define NP_MAX_BATCH (1 << 20)
 #define NP_MAX_FILES 4096
 #define NP_MAX_GRAINS 4096
+#define NP_MAX_MILESTONES 1024
 
 struct np_recipe {
     char *path;      /* as given, for messages */
@@ -255,6 +265,9 @@ struct np_recipe {
     enum np_schedule_kind schedule;
     uint64_t warmup;
     double final; /* share of the learning rate in the end, linear and cosine */
+    int milestone_count;
+    uint64_t *milestones; /* ascending steps, of multistep */
+    double gamma;         /* what is left of the learning rate at each */
     double label_smoothing;
     double distill; /* share of the loss that is towards the step's first subnet; 0: none */
     enum np_clip_kind clip;
@@ -286,8 +299,9 @@ enum np_status np_recipe_training(struct np_digest *digest, const struct np_reci
 /* Names as in recipes: "gelu", ... */
 const char *np_act_name(enum np_act act);
 
-/* The learning rate of a step: base lr, warmup linear from lr/warmup, then constant; linear to 0 at
- * `steps`; cosine to 0; or lr * sqrt(warmup / (step + 1)). Double arithmetic, rounded once. */
+/* The learning rate of a step: base lr, warmup linear from lr/warmup, then constant; linear to
+ * `final` of it at `steps`; cosine to the same; lr * sqrt(warmup / (step + 1)); or times gamma for
+ * each milestone up to the step. Double arithmetic, rounded once. */
 float np_recipe_lr(const struct np_recipe *recipe, uint64_t step);
 
 #endif

@@ -7,8 +7,10 @@ const struct np_names np_names_input = {{"tokens", "pairs", "images"}, 3};
 const struct np_names np_names_data = {{"bytes", "tokens", "pairs", "idx", "cifar10"}, 5};
 const struct np_names np_names_sampler = {{"uniform", "fair", "spread", "sandwich"}, 4};
 const struct np_names np_names_optimizer = {{"sgd", "adamw"}, 2};
-const struct np_names np_names_schedule = {{"constant", "linear", "cosine", "inverse_sqrt"}, 4};
+const struct np_names np_names_schedule = {
+    {"constant", "linear", "cosine", "inverse_sqrt", "multistep"}, 5};
 const struct np_names np_names_clip = {{"none", "value", "layer"}, 3};
+const struct np_names np_names_order = {{"drawn", "shuffled"}, 2};
 
 static enum np_status write_numbers(struct np_buf *buf, const char *key, const double *numbers,
                                     int count, struct np_error *err)
@@ -32,6 +34,8 @@ static enum np_status write_images(struct np_buf *buf, const struct np_recipe *r
     if (data == &recipe->train_data)
         NP_TRY(np_buf_printf(buf, err, ", crop: %d, flip: %s", data->crop,
                              data->flip ? "true" : "false"));
+    if (data->cutout > 0)
+        NP_TRY(np_buf_printf(buf, err, ", cutout: %d", data->cutout));
 out:
     return status;
 }
@@ -50,6 +54,8 @@ static enum np_status write_data(struct np_buf *buf, const char *key,
     }
     NP_TRY(np_buf_append(buf, "]", 1, err));
     NP_TRY(write_numbers(buf, "part", data->part, 2, err));
+    if (data->shuffled)
+        NP_TRY(np_buf_printf(buf, err, ", order: shuffled"));
     if (recipe->input == NP_INPUT_IMAGES)
         NP_TRY(write_images(buf, recipe, data, err));
     NP_TRY(np_buf_append(buf, "}\n", 2, err));
@@ -94,6 +100,26 @@ out:
     return status;
 }
 
+static enum np_status write_schedule(struct np_buf *buf, const struct np_recipe *recipe,
+                                     struct np_error *err)
+{
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "  schedule: {kind: %s, warmup: %llu",
+                         np_names_schedule.name[recipe->schedule],
+                         (unsigned long long)recipe->warmup));
+    if (recipe->final > 0)
+        NP_TRY(np_buf_printf(buf, err, ", final: %s", np_text_double(recipe->final).s));
+    if (recipe->schedule == NP_LR_MULTISTEP) {
+        for (int i = 0; i < recipe->milestone_count; i++)
+            NP_TRY(np_buf_printf(buf, err, i ? ", %llu" : ", milestones: [%llu",
+                                 (unsigned long long)recipe->milestones[i]));
+        NP_TRY(np_buf_printf(buf, err, "], gamma: %s", np_text_double(recipe->gamma).s));
+    }
+    NP_TRY(np_buf_printf(buf, err, "}\n"));
+out:
+    return status;
+}
+
 static enum np_status write_train(struct np_buf *buf, const struct np_recipe *recipe,
                                   struct np_error *err)
 {
@@ -101,12 +127,8 @@ static enum np_status write_train(struct np_buf *buf, const struct np_recipe *re
     NP_TRY(np_buf_printf(buf, err, "train:\n  steps: %llu\n  batch: %d\n  grain: %d\n",
                          (unsigned long long)recipe->steps, recipe->batch, recipe->grain));
     NP_TRY(write_optimizer(buf, &recipe->optimizer, err));
-    NP_TRY(np_buf_printf(buf, err, "  schedule: {kind: %s, warmup: %llu",
-                         np_names_schedule.name[recipe->schedule],
-                         (unsigned long long)recipe->warmup));
-    if (recipe->final > 0)
-        NP_TRY(np_buf_printf(buf, err, ", final: %s", np_text_double(recipe->final).s));
-    NP_TRY(np_buf_printf(buf, err, "}\n  loss: {kind: cross_entropy, label_smoothing: %s",
+    NP_TRY(write_schedule(buf, recipe, err));
+    NP_TRY(np_buf_printf(buf, err, "  loss: {kind: cross_entropy, label_smoothing: %s",
                          np_text_double(recipe->label_smoothing).s));
     if (recipe->distill > 0)
         NP_TRY(np_buf_printf(buf, err, ", distill: %s", np_text_double(recipe->distill).s));

@@ -80,23 +80,18 @@ out:
     return status;
 }
 
-/* An image is moved by less than its size. */
-static int most_crop(const struct np_recipe *recipe)
-{
-    int side = recipe->height < recipe->image_width ? recipe->height : recipe->image_width;
-    return side <= MAX_CROP ? side - 1 : MAX_CROP;
-}
-
 static enum np_status read_images(const struct np_recipe *recipe, struct np_data_spec *data,
                                   struct np_yaml_map *map, bool train, struct np_error *err)
 {
+    int side = recipe->height < recipe->image_width ? recipe->height : recipe->image_width;
     enum np_status status;
     NP_TRY(read_channels(recipe, data->mean, np_yaml_find(map, "mean"), 0.0, -LARGE, err));
     NP_TRY(read_channels(recipe, data->std, np_yaml_find(map, "std"), 1.0, SMALL, err));
-    if (train) {
-        NP_TRY(
-            np_recipe_get_int(np_yaml_find(map, "crop"), &data->crop, 0, most_crop(recipe), err));
+    if (train) { /* an image is moved by less than its size */
+        NP_TRY(np_recipe_get_int(np_yaml_find(map, "crop"), &data->crop, 0,
+                                 side <= MAX_CROP ? side - 1 : MAX_CROP, err));
         NP_TRY(np_yaml_get_bool(np_yaml_find(map, "flip"), &data->flip, err));
+        NP_TRY(np_recipe_get_int(np_yaml_find(map, "cutout"), &data->cutout, 0, side, err));
     }
 out:
     return status;
@@ -108,7 +103,7 @@ static enum np_status read_spec(const struct np_recipe *recipe, struct np_data_s
     const struct np_yaml_node *word, *files;
     struct np_yaml_map map;
     enum np_status status;
-    int kind = 0;
+    int kind = 0, shuffled = 0;
     NP_TRY(np_yaml_get_map(node, &map, err));
     word = np_yaml_need(&map, "kind");
     NP_TRY(np_recipe_get_name(word, &kind, &np_names_data, err));
@@ -120,6 +115,9 @@ static enum np_status read_spec(const struct np_recipe *recipe, struct np_data_s
         NP_TRY(np_yaml_fail(files, err, "idx files come in twos, images and labels, not %d",
                             data->file_count));
     NP_TRY(read_part(data->part, np_yaml_find(&map, "part"), err));
+    if (train)
+        NP_TRY(np_recipe_get_name(np_yaml_find(&map, "order"), &shuffled, &np_names_order, err));
+    data->shuffled = shuffled;
     if (recipe->input == NP_INPUT_IMAGES)
         NP_TRY(read_images(recipe, data, &map, train, err));
     NP_TRY(np_yaml_map_finish(&map, err));

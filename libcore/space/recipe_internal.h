@@ -48,7 +48,7 @@ struct np_names {
     size_t count;
 };
 extern const struct np_names np_names_input, np_names_data, np_names_sampler, np_names_optimizer,
-    np_names_schedule, np_names_clip;
+    np_names_schedule, np_names_clip, np_names_order;
 
 /* np_yaml_get_word from such a list. */
 enum np_status np_recipe_get_name(const struct np_yaml_node *node, int *out,

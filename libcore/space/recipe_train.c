@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "space/recipe_internal.h"
 
@@ -60,6 +61,27 @@ out:
     return status;
 }
 
+/* A milestone during the warmup would be none. */
+static enum np_status read_milestones(struct np_recipe *recipe, struct np_yaml_map *map,
+                                      struct np_error *err)
+{
+    const struct np_yaml_node *node = np_yaml_need(map, "milestones"), *item;
+    const struct np_yaml_node *gamma = np_yaml_find(map, "gamma");
+    uint64_t least = recipe->warmup ? recipe->warmup : 1;
+    enum np_status status;
+    NP_TRY(np_yaml_get_list(node, &item, 1, NP_MAX_MILESTONES, err));
+    NP_TRY(np_alloc(&recipe->milestones, node->count, sizeof *recipe->milestones, err));
+    for (; item; item = item->next) {
+        uint64_t *step = &recipe->milestones[recipe->milestone_count++];
+        NP_TRY(np_yaml_get_uint(item, step, least, INT64_MAX, err));
+        least = *step + 1;
+    }
+    recipe->gamma = 0.1;
+    NP_TRY(np_recipe_get_double(gamma, &recipe->gamma, 0.0, 1.0, NP_YAML_OPEN_MIN, err));
+out:
+    return status;
+}
+
 static enum np_status read_schedule(struct np_recipe *recipe, const struct np_yaml_node *node,
                                     struct np_error *err)
 {
@@ -75,6 +97,8 @@ static enum np_status read_schedule(struct np_recipe *recipe, const struct np_ya
                             &recipe->warmup, kind == NP_LR_INVERSE_SQRT, INT64_MAX, err));
     if (kind == NP_LR_LINEAR || kind == NP_LR_COSINE)
         NP_TRY(np_recipe_get_fraction(np_yaml_find(&map, "final"), &recipe->final, err));
+    if (kind == NP_LR_MULTISTEP)
+        NP_TRY(read_milestones(recipe, &map, err));
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

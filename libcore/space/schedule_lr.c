@@ -23,6 +23,15 @@ static double fall(const struct np_recipe *recipe, double x)
     return recipe->final + (1.0 - recipe->final) * x;
 }
 
+/* What is left after the milestones up to the step. */
+static double left_after(const struct np_recipe *recipe, uint64_t step)
+{
+    double left = 1.0;
+    for (int i = 0; i < recipe->milestone_count && recipe->milestones[i] <= step; i++)
+        left *= recipe->gamma;
+    return left;
+}
+
 float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
 {
     double factor = 1.0, now = (double)(step + 1), warmup = (double)recipe->warmup;
@@ -34,5 +43,7 @@ float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
         factor = fall(recipe, cosine(progress(recipe, step)));
     else if (recipe->schedule == NP_LR_INVERSE_SQRT)
         factor = sqrt(warmup / now);
+    else if (recipe->schedule == NP_LR_MULTISTEP)
+        factor = left_after(recipe, step);
     return (float)(recipe->optimizer.lr * factor);
 }

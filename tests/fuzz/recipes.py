@@ -73,6 +73,8 @@ class Recipe:
             if odds(r, 0.5) and least > 1:
                 train["crop"] = r.randrange(1, least)
             train["flip"] = odds(r, 0.5)
+            train["cutout"] = r.randrange(least + 1)
+        train["order"] = r.choice(["drawn", "shuffled"])
         return {"train": train, "valid": valid}
 
     @staticmethod
@@ -118,8 +120,10 @@ class Recipe:
         train = {"steps": self.steps, "batch": self.batch, "grain": self.batch // self.grains,
                  "optimizer": self._optimizer(r)}
         if odds(r, 0.5):
-            train["schedule"] = {"kind": r.choice(["constant", "linear", "cosine", "inverse_sqrt"]),
-                                 "warmup": r.choice([1, 2, 3])}
+            kinds = ["constant", "linear", "cosine", "inverse_sqrt", "multistep"]
+            train["schedule"] = {"kind": r.choice(kinds), "warmup": r.choice([1, 2, 3])}
+            if train["schedule"]["kind"] == "multistep":
+                train["schedule"]["milestones"] = [3, r.choice([4, 7])]
             if train["schedule"]["kind"] in ("linear", "cosine") and odds(r, 0.5):
                 train["schedule"]["final"] = r.choice([0.01, 0.25])
         if odds(r, 0.5):

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "data/shuffle.h"
 #include "data_files.h"
 #include "num/philox.h"
 #include "suite.h"
@@ -159,6 +160,69 @@ START_TEST(test_cuts)
 }
 END_TEST
 
+/* Which item a sample is, by its first target. */
+static int item_of(enum np_data_kind kind, int target)
+{
+    static const int pairs[] = {'c', 'g', 'l', 0};
+    int item = 0;
+    switch (kind) {
+    case NP_DATA_PAIRS:
+        while (pairs[item] != target)
+            item++;
+        return item;
+    case NP_DATA_IDX:
+    case NP_DATA_CIFAR10:
+        return target;
+    default: /* token i is 5 * i, and windows of 5 lie end to end */
+        ck_assert_int_eq(target % 25, 5);
+        return target / 25;
+    }
+}
+
+/* Shuffled, the samples of every epoch are all items once, in the order that the header says: of
+ * members that have batches of their own one after the other, of those that share them of one. */
+START_TEST(test_epochs)
+{
+    enum { BATCH = 3, MEMBERS = 2, EPOCHS = 4 };
+    static const uint64_t items[FORMATS] = {9, 7, 3, 9, 3}; /* of the part */
+    struct subject subject = subject_of((enum np_data_kind)_i);
+    const struct np_draw_key key = np_draw_key(8, NP_DRAW_ORDER, 0, 0, 0);
+    const uint64_t count = items[_i], targets = np_batch_targets(&subject.recipe);
+    int32_t target[BATCH * 5];
+    const struct np_batch batch = {.targets = target};
+    write_files(&subject);
+    subject.recipe.batch = BATCH;
+    subject.recipe.members = MEMBERS;
+    subject.spec.shuffled = true;
+    subject.spec.part[1] = 0.96;
+    for (int same = 0; same < 2; same++) {
+        int seen[EPOCHS][10] = {{0}};
+        uint32_t members = same ? 1 : MEMBERS;
+        struct np_data *data;
+        subject.recipe.same_batch = same;
+        data = data_files_open(&subject.recipe, &subject.spec);
+        for (uint64_t number = 0; number < EPOCHS * count; number++) {
+            uint64_t sample = number % BATCH, batches = number / BATCH;
+            int item;
+            if (sample == 0) /* cut after the first sample */
+                for (size_t cut = 0; cut < 2; cut++)
+                    np_data_batch(data, &(struct np_batch){.targets = target + cut * targets}, 8,
+                                  batches / members, (uint32_t)(batches % members), cut,
+                                  cut ? BATCH - 1 : 1);
+            item = item_of(subject.spec.kind, target[sample * targets]);
+            ck_assert_uint_eq((uint64_t)item,
+                              np_shuffle(key, number / count, number % count, count));
+            seen[number / count][item]++;
+        }
+        for (int epoch = 0; epoch < EPOCHS; epoch++)
+            for (uint64_t item = 0; item < count; item++)
+                ck_assert_int_eq(seen[epoch][item], 1);
+        np_data_batch(data, &batch, 8, UINT64_MAX >> 1, members - 1, 0, BATCH);
+        np_data_close(data);
+    }
+}
+END_TEST
+
 /* Damaged files are refused or read, but never read beyond their end (a sanitizer watches). */
 START_TEST(test_damage)
 {
@@ -201,6 +265,7 @@ int main(void)
     TCase *tests = suite_case(suite, "all");
     tcase_add_loop_test(tests, test_lay, 0, FORMATS);
     tcase_add_loop_test(tests, test_cuts, 0, FORMATS);
+    tcase_add_loop_test(tests, test_epochs, 0, FORMATS);
     tcase_add_loop_test(tests, test_damage, 0, FORMATS);
     return data_files_run(suite);
 }

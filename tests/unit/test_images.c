@@ -72,18 +72,26 @@ static void write_cifar(const char *name, size_t first, size_t count)
     suite_write_bytes(name, bytes, at);
 }
 
+static bool inside_cutout(int side, uint32_t half_word, int size, int at)
+{
+    int first = (int)(half_word / 65536.0 * size) - side / 2;
+    return at >= first && at < first + side;
+}
+
 /* The header's words, one position after the other: images are `count` from number 0 on. */
 static float expected_pixel(const struct np_recipe *recipe, const struct np_data_spec *spec,
                             size_t image, struct np_philox drawn, bool augment, int h, int w, int c)
 {
     int column = w, crop = augment ? spec->crop : 0;
+    bool cut = augment && inside_cutout(spec->cutout, drawn.w[3] / 65536, recipe->height, h) &&
+               inside_cutout(spec->cutout, drawn.w[3] % 65536, recipe->image_width, w);
     if (augment && spec->flip && (drawn.w[2] & 0x80000000u))
         column = recipe->image_width - 1 - w;
     if (augment) {
         h += (int)((double)drawn.w[0] / 4294967296.0 * (2 * crop + 1)) - crop;
         column += (int)((double)drawn.w[1] / 4294967296.0 * (2 * crop + 1)) - crop;
     }
-    if (h < 0 || h >= recipe->height || column < 0 || column >= recipe->image_width)
+    if (h < 0 || h >= recipe->height || column < 0 || column >= recipe->image_width || cut)
         return 0.0f;
     uint8_t p = pixel_of(image, (size_t)c, (size_t)h, (size_t)column);
     return (float)((p / 255.0 - spec->mean[c]) / spec->std[c]);
@@ -135,7 +143,9 @@ static void check_batches(const struct np_recipe *recipe, const struct np_data_s
 static const struct {
     int crop;
     bool flip;
-} augments[] = {{0, false}, {4, false}, {0, true}, {4, true}, {64, true}};
+    int cutout;
+} augments[] = {{0, false, 0}, {4, false, 0}, {0, true, 0},  {4, true, 0},
+                {64, true, 0}, {0, false, 3}, {4, true, 16}, {0, true, 1}};
 
 START_TEST(test_cifar)
 {
@@ -146,6 +156,7 @@ START_TEST(test_cifar)
     memcpy(spec.std, std, sizeof std);
     spec.crop = augments[_i].crop;
     spec.flip = augments[_i].flip;
+    spec.cutout = augments[_i].cutout;
     write_cifar("a", 0, 5);
     write_cifar("b", 5, 6);
     check_batches(&recipe, &spec, 11);
@@ -164,6 +175,7 @@ START_TEST(test_idx)
     }
     spec.crop = augments[_i].crop;
     spec.flip = augments[_i].flip;
+    spec.cutout = augments[_i].cutout;
     for (size_t i = 0; i < 4; i++) {
         int channels = sizes[i].channels ? (int)sizes[i].channels : 1;
         const struct np_recipe recipe =

@@ -1,0 +1,136 @@
+/* What a recipe says of data and training. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "space/recipe.h"
+#include "suite.h"
+
+static const char *const file_name = "r.yaml";
+
+static const char minimal[] = "naspipe: recipe/1\n"
+                              "space:\n"
+                              "  input: {kind: images, height: 20, width: 24, channels: 1, "
+                              "classes: 10}\n"
+                              "  width: 4\n"
+                              "  blocks:\n"
+                              "    - choices: [{op: conv2d}, {op: identity}]\n"
+                              "data:\n"
+                              "  train: {kind: idx, files: [i, l]}\n"
+                              "train:\n"
+                              "  steps: 10\n";
+
+static enum np_status read_with(struct np_recipe *recipe, const char *set, struct np_error *err)
+{
+    suite_write(file_name, minimal);
+    return np_recipe_read(recipe, file_name, &set, 1, err);
+}
+
+/* What is said comes back in the canonical form, which is a recipe with the same one. */
+START_TEST(test_said)
+{
+    const struct {
+        const char *set, *text;
+    } cases[] = {
+        {"data.train.order=shuffled", "part: [0, 1], order: shuffled, mean"},
+        {"data.train.order=drawn", "part: [0, 1], mean"},
+        {"data.train.cutout=20", "crop: 0, flip: false, cutout: 20}\n"},
+        {"data.train.cutout=0", "crop: 0, flip: false}\n"},
+        {"train.schedule={kind: multistep, milestones: [1, 7]}",
+         "  schedule: {kind: multistep, warmup: 0, milestones: [1, 7], gamma: 0.1}\n"},
+        {"train.schedule={kind: multistep, milestones: [5], warmup: 5, gamma: 1}",
+         "  schedule: {kind: multistep, warmup: 5, milestones: [5], gamma: 1}\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct np_error err = {.msg = ""};
+        struct np_recipe recipe, again;
+        ck_assert_msg(read_with(&recipe, cases[i].set, &err) == NP_OK, "%s", err.msg);
+        ck_assert_msg(strstr(recipe.canonical, cases[i].text) != NULL, "%s gives\n%s", cases[i].set,
+                      recipe.canonical);
+        suite_write(file_name, recipe.canonical);
+        ck_assert_int_eq(np_recipe_read(&again, file_name, NULL, 0, NULL), NP_OK);
+        ck_assert_str_eq(again.canonical, recipe.canonical);
+        np_recipe_clear(&again);
+        np_recipe_clear(&recipe);
+    }
+}
+END_TEST
+
+START_TEST(test_refused)
+{
+    const struct {
+        const char *set, *message;
+    } bad[] = {
+        {"data.train.order=shufled", "unknown order 'shufled' (did you mean 'shuffled'?)"},
+        {"data.valid={kind: idx, files: [i, l], order: shuffled}",
+         "unknown key 'order' (known: kind, files, part, mean, std)"},
+        {"data.valid={kind: idx, files: [i, l], cutout: 2}",
+         "unknown key 'cutout' (known: kind, files, part, mean, std)"},
+        {"data.train.cutout=21", "'cutout' must be a whole number from 0 to 20, not '21'"},
+        {"train.schedule={kind: multistep}", "missing key 'milestones' in 'schedule'"},
+        {"train.schedule={kind: multistep, milestones: []}",
+         "'milestones' must have at least 1 item, not 0"},
+        {"train.schedule={kind: multistep, milestones: [0]}",
+         "'milestones.0' must be a whole number from 1 to 2^63-1, not '0'"},
+        {"train.schedule={kind: multistep, milestones: [3, 3]}",
+         "'milestones.1' must be a whole number from 4 to 2^63-1, not '3'"},
+        {"train.schedule={kind: multistep, milestones: [9], warmup: 10}",
+         "'milestones.0' must be a whole number from 10 to 2^63-1, not '9'"},
+        {"train.schedule={kind: multistep, milestones: [9], gamma: 0}",
+         "'gamma' must be a number in (0, 1], not '0'"},
+        {"train.schedule={kind: cosine, gamma: 0.5}",
+         "unknown key 'gamma' (known: kind, warmup, final)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct np_error err = {.msg = ""};
+        struct np_recipe recipe;
+        ck_assert_int_eq(read_with(&recipe, bad[i].set, &err), NP_EINPUT);
+        ck_assert_msg(strstr(err.msg, bad[i].message) != NULL, "%s: %s", bad[i].set, err.msg);
+    }
+}
+END_TEST
+
+START_TEST(test_learning_rate)
+{
+    struct np_recipe recipe = {.steps = 110, .warmup = 10, .optimizer.lr = 0.5};
+    ck_assert(np_recipe_lr(&recipe, 0) == 0.05f);
+    ck_assert(np_recipe_lr(&recipe, 9) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 1000) == 0.5f);
+    recipe.schedule = NP_LR_LINEAR;
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 10) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 60) == 0.25f && np_recipe_lr(&recipe, 110) == 0.0f);
+    recipe.schedule = NP_LR_COSINE;
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 110) == 0.0f);
+    for (uint64_t step = 10; step <= 110; step++) { /* np_cos2pif is good to an ulp of 1 */
+        double exact = 0.25 * (1.0 + cos(M_PI * ((double)step - 10.0) / 100.0));
+        ck_assert(fabs((double)np_recipe_lr(&recipe, step) - exact) < 0x1p-23);
+    }
+    recipe.final = 0.5;
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.5f && np_recipe_lr(&recipe, 60) == 0.375f);
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 110) == 0.25f);
+    recipe.schedule = NP_LR_LINEAR;
+    ck_assert(np_recipe_lr(&recipe, 35) == 0.4375f && np_recipe_lr(&recipe, 110) == 0.25f);
+    recipe.final = 0;
+    recipe.schedule = NP_LR_INVERSE_SQRT;
+    ck_assert(np_recipe_lr(&recipe, 9) == 0.5f && np_recipe_lr(&recipe, 39) == 0.25f);
+    recipe.schedule = NP_LR_MULTISTEP;
+    recipe.milestones = (uint64_t[]){10, 60, 61};
+    recipe.milestone_count = 3;
+    recipe.gamma = 0.5;
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 9) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.25f && np_recipe_lr(&recipe, 59) == 0.25f);
+    ck_assert(np_recipe_lr(&recipe, 60) == 0.125f && np_recipe_lr(&recipe, 61) == 0.0625f);
+    ck_assert(np_recipe_lr(&recipe, 1000) == 0.0625f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recipe_train");
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_test(tests, test_said);
+    tcase_add_test(tests, test_refused);
+    tcase_add_test(tests, test_learning_rate);
+    return suite_run_in(suite, (char[]){"/tmp/np-recipe-train-XXXXXX"});
+}
