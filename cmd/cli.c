@@ -354,6 +354,12 @@ static const struct {
                 {SIGXCPU, "SIGXCPU", ask},        {SIGHUP, "SIGHUP", ask}};
 enum { REQUESTS = sizeof requests / sizeof *requests };
 
+bool cli_stop(void *context)
+{
+    (void)context;
+    return cli_stop_requested;
+}
+
 const char *cli_stop_signal(void)
 {
     for (int i = 0; i < REQUESTS; i++)

@@ -83,6 +83,8 @@ void cli_catch_lost_data(void);
  * first two ends the process at once. */
 extern volatile sig_atomic_t cli_stop_requested;
 void cli_catch_signals(void);
+/* Whether there was one, for what asks its caller (context is not looked at). */
+bool cli_stop(void *context);
 /* Its name; NULL: none came. */
 const char *cli_stop_signal(void);
 

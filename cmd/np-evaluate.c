@@ -146,12 +146,6 @@ static void parts_clear(struct parts *p)
     free(p->each);
 }
 
-static bool on_stop(void *context)
-{
-    (void)context;
-    return cli_stop_requested;
-}
-
 static enum np_status open_subnets(struct parts *p, struct np_error *err)
 {
     enum np_status status;
@@ -159,7 +153,7 @@ static enum np_status open_subnets(struct parts *p, struct np_error *err)
     p->shape.members = 1;
     if (!p->options->subnets)
         return NP_OK;
-    status = np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, on_stop, NULL, err);
+    status = np_stream_open(&p->stream, &p->shape, p->options->subnets, 0, cli_stop, NULL, err);
 out:
     return status;
 }
@@ -278,7 +272,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
                                        .jobs = jobs_of(p),
                                        .threads = o->plan.request.threads,
                                        .scratch = backend_scratch(&o->backend, &p->space.net),
-                                       .hooks = {p, on_next, on_scored, on_stop}};
+                                       .hooks = {p, on_next, on_scored, cli_stop}};
     enum np_status status;
     cli_catch_signals();
     cli_progress_begin(&p->progress, o->quiet);

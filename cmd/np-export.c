@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/memory.h"
-#include "base/text.h"
 #include "cli.h"
 #include "run/export.h"
-#include "space/sampler.h"
 #include "space_options.h"
 
 enum { OPT_RUN = 0x100, OPT_STEP, OPT_SUBNET };
@@ -93,42 +90,6 @@ static void parts_clear(struct parts *p)
     free(p->choices);
 }
 
-static bool on_stop(void *context)
-{
-    (void)context;
-    return cli_stop_requested;
-}
-
-/* The only subnet of the file. */
-static enum np_status read_subnet(struct parts *p, struct np_error *err)
-{
-    const char *file = p->options->subnet;
-    size_t blocks = (size_t)p->space.recipe.block_count;
-    struct np_stream_shape shape;
-    struct np_stream *stream = NULL;
-    struct np_stream_block *each = NULL;
-    uint16_t *another = NULL;
-    bool more;
-    enum np_status status;
-    NP_TRY(np_stream_shape_init(&shape, &each, &p->space.recipe, err));
-    shape.members = 1;
-    NP_TRY(np_alloc(&p->choices, blocks, sizeof *p->choices, err));
-    NP_TRY(np_alloc(&another, blocks, sizeof *another, err));
-    NP_TRY(np_stream_open(&stream, &shape, file, 0, on_stop, NULL, err));
-    NP_TRY(np_stream_next(stream, p->choices, &more, err));
-    if (!more)
-        status = np_fail(err, NP_EINPUT, "there is no subnet in '%s'", np_text_safe(file).s);
-    else
-        status = np_stream_next(stream, another, &more, err);
-    if (status == NP_OK && more)
-        status = np_fail(err, NP_EINPUT, "'%s' has more than one subnet", np_text_safe(file).s);
-out:
-    np_stream_close(stream);
-    free(each);
-    free(another);
-    return status;
-}
-
 /* Batch norm's statistics are an evaluation's, which is by portable numerics. */
 static enum np_status open_data(struct parts *p, struct np_error *err)
 {
@@ -158,7 +119,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
     const struct options *o = p->options;
     struct np_export_config config = {.net = &p->space.net,
                                       .kernels = np_kernels_best(),
-                                      .stop = on_stop,
+                                      .stop = cli_stop,
                                       .write = on_write,
                                       .context = p};
     const struct np_processors bound = np_processors_bound();
@@ -171,7 +132,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
         NP_TRY(np_fail(err, NP_EINPUT, "the file is not text, and standard output a terminal"));
     cli_catch_signals();
     if (o->subnet)
-        NP_TRY(read_subnet(p, err));
+        NP_TRY(space_read_subnet(&p->choices, &p->space, o->subnet, err));
     cli_catch_lost_data();
     NP_TRY(open_data(p, err));
     NP_TRY(np_trained_open(&p->trained, o->run, o->step, &p->space.net,

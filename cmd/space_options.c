@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli.h"
 #include "data/data.h"
+#include "space/sampler.h"
 
 static const struct argp_option options[] = {
     {"set", 's', "KEY=VALUE", 0, "override a value of the recipe, such as train.steps=200", 0},
@@ -75,5 +77,44 @@ enum np_status space_spares(const struct space *space, const char *option, const
         status = spares(recipe, &recipe->train_data, option, path, err);
     if (path && status == NP_OK)
         status = spares(recipe, &recipe->valid_data, option, path, err);
+    return status;
+}
+
+/* The only step, of one member. */
+static enum np_status read_only_one(struct np_stream *stream, uint16_t *choices, uint16_t *another,
+                                    const char *file, struct np_error *err)
+{
+    bool more;
+    enum np_status status;
+    NP_TRY(np_stream_next(stream, choices, &more, err));
+    if (!more)
+        NP_TRY(np_fail(err, NP_EINPUT, "there is no subnet in '%s'", np_text_safe(file).s));
+    NP_TRY(np_stream_next(stream, another, &more, err));
+    if (more)
+        NP_TRY(np_fail(err, NP_EINPUT, "'%s' has more than one subnet", np_text_safe(file).s));
+out:
+    return status;
+}
+
+enum np_status space_read_subnet(uint16_t **choices, const struct space *space, const char *file,
+                                 struct np_error *err)
+{
+    size_t blocks = (size_t)space->recipe.block_count;
+    struct np_stream_shape shape;
+    struct np_stream *stream = NULL;
+    struct np_stream_block *each = NULL;
+    uint16_t *another = NULL;
+    enum np_status status;
+    *choices = NULL;
+    NP_TRY(np_stream_shape_init(&shape, &each, &space->recipe, err));
+    shape.members = 1;
+    NP_TRY(np_alloc(choices, blocks, sizeof **choices, err));
+    NP_TRY(np_alloc(&another, blocks, sizeof *another, err));
+    NP_TRY(np_stream_open(&stream, &shape, file, 0, cli_stop, NULL, err));
+    NP_TRY(read_only_one(stream, *choices, another, file, err));
+out:
+    np_stream_close(stream);
+    free(each);
+    free(another);
     return status;
 }

@@ -30,4 +30,9 @@ void space_close(struct space *space);
 enum np_status space_spares(const struct space *space, const char *option, const char *path,
                             struct np_error *err);
 
+/* The only subnet of a file, "-" for standard input: a candidate for each block. The caller frees
+ * it. NP_EINPUT names the line; NP_ESTOP after a signal. */
+enum np_status space_read_subnet(uint16_t **choices, const struct space *space, const char *file,
+                                 struct np_error *err);
+
 #endif

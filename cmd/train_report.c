@@ -125,16 +125,10 @@ static void on_evaluated(void *context, uint64_t step, struct np_score mean)
                  mean.loss, 100 * mean.accuracy);
 }
 
-static bool on_stop(void *context)
-{
-    (void)context;
-    return cli_stop_requested;
-}
-
 struct np_session_hooks train_report_hooks(struct train_report *report)
 {
     return (struct np_session_hooks){
-        .context = report, .step = on_step, .evaluated = on_evaluated, .stop = on_stop};
+        .context = report, .step = on_step, .evaluated = on_evaluated, .stop = cli_stop};
 }
 
 /* A stream that ends before the recipe does ends the run well, but perhaps nobody meant it to. */

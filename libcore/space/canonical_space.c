@@ -7,9 +7,10 @@
 #include "space/recipe_internal.h"
 #include "space/widths.h"
 
-/* memory: the name of what it attends to, if it does. */
+/* memory: the name of what it attends to, if it does; name: its own, "" none. */
 static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec *spec,
-                                  enum np_op_role role, const char *memory, struct np_error *err)
+                                  enum np_op_role role, const char *memory, const char *name,
+                                  struct np_error *err)
 {
     const struct np_op_fields *op = np_op_fields(spec->op, role);
     char text[NP_FIELD_TEXT];
@@ -26,6 +27,10 @@ static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec
             NP_TRY(np_buf_printf(buf, err, ", memory: "));
             NP_TRY(np_yaml_quote(buf, memory, err));
         }
+    }
+    if (*name) {
+        NP_TRY(np_buf_printf(buf, err, ", name: "));
+        NP_TRY(np_yaml_quote(buf, name, err));
     }
     NP_TRY(np_buf_append(buf, "}", 1, err));
 out:
@@ -54,6 +59,12 @@ static enum np_status write_word(struct np_buf *buf, const char *key, const char
     NP_TRY(np_buf_append(buf, "\n", 1, err));
 out:
     return status;
+}
+
+/* The largest of its widths, 0 if it has none. */
+static int widest(const struct np_block *block)
+{
+    return block->widths ? block->choices[block->count - 1].width : 0;
 }
 
 static enum np_status write_widths(struct np_buf *buf, const struct np_block *block,
@@ -92,7 +103,9 @@ static bool follows(const struct repeat *r)
 /* The name of the value at a position, "" if it has none or there is none. */
 static const char *name_at(const struct np_recipe *recipe, int position)
 {
-    return position > 0 ? recipe->blocks[position - 1].name : "";
+    if (position < 0)
+        return "";
+    return position > 0 ? recipe->blocks[position - 1].name : recipe->stem_name;
 }
 
 /* What an item's block adds to; blocks of cells do so by themselves. */
@@ -118,7 +131,7 @@ static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, i
     if (block->inputs > 1)
         NP_TRY(np_buf_printf(buf, err, "      inputs: %d\n", block->inputs));
     NP_TRY(write_widths(buf, block, err));
-    if (recipe->input == NP_INPUT_IMAGES && !block->widths)
+    if (recipe->input == NP_INPUT_IMAGES && widest(block) != block->out)
         NP_TRY(np_buf_printf(buf, err, "      out: %d\n", block->out));
     if (recipe->input == NP_INPUT_IMAGES)
         NP_TRY(np_buf_printf(buf, err, "      stride: %d\n", block->stride));
@@ -127,7 +140,7 @@ static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, i
     NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
     for (int i = 0; i < np_width_candidates(block); i++) {
         NP_TRY(np_buf_printf(buf, err, "        - "));
-        NP_TRY(write_layer(buf, &block->choices[i], NP_ROLE_CHOICE, memory, err));
+        NP_TRY(write_layer(buf, &block->choices[i], NP_ROLE_CHOICE, memory, "", err));
         NP_TRY(np_buf_append(buf, "\n", 1, err));
     }
 out:
@@ -187,11 +200,11 @@ enum np_status np_recipe_write_space(struct np_buf *buf, const struct np_recipe 
     NP_TRY(np_buf_printf(buf, err, "space:\n  input: "));
     NP_TRY(write_input(buf, recipe, err));
     NP_TRY(np_buf_printf(buf, err, "\n  width: %d\n  stem: ", recipe->width));
-    NP_TRY(write_layer(buf, &recipe->stem, NP_ROLE_STEM, "", err));
+    NP_TRY(write_layer(buf, &recipe->stem, NP_ROLE_STEM, "", recipe->stem_name, err));
     NP_TRY(np_buf_printf(buf, err, "\n  blocks:\n"));
     NP_TRY(write_list(buf, recipe, err));
     NP_TRY(np_buf_printf(buf, err, "  head: "));
-    NP_TRY(write_layer(buf, &recipe->head, NP_ROLE_HEAD, "", err));
+    NP_TRY(write_layer(buf, &recipe->head, NP_ROLE_HEAD, "", "", err));
     NP_TRY(np_buf_append(buf, "\n", 1, err));
 out:
     return status;

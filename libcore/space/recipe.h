@@ -19,7 +19,7 @@
  *          stem, tokens and pairs (of the source): {op (embedding), positions (learned)|none};
  *          images: {op (conv2d), kernel (3), stride 1|2 (1), norm (batch)|group|none, act (relu)}
  *          or {op: patch, kernel (16) K or [height, width], which divides the image, positions
- *          (learned)|none}
+ *          (learned)|none}; of all, name (none), which blocks may read as those of blocks
  *          blocks: list of {repeat 1..4096 (1), name, tie (none), from, add (none), cell 2..16
  *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), weights (own)|entangled,
  *          widths (none), tie_widths (none), choices: list of 1..4096};
@@ -31,8 +31,9 @@
  *          theirs to (no cell, repeat 1, the same shape). Every block is read.
  *          weights: entangled candidates of one operator have the weights of the largest of them,
  *          each as large a part as it needs (space/parts.h), and must fit into them.
- *          widths: list of 1..64 ascending, instead of `out`: the candidates are there once for
- *          each (space/widths.h), at most 4096; no cell. The largest is, of sequences, the width.
+ *          widths: list of 1..64 ascending: the candidates are there once for each
+ *          (space/widths.h), at most 4096; no cell. The largest is at most `out`, which it is by
+ *          default, or, of sequences, the width.
  *          tie_widths: blocks of the same one have as many widths, and draw that of one number.
  *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.
  *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
@@ -248,11 +249,12 @@ struct np_recipe {
     int height, image_width, channels; /* of images */
     int width;
     struct np_layer_spec stem, head;
+    const char *stem_name; /* "" none; one of the names */
     int block_count;
     struct np_block *blocks;
     int list_count, name_count, tie_count;
     struct np_layer_spec **lists; /* the candidates of every item of the list of blocks */
-    char **names, **ties;         /* that blocks have */
+    char **names, **ties;         /* that the stem and blocks have */
     bool shared_frozen;
     int delay; /* D >= 1 when not frozen */
     enum np_sampler_kind sampler;

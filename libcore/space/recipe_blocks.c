@@ -40,23 +40,20 @@ static enum np_status read_out(struct np_item *item, struct np_yaml_map *map, co
 {
     const struct np_yaml_node *out = np_yaml_find(map, "out");
     struct np_block *block = &item->block;
-    if (!block->widths)
-        return np_recipe_get_int(out, &block->out, 1, NP_MAX_WIDTH, err);
-    if (out->kind != NP_YAML_ABSENT)
-        return np_yaml_fail(out, err, "the largest of 'widths' takes the place of 'out'");
-    block->out = widths[block->widths - 1];
-    return NP_OK;
+    if (block->widths)
+        block->out = widths[block->widths - 1];
+    return np_recipe_get_int(out, &block->out, block->widths ? block->out : 1, NP_MAX_WIDTH, err);
 }
 
-/* What sequences make is the space's width. */
+/* What sequences make has the space's width. */
 static enum np_status check_largest(const struct np_item *item, struct np_yaml_map *map,
                                     const int *widths, struct np_error *err)
 {
     const struct np_block *block = &item->block;
-    if (!block->widths || widths[block->widths - 1] == block->out)
+    if (!block->widths || widths[block->widths - 1] <= block->out)
         return NP_OK;
     return np_yaml_fail(np_yaml_find(map, "widths"), err,
-                        "the largest of 'widths' must be the width of %d, not %d", block->out,
+                        "'widths' go up to the width of %d, not to %d", block->out,
                         widths[block->widths - 1]);
 }
 
@@ -414,12 +411,13 @@ static enum np_status check_pairs(const struct np_item_list *list, const struct 
 }
 
 enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_yaml_node *node,
-                                     bool *batch_norm, struct np_error *err)
+                                     const char *stem_name, bool *batch_norm, struct np_error *err)
 {
     struct np_item_list list = {.recipe = recipe, .layers = 2}; /* stem and head */
     enum np_status status;
     NP_TRY(np_grow(&list.shapes, &list.shape_capacity, 0, sizeof *list.shapes, err));
     list.shapes[0] = np_shape_of_stem(recipe);
+    NP_TRY(np_items_name_stem(&list, stem_name, err));
     NP_TRY(read_items(&list, node, err));
     NP_TRY(check_pairs(&list, node, err));
     NP_TRY(check_readers(&list, err));

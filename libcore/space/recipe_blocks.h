@@ -22,8 +22,6 @@ struct np_named {
     size_t word_capacity, position_capacity, shape_capacity;
 };
 
-#define NP_MAX_NAME 64
-
 struct np_item_list {
     struct np_recipe *recipe;
     size_t layers;
@@ -54,6 +52,9 @@ struct np_item {
     const char *word;    /* by which its value is known; "" none */
 };
 
+/* Before all items: the word, unless it is "", stands for what the stem makes. */
+enum np_status np_items_name_stem(struct np_item_list *list, const char *word,
+                                  struct np_error *err);
 /* Before the item's blocks are there: its name, its ties, and what it reads and adds to. */
 enum np_status np_item_read_links(struct np_item_list *list, struct np_item *item,
                                   struct np_yaml_map *map, struct np_error *err);

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "space/recipe_internal.h"
 
 enum np_status np_recipe_get_int(const struct np_yaml_node *node, int *out, int min, int max,
@@ -26,6 +28,18 @@ enum np_status np_recipe_get_fraction(const struct np_yaml_node *node, double *o
     NP_TRY(np_recipe_get_double(node, out, 0.0, 1.0, NP_YAML_OPEN_MAX, err));
     if ((float)*out >= 1.0f)
         NP_TRY(np_yaml_fail(node, err, "'%s' is 1 in single precision", node->key));
+out:
+    return status;
+}
+
+enum np_status np_recipe_get_word(const struct np_yaml_node *node, const char **word, size_t max,
+                                  struct np_error *err)
+{
+    enum np_status status;
+    *word = "";
+    NP_TRY(np_yaml_get_string(node, word, err));
+    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > max))
+        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %zu bytes", node->key, max));
 out:
     return status;
 }

@@ -15,7 +15,7 @@ enum np_status np_recipe_read_space(struct np_recipe *recipe, const struct np_ya
                                     struct np_error *err);
 /* Of the space: its blocks; *batch_norm is set if some layer has one. */
 enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_yaml_node *node,
-                                     bool *batch_norm, struct np_error *err);
+                                     const char *stem_name, bool *batch_norm, struct np_error *err);
 enum np_status np_recipe_read_data(struct np_recipe *recipe, const struct np_yaml_node *node,
                                    struct np_error *err);
 enum np_status np_recipe_read_policies(struct np_recipe *recipe, struct np_yaml_map *root,
@@ -49,6 +49,11 @@ struct np_names {
 };
 extern const struct np_names np_names_input, np_names_data, np_names_sampler, np_names_optimizer,
     np_names_schedule, np_names_clip, np_names_order;
+
+/* A name that the recipe gives, of 1 to max bytes; "" if the key is absent. */
+#define NP_MAX_NAME 64
+enum np_status np_recipe_get_word(const struct np_yaml_node *node, const char **word, size_t max,
+                                  struct np_error *err);
 
 /* np_yaml_get_word from such a list. */
 enum np_status np_recipe_get_name(const struct np_yaml_node *node, int *out,

@@ -373,6 +373,8 @@ enum np_status np_recipe_read_layer(struct np_layer_spec *spec, const struct np_
     for (int i = 0; i < NP_FIELD_COUNT; i++)
         if (np_op_has(r.op, (enum np_field)i))
             NP_TRY(read_field(&r, (enum np_field)i));
+    if (context->role == NP_ROLE_STEM)
+        NP_TRY(np_recipe_get_word(np_yaml_find(&r.map, "name"), &context->name, NP_MAX_NAME, err));
     NP_TRY(np_yaml_map_finish(&r.map, err));
     if (spec->cross)
         fit.memory = &context->memories[context->memory];

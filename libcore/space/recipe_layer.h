@@ -27,8 +27,9 @@ struct np_layer_context {
     const char *const *names;        /* of the blocks that may be a memory */
     const struct np_shape *memories; /* their values */
     size_t name_count;
-    int memory;      /* out, index of a name, -1 none: of all candidates that are read */
-    bool batch_norm; /* out: there is one somewhere */
+    int memory;       /* out, index of a name, -1 none: of all candidates that are read */
+    const char *name; /* out: the stem's, "" if it has none */
+    bool batch_norm;  /* out: there is one somewhere */
 };
 
 /* A layer in one of its places; node and map are what a message blames. */

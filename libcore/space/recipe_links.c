@@ -11,19 +11,6 @@
 /* What is added to a word of a list within the list: a slash, and a number below NP_MAX_BLOCKS. */
 #define INNER_BYTES 5
 
-/* "" if it is not there. */
-static enum np_status read_word(const struct np_yaml_node *node, const char *key, size_t max,
-                                const char **word, struct np_error *err)
-{
-    enum np_status status;
-    *word = "";
-    NP_TRY(np_yaml_get_string(node, word, err));
-    if (node->kind != NP_YAML_ABSENT && (**word == '\0' || strlen(*word) > max))
-        NP_TRY(np_yaml_fail(node, err, "'%s' must have 1 to %zu bytes", key, max));
-out:
-    return status;
-}
-
 /* The place in words, -1 if it is not there. */
 static int find_word(char *const *words, int count, const char *word)
 {
@@ -41,25 +28,34 @@ static bool is_known(const struct np_named *named, const char *word)
     return false;
 }
 
-static enum np_status read_name(struct np_item_list *list, struct np_item *item,
-                                const struct np_yaml_node *node, struct np_error *err)
+static enum np_status keep_name(struct np_item_list *list, const char *word, const char **name,
+                                struct np_error *err)
 {
     struct np_recipe *recipe = list->recipe;
     size_t used = (size_t)recipe->name_count;
+    enum np_status status;
+    NP_TRY(np_grow(&recipe->names, &list->name_capacity, used, sizeof *recipe->names, err));
+    NP_TRY(np_grow(&list->inner, &list->inner_capacity, used, sizeof *list->inner, err));
+    NP_TRY(np_strdup(&recipe->names[used], word, err));
+    list->inner[used] = list->inside;
+    *name = recipe->names[recipe->name_count++];
+out:
+    return status;
+}
+
+static enum np_status read_name(struct np_item_list *list, struct np_item *item,
+                                const struct np_yaml_node *node, struct np_error *err)
+{
     size_t max = list->inside ? NP_MAX_NAME - INNER_BYTES : NP_MAX_NAME;
     enum np_status status;
-    NP_TRY(read_word(node, "name", max, &item->word, err));
+    NP_TRY(np_recipe_get_word(node, &item->word, max, err));
     item->block.name = "";
     if (!*item->word)
         return NP_OK;
     if (is_known(&list->named, item->word))
         NP_TRY(np_yaml_fail(node, err, "a block before this one has the name '%s'",
                             np_text_safe(item->word).s));
-    NP_TRY(np_grow(&recipe->names, &list->name_capacity, used, sizeof *recipe->names, err));
-    NP_TRY(np_grow(&list->inner, &list->inner_capacity, used, sizeof *list->inner, err));
-    NP_TRY(np_strdup(&recipe->names[used], item->word, err));
-    list->inner[used] = list->inside;
-    item->block.name = recipe->names[recipe->name_count++];
+    NP_TRY(keep_name(list, item->word, &item->block.name, err));
 out:
     return status;
 }
@@ -72,7 +68,7 @@ static enum np_status read_tie(struct np_item_list *list, struct np_yaml_map *ma
     size_t used = (size_t)recipe->tie_count;
     const char *tie;
     enum np_status status;
-    NP_TRY(read_word(np_yaml_find(map, key), key, NP_MAX_NAME, &tie, err));
+    NP_TRY(np_recipe_get_word(np_yaml_find(map, key), &tie, NP_MAX_NAME, err));
     *word = "";
     *place = *tie ? find_word(recipe->ties, recipe->tie_count, tie) : -1;
     if (*tie && *place < 0) {
@@ -232,19 +228,35 @@ out:
     return status;
 }
 
-enum np_status np_item_settle_name(struct np_item_list *list, const struct np_item *item,
-                                   struct np_error *err)
+/* The word stands for what was made last. */
+static enum np_status settle(struct np_item_list *list, const char *word, struct np_error *err)
 {
     struct np_named *n = &list->named;
     enum np_status status;
-    if (!*item->word)
-        return NP_OK;
     NP_TRY(np_grow(&n->words, &n->word_capacity, n->count, sizeof *n->words, err));
     NP_TRY(np_grow(&n->positions, &n->position_capacity, n->count, sizeof *n->positions, err));
     NP_TRY(np_grow(&n->shapes, &n->shape_capacity, n->count, sizeof *n->shapes, err));
-    n->words[n->count] = item->word;
+    n->words[n->count] = word;
     n->positions[n->count] = list->made;
     n->shapes[n->count++] = list->shapes[list->made];
+out:
+    return status;
+}
+
+enum np_status np_item_settle_name(struct np_item_list *list, const struct np_item *item,
+                                   struct np_error *err)
+{
+    return *item->word ? settle(list, item->word, err) : NP_OK;
+}
+
+enum np_status np_items_name_stem(struct np_item_list *list, const char *word, struct np_error *err)
+{
+    enum np_status status;
+    list->recipe->stem_name = "";
+    if (!*word)
+        return NP_OK;
+    NP_TRY(keep_name(list, word, &list->recipe->stem_name, err));
+    NP_TRY(settle(list, word, err));
 out:
     return status;
 }

@@ -52,7 +52,7 @@ out:
 
 /* The stem reads the batch. */
 static enum np_status read_stem(struct np_recipe *recipe, const struct np_yaml_node *node,
-                                bool *batch_norm, struct np_error *err)
+                                const char **name, bool *batch_norm, struct np_error *err)
 {
     struct np_shape image = np_shape_of_images(recipe), out = image;
     struct np_layer_context context = {.recipe = recipe, .role = NP_ROLE_STEM, .memory = -1};
@@ -61,6 +61,7 @@ static enum np_status read_stem(struct np_recipe *recipe, const struct np_yaml_n
     context.places[context.place_count++] = (struct np_place){.in = image, .out = out, .stride = 1};
     NP_TRY(np_recipe_read_layer(&recipe->stem, node, &context, err));
     recipe->stem.source = recipe->input == NP_INPUT_PAIRS;
+    *name = context.name;
     *batch_norm = *batch_norm || context.batch_norm;
 out:
     return status;
@@ -81,13 +82,15 @@ enum np_status np_recipe_read_space(struct np_recipe *recipe, const struct np_ya
 {
     struct np_yaml_map map;
     enum np_status status;
+    const char *stem_name;
     bool batch_norm = false;
     NP_TRY(np_yaml_get_map(node, &map, err));
     NP_TRY(read_input(recipe, np_yaml_need(&map, "input"), err));
     NP_TRY(np_recipe_get_int(np_yaml_need(&map, "width"), &recipe->width, 1, NP_MAX_WIDTH, err));
-    NP_TRY(read_stem(recipe, np_yaml_find(&map, "stem"), &batch_norm, err));
+    NP_TRY(read_stem(recipe, np_yaml_find(&map, "stem"), &stem_name, &batch_norm, err));
     NP_TRY(read_head(recipe, np_yaml_find(&map, "head"), &batch_norm, err));
-    NP_TRY(np_recipe_read_blocks(recipe, np_yaml_need(&map, "blocks"), &batch_norm, err));
+    NP_TRY(
+        np_recipe_read_blocks(recipe, np_yaml_need(&map, "blocks"), stem_name, &batch_norm, err));
     NP_TRY(np_yaml_map_finish(&map, err));
     recipe->calibration = batch_norm ? CALIBRATION : 0;
 out:

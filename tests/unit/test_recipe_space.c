@@ -262,7 +262,7 @@ START_TEST(test_bad_images)
         {"space.stem={stride: 3}", "'stride' must be a whole number from 1 to 2, not '3'"},
         {"space.stem={norm: layer}", "unknown norm 'layer' (known: none, batch, group)"},
         {"space.stem={dilation: 2}",
-         "unknown key 'dilation' (known: op, kernel, stride, norm, act)"},
+         "unknown key 'dilation' (known: op, kernel, stride, norm, act, name)"},
         {"space.stem={op: patch}", "'kernel' must divide the image of 28 x 20, not 16 x 16"},
         {"space.stem={op: patch, kernel: [7, 3]}",
          "'kernel' must divide the image of 28 x 20, not 7 x 3"},

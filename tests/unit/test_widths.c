@@ -137,14 +137,17 @@ END_TEST
 START_TEST(of_sequences)
 {
     struct widths w;
-    open_blocks(&w, pairs,
-                "[{name: m, widths: [6, 12], tie_widths: e, choices: [{op: mha, heads: 2}, {op: "
-                "glu}]}, {choices: [{op: embedding}]}, {widths: [4, 12], tie_widths: d, choices: "
-                "[{op: mha, heads: 4, memory: m}]}, {widths: [4, 12], tie_widths: d, choices: [{op"
-                ": lightconv, heads: 2}, {op: norm, act: relu}]}]");
+    open_blocks(
+        &w, pairs,
+        "[{name: m, widths: [6, 12], tie_widths: e, choices: [{op: mha, heads: 2}, {op: "
+        "glu}]}, {choices: [{op: embedding}]}, {widths: [4, 12], tie_widths: d, choices: "
+        "[{op: mha, heads: 4, memory: m}]}, {widths: [4, 12], tie_widths: d, choices: [{op"
+        ": lightconv, heads: 2}, {op: norm, act: relu}]}, {choices: [{op: ffn}]}, {widths: [5, 7]"
+        ", choices: [{op: glu}]}]");
     CHANNELS(0, {6, 6}, {6, 6}, {0, 0}, {0, 0});
     CHANNELS(2, {4, 4}, {0, 0});
     CHANNELS(3, {4, 4}, {4, 4}, {0, 0}, {0, 0});
+    CHANNELS(5, {5, 5}, {7, 7});
     close_blocks(&w);
 }
 END_TEST
@@ -192,7 +195,7 @@ START_TEST(how_they_are_written)
     open_blocks(&w, images,
                 "[{widths: [2, 8], tie_widths: t, repeat: 2, stride: 2, choices: [{op: "
                 "resnet_basic}, {op: bottleneck, hidden: 3}]}, {widths: [8], choices: [{op: "
-                "zero}]}, {widths: [1, 8], choices: [{op: zero}]}]");
+                "zero}]}, {widths: [1, 8], out: 10, choices: [{op: conv2d}]}]");
     recipe_text_holds(&w.recipe,
                       "    - repeat: 2\n"
                       "      widths: [2, 8]\n"
@@ -206,7 +209,9 @@ START_TEST(how_they_are_written)
                       "    - repeat: 1\n");
     recipe_text_holds(&w.recipe, "      widths: [8]\n      stride: 1\n      choices:\n"
                                  "        - {op: zero}\n    - repeat: 1\n"
-                                 "      widths: [1, 8]\n");
+                                 "      widths: [1, 8]\n      out: 10\n      stride: 1\n");
+    ck_assert_int_eq(w.net.shapes[4].channels, 10);
+    CHANNELS(3, {0, 1}, {0, 8});
     close_blocks(&w);
 }
 END_TEST
@@ -251,8 +256,8 @@ START_TEST(what_is_refused)
         {images, "[{widths: [], choices: [{op: zero}]}]",
          "'widths' must have at least 1 item, not 0"},
         {images, "[{widths: 8, choices: [{op: zero}]}]", "'widths' must be a list"},
-        {images, "[{widths: [4, 8], out: 8, choices: [{op: zero}]}]",
-         "the largest of 'widths' takes the place of 'out'"},
+        {images, "[{widths: [4, 8], out: 7, choices: [{op: zero}]}]",
+         "'out' must be a whole number from 8 to 65536, not '7'"},
         {images, "[{widths: [4, 8], cell: 3, choices: [{op: zero}]}]", "a 'cell' has no widths"},
         {images, "[{tie_widths: t, choices: [{op: zero}]}]", "there are no 'widths' to tie"},
         {images, "[{widths: [4, 8], tie: t, tie_widths: t, choices: [{op: zero}]}]",
@@ -285,8 +290,8 @@ START_TEST(what_is_refused)
          "entangled weights: candidate 1, the largest like this one, has no 'shortcut.weight'"},
         {images, "[{widths: [4, 8], choices: [{op: conv2d, groups: 3}]}]",
          "'groups' must divide the 8 channels it reads and the 4 it makes, not 3"},
-        {pairs, "[{choices: [{op: embedding}]}, {widths: [4, 8], choices: [{op: ffn}]}]",
-         "the largest of 'widths' must be the width of 12, not 8"},
+        {pairs, "[{choices: [{op: embedding}]}, {widths: [4, 13], choices: [{op: ffn}]}]",
+         "'widths' go up to the width of 12, not to 13"},
         {pairs, "[{widths: [4, 12], choices: [{op: embedding}]}]",
          "'embedding' is no candidate of a block with widths"},
         {pairs, "[{choices: [{op: embedding}]}, {choices: [{op: norm, norm: batch}]}]",
