@@ -224,6 +224,7 @@ largest() {
 }
 
 @test "--max-batch: fits, and no larger one does" {
+    unsanitized
     sed -i 's/grain: 1/grain: 2/' r.yaml
     for more in '' '-n 1' '-M 2' '--threads 1 -n 2'; do
         # shellcheck disable=SC2086 # options

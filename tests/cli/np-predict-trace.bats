@@ -48,6 +48,7 @@ published() {
 }
 
 @test "published stream: 98 % hits with a look-ahead of 96 steps, at the speed of all layers there" {
+    unsanitized
     published -M 8
     all=$(value speedup)
     published -M 8 --capacity 4

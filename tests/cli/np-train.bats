@@ -175,6 +175,7 @@ checkpoints() {
 }
 
 @test "a run that may come to take more memory than there is is warned of" {
+    unsanitized
     wide=recipe-wide.yaml
     sed 's/width: .*/width: 1024/; /{op:/d; /repeat/d; s/  choices:/- choices:/' recipe.yaml > $wide
     yes '        - {op: ffn, ratio: 64}' | head -n 4000 | sed -i '/- choices:/r /dev/stdin' $wide
