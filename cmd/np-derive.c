@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     NP_TRY(space_open(&space, &options.space, &err));
     NP_TRY(space_spares(&space, "output", options.output, &err));
     NP_TRY(space_read_subnet(&choices, &space, options.subnet, &err));
-    NP_TRY(np_derive(&text, &space.recipe, choices, &err));
+    NP_TRY(np_derive(&text, &space.net, choices, &err));
     NP_TRY(cli_write(options.output, text.text, text.used, &err));
 out:
     if (status == NP_ESTOP)

@@ -65,9 +65,10 @@ static void match_block(struct np_inherit *in, int position, int old, bool *take
 {
     uint32_t first = in->net->layer_first[position], end = in->net->layer_first[position + 1];
     uint32_t base = in->from.layer_first[old], count = in->from.layer_first[old + 1] - base;
+    uint32_t origin = (uint32_t)in->net->recipe->blocks[position - 1].origin;
     memset(taken, 0, count * sizeof *taken);
-    for (uint32_t i = 0; first + i < end && i < count; i++) /* their own numbers first */
-        match_one(in, first + i, base + i, &taken[i]);
+    for (uint32_t i = origin; first + i - origin < end && i < count; i++) /* own numbers first */
+        match_one(in, first + i - origin, base + i, &taken[i]);
     for (uint32_t layer = first; layer < end; layer++)
         for (uint32_t c = 0; c < count && in->source[layer] == NONE; c++)
             match_one(in, layer, base + c, &taken[c]);

@@ -1,12 +1,12 @@
 /* Inherited weights: a run that begins with what another has trained.
  *
  * Which  A candidate takes the weights that the other run's candidate has which is like it
- *        (np_kind_same_weights), in the block of the same number: the one of its own number, else
- *        the first that no other takes. One that uses a part of a layer's weights gives that part
- *        of them, and takes it; where several of one layer do, the last has it. The stem and the
- *        head take each tensor of the same name and shape, if their operator is the same. What
- *        finds nothing keeps the values of its address. Moments are 0, and no layer was updated
- *        yet.
+ *        (np_kind_same_weights), in the block of the same number: that of its own number, counted
+ *        from the block's `origin`, else the first that no other takes. One that uses a part of a
+ *        layer's weights gives that part of them, and takes it; where several of one layer do, the
+ *        last has it. The stem and the head take each tensor of the same name and shape, if their
+ *        operator is the same. What finds nothing keeps the values of its address. Moments are 0,
+ *        and no layer was updated yet.
  * How    They are the first checkpoint of the new run, of step 0, with all layers; a run goes on
  *        from it as from any other, and needs the old run no more. The recipe's train.init is the
  *        digest of the checkpoint that they are from.

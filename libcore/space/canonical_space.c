@@ -41,8 +41,9 @@ static bool same_block(const struct np_block *a, const struct np_block *b)
 {
     return a->count == b->count && a->out == b->out && a->memory == b->memory &&
            a->cell == b->cell && a->inputs == b->inputs && a->entangled == b->entangled &&
-           a->widths == b->widths && strcmp(a->tie_widths, b->tie_widths) == 0 &&
-           strcmp(a->name, b->name) == 0 && strcmp(a->tie, b->tie) == 0 &&
+           a->widths == b->widths && a->origin == b->origin &&
+           strcmp(a->tie_widths, b->tie_widths) == 0 && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->tie, b->tie) == 0 &&
            (a->choices == b->choices ||
             memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
 }
@@ -137,6 +138,8 @@ static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, i
         NP_TRY(np_buf_printf(buf, err, "      stride: %d\n", block->stride));
     if (block->entangled)
         NP_TRY(np_buf_printf(buf, err, "      weights: entangled\n"));
+    if (block->origin)
+        NP_TRY(np_buf_printf(buf, err, "      origin: %d\n", block->origin));
     NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
     for (int i = 0; i < np_width_candidates(block); i++) {
         NP_TRY(np_buf_printf(buf, err, "        - "));

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "space/parts.h"
 #include "space/recipe_internal.h"
 
 struct derived {
@@ -38,9 +39,22 @@ static void derived_clear(struct derived *d)
     free(d->named);
 }
 
-/* The block with one candidate: of no cell, drawn with no other. */
-static void choose(struct np_block *block, int candidate)
+/* Whether a candidate before it has weights that could be its own. */
+static bool has_double(const struct np_supernet *net, int block, int candidate)
 {
+    uint32_t first = net->layer_first[block + 1], layer = first + (uint32_t)candidate;
+    for (uint32_t other = first; other < layer; other++)
+        if (np_kind_same_weights(np_supernet_kind(net, layer), np_supernet_kind(net, other)))
+            return true;
+    return false;
+}
+
+/* Block b with one candidate: of no cell, drawn with no other. */
+static void choose(struct np_block *block, const struct np_supernet *net, int b, int candidate)
+{
+    *block = net->recipe->blocks[b];
+    if (block->origin || has_double(net, b, candidate))
+        block->origin += candidate;
     block->choices += candidate;
     block->count = 1;
     block->widths = block->widths ? 1 : 0;
@@ -118,16 +132,24 @@ static void name_values(struct derived *d)
             d->recipe.blocks[b].name = name_value(d, b + 1);
 }
 
-enum np_status np_derive(struct np_buf *text, const struct np_recipe *recipe,
+static bool has_batch_norm(const struct np_supernet *net, const uint16_t *choices)
+{
+    for (int p = 0; p < net->positions; p++) {
+        uint32_t candidate = np_supernet_is_end(net, p) ? 0 : choices[p - 1];
+        if (np_supernet_kind(net, net->layer_first[p] + candidate)->norm_floats > 0)
+            return true;
+    }
+    return false;
+}
+
+enum np_status np_derive(struct np_buf *text, const struct np_supernet *net,
                          const uint16_t *choices, struct np_error *err)
 {
     struct derived d;
     enum np_status status;
-    NP_TRY(derived_init(&d, recipe, err));
-    for (int b = 0; b < recipe->block_count; b++) {
-        d.recipe.blocks[b] = recipe->blocks[b];
-        choose(&d.recipe.blocks[b], choices[b]);
-    }
+    NP_TRY(derived_init(&d, net->recipe, err));
+    for (int b = 0; b < net->recipe->block_count; b++)
+        choose(&d.recipe.blocks[b], net, b, choices[b]);
     mark_readers(&d);
     NP_TRY(check_readers(&d, err));
     name_values(&d);
@@ -136,6 +158,8 @@ enum np_status np_derive(struct np_buf *text, const struct np_recipe *recipe,
     d.recipe.same_batch = false;
     d.recipe.distill = 0;
     d.recipe.has_init = false;
+    if (!has_batch_norm(net, choices))
+        d.recipe.calibration = 0;
     NP_TRY(np_recipe_write(&d.recipe, text, err));
 out:
     derived_clear(&d);

@@ -22,7 +22,7 @@
  *          (learned)|none}; of all, name (none), which blocks may read as those of blocks
  *          blocks: list of {repeat 1..4096 (1), name, tie (none), from, add (none), cell 2..16
  *          (none), inputs 1|2 (1), out (as before), stride 1|2 (1), weights (own)|entangled,
- *          widths (none), tie_widths (none), choices: list of 1..4096};
+ *          widths (none), tie_widths (none), origin 0..4095 (0), choices: list of 1..4096};
  *          images alone have inputs, out and stride; stride and from are the first repeat's, the
  *          others have 1 and read what was made before.
  *          Or an item is {repeat, blocks: a list of items}, repeated as a whole: strides are its
@@ -35,6 +35,8 @@
  *          (space/widths.h), at most 4096; no cell. The largest is at most `out`, which it is by
  *          default, or, of sequences, the width.
  *          tie_widths: blocks of the same one have as many widths, and draw that of one number.
+ *          origin: the number that the first candidate had in the space that this is from, where
+ *          a run that inherits its weights looks first; no cell.
  *          tie: repeats of the same one draw alike, and have equal numbers of candidates and nodes.
  *          cell N: a repeat is a cell of nodes 0 .. N-1, node 0 its input, the last its output, and
  *          each edge i -> j, i < j, ordered by j, then i, is a choice block of its own: node j is
@@ -171,6 +173,7 @@ struct np_block {
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
     int drawn;                           /* the block whose draws are its own, too */
     int width_drawn;                     /* the block whose draws of a width are its own */
+    int origin; /* number of the first candidate in the space that it is from (run/inherit.h) */
     int largest, smallest;               /* candidates; found for the sampler sandwich alone */
     const char *name, *tie, *tie_widths; /* "" none; one of the recipe's names, ties */
 };

@@ -90,6 +90,14 @@ static enum np_status read_weights(struct np_item *item, const struct np_yaml_no
     return status;
 }
 
+static enum np_status read_origin(struct np_item *item, const struct np_yaml_node *node,
+                                  struct np_error *err)
+{
+    if (item->block.cell && node->kind != NP_YAML_ABSENT)
+        return np_yaml_fail(node, err, "a cell has no 'origin'");
+    return np_recipe_get_int(node, &item->block.origin, 0, NP_MAX_CHOICES - 1, err);
+}
+
 static enum np_status read_cell(const struct np_item_list *list, struct np_item *item,
                                 struct np_yaml_map *map, struct np_error *err)
 {
@@ -316,6 +324,7 @@ static enum np_status read_blocks(struct np_item_list *list, const struct np_yam
     NP_TRY(read_shape(list, &item, map, widths, err));
     NP_TRY(np_item_check_widths(list, &item, map, err));
     NP_TRY(read_weights(&item, np_yaml_find(map, "weights"), err));
+    NP_TRY(read_origin(&item, np_yaml_find(map, "origin"), err));
     choices = np_yaml_need(map, "choices");
     NP_TRY(np_yaml_get_list(choices, &choice, 1, NP_MAX_CHOICES, err));
     NP_TRY(np_yaml_map_finish(map, err));

@@ -7,17 +7,14 @@ setup() {
     fresh_directory
 }
 
-# Steps that leave every weight as it was.
-still=(-s train.steps=1 -s 'train.optimizer={kind: sgd, lr: 1.0e-30}' -s train.schedule.warmup=0
-    -s train.schedule.kind=constant)
-
-# whole SUBNET: its score in the supernet's run is that of its own recipe with inherited weights.
+# whole SUBNET: its score in the supernet's run is that of its own recipe with inherited weights,
+# before its first step.
 whole() {
     np-evaluate recipe.yaml --run a --subnets "$1" -q > shared
     np-derive recipe.yaml --subnet "$1" -o own.yaml
     rm -rf own
-    np-train own.yaml --run own --init a -q "${still[@]}" > digest 2> talk
-    np-evaluate own.yaml --run own --random 1 -q "${still[@]}" > alone
+    np-train own.yaml --run own --init a -q -s train.steps=1 > digest 2> talk
+    np-evaluate own.yaml --run own --step 0 --random 1 -q -s train.steps=1 > alone
     cmp <(cut -f 1,2 shared) <(cut -f 1,2 alone)
 }
 
@@ -45,6 +42,19 @@ whole() {
         [ $tried -eq 2 ]
         cd ..
     done
+}
+
+@test "candidates that are alike are not taken for each other" {
+    tiny_recipe
+    sed -i 's/{op: conv1d, kernel: 3}/{op: ffn, ratio: 2}/' recipe.yaml
+    np-train recipe.yaml --run a -q > digest
+    echo 2 1 2 2 > subnet
+    whole subnet
+    [ "$(grep -c 'origin: 2' own.yaml)" -eq 2 ]
+    sed -i '/origin/d' own.yaml # others
+    np-train own.yaml --run other --init a -q -s train.steps=1 > digest 2> talk
+    np-evaluate own.yaml --run other --step 0 --random 1 -q -s train.steps=1 > alone
+    ! cmp -s <(cut -f 1 shared) <(cut -f 1 alone) || return 1
 }
 
 @test "it is trained like any recipe, on any plan" {

@@ -66,6 +66,26 @@ def heirs(trial):
         trial.same_file("heir/ledger.tsv", "pruned/ledger.tsv")
 
 
+def derived(trial):
+    """Subnets with recipes of their own, which score what they do in the supernet."""
+    r, one = trial.random("derived"), ["--batches", "1", "-q"]
+    scores = trial.run("np-evaluate", "recipe.yaml", "--run", "ref", "--random", "3", *one)
+    for i, line in enumerate(scores.out.splitlines()):
+        *score, subnet = line.split("\t")
+        told = trial.run("np-derive", "recipe.yaml", "--subnet", "-", "-o", "own.yaml",
+                         text=subnet + "\n", allowed=(0, 2))
+        if told.code == 2:
+            if not re.search("in this subnet no block reads what block \\d+ makes$", told.err):
+                trial.fail("not what np-derive may say", told.err)
+            continue
+        how = {"recipe": "own.yaml", "allowed": (0, 1)}  # a step more may not be finite
+        trial.train(f"own{i}", "--init", "ref", "--stages", str(r.randint(1, 3)), **how)
+        alone = trial.run("np-evaluate", "own.yaml", "--run", f"own{i}", "--step", "0",
+                          "--random", "1", *one)
+        if alone.out.split("\t")[:2] != score:
+            trial.fail(f"{subnet}: {score}, alone {alone.out}")
+
+
 def least_memory(trial, *plan):
     """The least that np-partition names for such a plan."""
     refusal = trial.run("np-partition", "recipe.yaml", "--profile-from", "model", *plan,

@@ -8,11 +8,22 @@
 #include "suite.h"
 #include "tiny.h"
 
+static enum np_status try_derive(struct np_buf *text, const struct np_recipe *recipe,
+                                 const uint16_t *choices, struct np_error *err)
+{
+    struct np_supernet net;
+    enum np_status status;
+    ck_assert_int_eq(np_supernet_init(&net, recipe, NULL), NP_OK);
+    status = np_derive(text, &net, choices, err);
+    np_supernet_clear(&net);
+    return status;
+}
+
 static void derive(struct np_recipe *own, const struct np_recipe *recipe, const uint16_t *choices)
 {
     struct np_buf text = {0};
     struct np_error err = {.msg = ""};
-    enum np_status status = np_derive(&text, recipe, choices, &err);
+    enum np_status status = try_derive(&text, recipe, choices, &err);
     ck_assert_msg(status == NP_OK, "%s", err.msg);
     recipe_text_write(text.text, text.used);
     status = np_recipe_read(own, recipe_path, NULL, 0, &err);
@@ -62,7 +73,7 @@ START_TEST(of_every_space)
         struct np_supernet net;
         struct np_buf text = {0};
         np_stream_eval_subnet(&t.shape, 7, subnet, choices);
-        if (np_derive(&text, &t.recipe, choices, &t.err) != NP_OK) {
+        if (np_derive(&text, &t.net, choices, &t.err) != NP_OK) {
             ck_assert_ptr_nonnull(strstr(t.err.msg, "in this subnet no block reads what block"));
             refused++;
             np_buf_clear(&text);
@@ -146,6 +157,45 @@ START_TEST(name_of_the_stem)
 }
 END_TEST
 
+/* Only where an earlier candidate might be taken for it: of the same operator on the same tensors,
+ * whatever is dropped. A subnet of what was derived has the first number. */
+START_TEST(origins)
+{
+    struct np_recipe recipe, own, again;
+    read_space(&recipe,
+               "  blocks:\n"
+               "    - choices: [{op: norm}, {op: conv2d}, {op: ffn}, {op: ffn, dropout: 0.1}]\n"
+               "    - choices: [{op: norm}, {op: conv2d}, {op: ffn}, {op: ffn, dropout: 0.1}]\n"
+               "    - {origin: 5, choices: [{op: norm}, {op: conv2d}]}\n");
+    derive(&own, &recipe, (uint16_t[]){3, 2, 1});
+    ck_assert_int_eq(own.blocks[0].origin, 3);
+    ck_assert_int_eq(own.blocks[1].origin, 0);
+    ck_assert_int_eq(own.blocks[2].origin, 6);
+    derive(&again, &own, (uint16_t[]){0, 0, 0});
+    ck_assert_str_eq(again.canonical, own.canonical);
+    np_recipe_clear(&again);
+    np_recipe_clear(&own);
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* What batch norms want of a recipe goes with the last of them. */
+START_TEST(calibration)
+{
+    struct np_recipe recipe, own;
+    read_space(&recipe, "  stem: {op: conv2d, norm: none}\n"
+                        "  blocks:\n"
+                        "    - choices: [{op: conv2d}, {op: ffn}]\n");
+    ck_assert_int_eq(recipe.calibration, 8);
+    for (uint16_t choice = 0; choice < 2; choice++) {
+        derive(&own, &recipe, &choice);
+        ck_assert_int_eq(own.calibration, choice ? 0 : 8);
+        np_recipe_clear(&own);
+    }
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
 /* What nobody reads any more is no network. */
 START_TEST(unread)
 {
@@ -157,9 +207,9 @@ START_TEST(unread)
                         "    - {name: b, choices: [{op: conv2d}]}\n"
                         "    - {from: a, out: 8, choices: [{op: conv2d}, {op: concat, memory: b}]}"
                         "\n");
-    ck_assert_int_eq(np_derive(&text, &recipe, (uint16_t[]){0, 0, 0}, &err), NP_EINPUT);
+    ck_assert_int_eq(try_derive(&text, &recipe, (uint16_t[]){0, 0, 0}, &err), NP_EINPUT);
     ck_assert_ptr_nonnull(strstr(err.msg, "': in this subnet no block reads what block 1 makes"));
-    ck_assert_int_eq(np_derive(&text, &recipe, (uint16_t[]){0, 0, 1}, &err), NP_OK);
+    ck_assert_int_eq(try_derive(&text, &recipe, (uint16_t[]){0, 0, 1}, &err), NP_OK);
     np_buf_clear(&text);
     np_recipe_clear(&recipe);
 }
@@ -173,6 +223,8 @@ int main(void)
     tcase_add_loop_test(tests, of_every_space, 0, TINY_KINDS);
     tcase_add_test(tests, what_values_are_called);
     tcase_add_test(tests, name_of_the_stem);
+    tcase_add_test(tests, origins);
+    tcase_add_test(tests, calibration);
     tcase_add_test(tests, unread);
     return recipe_text_run(suite);
 }
