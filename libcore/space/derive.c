@@ -49,12 +49,13 @@ static bool has_double(const struct np_supernet *net, int block, int candidate)
     return false;
 }
 
-/* Block b with one candidate: of no cell, drawn with no other. */
+/* Block b with one candidate: of no cell, drawn with no other. Its origin counts the recipe's own
+ * candidates, as the run that it inherits from is the recipe's; that of a lone one stays. */
 static void choose(struct np_block *block, const struct np_supernet *net, int b, int candidate)
 {
     *block = net->recipe->blocks[b];
-    if (block->origin || has_double(net, b, candidate))
-        block->origin += candidate;
+    if (block->count > 1)
+        block->origin = has_double(net, b, candidate) ? candidate : 0;
     block->choices += candidate;
     block->count = 1;
     block->widths = block->widths ? 1 : 0;

@@ -89,8 +89,8 @@
  *          optimizer {kind (adamw)|sgd; lr [1e-30, 1e30] (0.001; sgd 0.01), weight_decay (0.01;
  *          sgd 0); beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
  *          schedule {kind (constant)|linear|cosine|inverse_sqrt|multistep, warmup (0; inverse_sqrt:
- *          required, from 1), final [0, 1) (0; linear, cosine), milestones 1..1024 ascending steps,
- *          none below warmup, gamma (0, 1] (0.1; both of multistep)};
+ *          required, from 1), final [0, 1) (0; linear, cosine), milestones 1..1024 ascending steps
+ *          from 1 on, none below warmup, gamma (0, 1] (0.1; both of multistep)};
  *          loss {kind (cross_entropy), label_smoothing [0, 1) (0), distill [0, 1] (0)};
  *          clip {kind (none)|value|layer, limit [1e-30, 1e30]};
  *          checkpoint_every (0: only at the end);

@@ -53,8 +53,8 @@ static enum np_status read_name(struct np_item_list *list, struct np_item *item,
     if (!*item->word)
         return NP_OK;
     if (is_known(&list->named, item->word))
-        NP_TRY(np_yaml_fail(node, err, "a block before this one has the name '%s'",
-                            np_text_safe(item->word).s));
+        NP_TRY(
+            np_yaml_fail(node, err, "the name '%s' is given already", np_text_safe(item->word).s));
     NP_TRY(keep_name(list, item->word, &item->block.name, err));
 out:
     return status;

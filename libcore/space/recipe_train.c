@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -61,20 +62,23 @@ out:
     return status;
 }
 
-/* A milestone during the warmup would be none. */
+/* A milestone during the warmup would be none, and at step 0 another learning rate. */
 static enum np_status read_milestones(struct np_recipe *recipe, struct np_yaml_map *map,
                                       struct np_error *err)
 {
     const struct np_yaml_node *node = np_yaml_need(map, "milestones"), *item;
     const struct np_yaml_node *gamma = np_yaml_find(map, "gamma");
-    uint64_t least = recipe->warmup ? recipe->warmup : 1;
+    uint64_t least = recipe->warmup ? recipe->warmup : 1, before = 0;
     enum np_status status;
     NP_TRY(np_yaml_get_list(node, &item, 1, NP_MAX_MILESTONES, err));
     NP_TRY(np_alloc(&recipe->milestones, node->count, sizeof *recipe->milestones, err));
     for (; item; item = item->next) {
         uint64_t *step = &recipe->milestones[recipe->milestone_count++];
         NP_TRY(np_yaml_get_uint(item, step, least, INT64_MAX, err));
-        least = *step + 1;
+        if (*step <= before)
+            NP_TRY(np_yaml_fail(item, err, "'milestones' ascend: %" PRIu64 " is not above %" PRIu64,
+                                *step, before));
+        before = *step;
     }
     recipe->gamma = 0.1;
     NP_TRY(np_recipe_get_double(gamma, &recipe->gamma, 0.0, 1.0, NP_YAML_OPEN_MIN, err));

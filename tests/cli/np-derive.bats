@@ -55,6 +55,12 @@ whole() {
     np-train own.yaml --run other --init a -q -s train.steps=1 > digest 2> talk
     np-evaluate own.yaml --run other --step 0 --random 1 -q -s train.steps=1 > alone
     ! cmp -s <(cut -f 1 shared) <(cut -f 1 alone) || return 1
+    # nor where the space itself is a part of another, which its blocks name by origin
+    sed -i 's/^    - repeat: 4/&\n      origin: 1/' recipe.yaml
+    np-train recipe.yaml --run part -q > digest
+    rm -rf a && mv part a
+    whole subnet
+    [ "$(grep -c 'origin: 2' own.yaml)" -eq 2 ]
 }
 
 @test "it is trained like any recipe, on any plan" {

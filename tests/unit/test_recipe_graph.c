@@ -375,7 +375,7 @@ START_TEST(what_does_not_fit)
          "ffn}]}]",
          "the name 'x' is known in its list alone"},
         {"[{name: x, choices: [{op: ffn}]}, {blocks: [{name: x, choices: [{op: ffn}]}]}]",
-         "a block before this one has the name 'x'"},
+         "the name 'x' is given already"},
         {"[{blocks: [{name: x123456789012345678901234567890123456789012345678901234567890, "
          "choices: [{op: ffn}]}]}]",
          "'name' must have 1 to 59 bytes"},

@@ -352,7 +352,7 @@ START_TEST(test_bad_pairs)
         {"space.input={kind: pairs, vocab: 256, length: 6}",
          "missing key 'source_length' in 'input'"},
         {"space.input.vocab=255", "pairs need a vocabulary of at least 256, not 255"},
-        {"space.blocks.1.name=first", "a block before this one has the name 'first'"},
+        {"space.blocks.1.name=first", "the name 'first' is given already"},
         {"space.blocks.3.choices.0.memory=frist", "unknown memory 'frist' (did you mean 'first'?)"},
         {"space.blocks.3.choices.0.mask=causal", "layers with a memory have no mask"},
         {"space.blocks.3.choices.1={op: mha, heads: 2, memory: first}",
