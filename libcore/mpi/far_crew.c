@@ -356,6 +356,7 @@ void np_far_crew_after(struct np_crew *base, struct np_stamp *stamp)
     at = np_orders_add(&crew->orders, NP_ORDER_AFTER, 0, sizeof after);
     if (at)
         memcpy(at, &after, sizeof after);
+    send_much(crew); /* one that does nothing else is told so all the time */
 }
 
 enum np_status np_far_stamp_await(struct np_crew *base, struct np_stamp *stamp,

@@ -213,6 +213,32 @@ START_TEST(orders_that_are_lost)
 }
 END_TEST
 
+/* A crew that only waits for others, as that of a first stage's carrier does, is told so in letters
+ * and keeps no list of it. */
+START_TEST(orders_of_who_only_waits)
+{
+    const struct np_crew_config config = {.size = 1};
+    struct np_stamp *stamp;
+    struct np_crew *crews[2];
+    struct np_error err;
+    struct job job;
+    open_job(&job, 2);
+    for (int i = 0; i < 2; i++)
+        tiny_must(np_crew_new(&crews[i], &job.devices[1], &config, &err), &err);
+    tiny_must(np_stamp_new(&stamp, crews[0], &err), &err);
+    np_crew_stamp(crews[0], stamp);
+    for (int i = 0; i < 10000; i++)
+        np_crew_after(crews[1], stamp);
+    tiny_must(np_crew_finish(crews[1], &err), &err);
+    ck_assert_uint_gt(thread_wires_longest(job.wire), 16 << 10);
+    ck_assert_uint_lt(thread_wires_longest(job.wire), 32 << 10);
+    np_stamp_free(stamp, crews[0]);
+    np_crew_free(crews[1]);
+    np_crew_free(crews[0]);
+    close_job(&job);
+}
+END_TEST
+
 /* Figures that a clock may give: nothing is done in no time. */
 START_TEST(pace_of_the_link)
 {
@@ -389,6 +415,7 @@ int main(void)
     tcase_add_loop_test(tests, silent_ranks, 0, 4);
     tcase_add_test(tests, memory_of_ranks);
     tcase_add_loop_test(tests, orders_that_are_lost, 0, 3);
+    tcase_add_test(tests, orders_of_who_only_waits);
     tcase_add_test(tests, pace_of_the_link);
     tcase_add_loop_test(tests, bits_of_one_process, 0, TINY_KINDS);
     return suite_run(suite);

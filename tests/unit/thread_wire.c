@@ -37,6 +37,7 @@ struct hub {
     pthread_mutex_t lock;
     int open;
     bool broken;
+    size_t longest; /* bytes of a letter, so far */
     struct rank ranks[MOST];
 };
 
@@ -85,6 +86,8 @@ static enum np_status wire_send(struct np_wire *base, int to, const struct np_he
         end(r, token);
     pthread_mutex_lock(&r->hub->lock);
     append(&other->come, item);
+    if (head->bytes > r->hub->longest)
+        r->hub->longest = (size_t)head->bytes;
     np_bell_ring(&other->bell);
     pthread_mutex_unlock(&r->hub->lock);
     return NP_OK;
@@ -193,4 +196,14 @@ void thread_wires(struct np_wire **wires, int count)
 void thread_wires_break(struct np_wire *wire)
 {
     ((struct rank *)wire)->hub->broken = true;
+}
+
+size_t thread_wires_longest(struct np_wire *wire)
+{
+    struct hub *hub = ((struct rank *)wire)->hub;
+    size_t longest;
+    pthread_mutex_lock(&hub->lock);
+    longest = hub->longest;
+    pthread_mutex_unlock(&hub->lock);
+    return longest;
 }
