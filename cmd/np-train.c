@@ -199,6 +199,7 @@ static enum np_status write_trace(struct parts *p, const struct train_options *o
     size_t length = strlen(o->trace);
     bool svg = length > 4 && strcmp(o->trace + length - 4, ".svg") == 0;
     enum np_status status;
+    NP_TRY(np_trace_is_whole(&p->trace, err));
     if (svg) { /* what fits on a page: a dozen steps from the middle */
         struct np_trace_sums sums = np_trace_sum(&p->trace, np_plan_devices(&p->plan));
         uint64_t skip = sums.steps > 12 ? (sums.steps - 12) / 2 : 0;

@@ -86,7 +86,6 @@ struct predict_run {
     uint64_t step, conflicts;
     bool keep; /* the trace */
     struct np_trace trace;
-    bool lost; /* no memory for a span */
     struct cli_progress progress;
     uint64_t wanted; /* steps, or UINT64_MAX: as many as the stream has */
 };

@@ -51,15 +51,15 @@ static bool next_step(void *context, uint16_t *choices)
 static void on_task(void *context, const struct np_span *span)
 {
     struct predict_run *run = context;
-    if (run->keep && !run->lost)
-        run->lost = np_trace_add(&run->trace, span, NULL) != NP_OK;
+    if (run->keep)
+        np_trace_add(&run->trace, span, NULL);
 }
 
 static void on_copy(void *context, const struct np_copy_span *span)
 {
     struct predict_run *run = context;
-    if (run->keep && !run->lost)
-        run->lost = np_trace_add_copy(&run->trace, span, NULL) != NP_OK;
+    if (run->keep)
+        np_trace_add_copy(&run->trace, span, NULL);
 }
 
 static enum np_status open_stream(struct predict_run *run, const struct predict_options *given,
@@ -86,12 +86,9 @@ static enum np_status outcome(const struct predict_run *run, struct np_error *er
 {
     if (run->steps.status != NP_OK)
         return np_fail(err, run->steps.status, "%s", run->steps.err.msg);
-    if (run->lost)
-        return np_fail(err, NP_EMEM, "cannot keep more than %zu spans of the timeline",
-                       run->trace.count);
     if (run->report.steps == 0)
         return np_fail(err, NP_EINPUT, "the stream of subnets is empty");
-    return NP_OK;
+    return np_trace_is_whole(&run->trace, err);
 }
 
 enum np_status predict_run(struct predict_run *run, const struct predict_model *model,

@@ -16,21 +16,39 @@ void np_trace_clear(struct np_trace *trace)
 enum np_status np_trace_add(struct np_trace *trace, const struct np_span *span,
                             struct np_error *err)
 {
-    enum np_status status =
-        np_grow(&trace->spans, &trace->capacity, trace->count, sizeof *trace->spans, err);
+    enum np_status status;
+    if (trace->spans_lost)
+        return np_trace_is_whole(trace, err);
+    status = np_grow(&trace->spans, &trace->capacity, trace->count, sizeof *trace->spans, err);
     if (status == NP_OK)
         trace->spans[trace->count++] = *span;
+    trace->spans_lost = status != NP_OK;
     return status;
 }
 
 enum np_status np_trace_add_copy(struct np_trace *trace, const struct np_copy_span *span,
                                  struct np_error *err)
 {
-    enum np_status status = np_grow(&trace->copies, &trace->copy_capacity, trace->copy_count,
-                                    sizeof *trace->copies, err);
+    enum np_status status;
+    if (trace->copies_lost)
+        return np_trace_is_whole(trace, err);
+    status = np_grow(&trace->copies, &trace->copy_capacity, trace->copy_count,
+                     sizeof *trace->copies, err);
     if (status == NP_OK)
         trace->copies[trace->copy_count++] = *span;
+    trace->copies_lost = status != NP_OK;
     return status;
+}
+
+enum np_status np_trace_is_whole(const struct np_trace *trace, struct np_error *err)
+{
+    if (trace->spans_lost)
+        return np_fail(err, NP_EMEM, "cannot keep more than %zu spans of the timeline",
+                       trace->count);
+    if (trace->copies_lost)
+        return np_fail(err, NP_EMEM, "cannot keep more than %zu copies of the timeline",
+                       trace->copy_count);
+    return NP_OK;
 }
 
 enum np_status np_trace_make_stages(struct np_trace *trace, int stages, struct np_error *err)

@@ -39,13 +39,17 @@ struct np_trace {
     struct np_trace_stage *stage;    /* [stages]; NULL: all layers are there */
     int stages;                      /* of `stage` */
     struct np_trace_copying copying; /* with `stage` */
+    bool spans_lost, copies_lost;    /* no memory was left for one: none is added any more */
 };
 
 void np_trace_clear(struct np_trace *trace);
+/* Spans may be added by one thread while another adds copies. */
 enum np_status np_trace_add(struct np_trace *trace, const struct np_span *span,
                             struct np_error *err);
 enum np_status np_trace_add_copy(struct np_trace *trace, const struct np_copy_span *span,
                                  struct np_error *err);
+/* Whether all that was to be added is there, for who could not look at every addition. */
+enum np_status np_trace_is_whole(const struct np_trace *trace, struct np_error *err);
 /* stage[stages], zeroed, unless it is there. */
 enum np_status np_trace_make_stages(struct np_trace *trace, int stages, struct np_error *err);
 

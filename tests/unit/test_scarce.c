@@ -122,6 +122,25 @@ START_TEST(plans)
 }
 END_TEST
 
+/* Who records looks at the end only. What comes after a span that was lost is not there, either. */
+static enum np_status record(void *context, struct np_error *err)
+{
+    struct np_trace trace = {.spans = NULL};
+    size_t spans = 0, copies = 0;
+    enum np_status status;
+    (void)context;
+    for (int i = 0; i < 1000; i++) {
+        spans += np_trace_add(&trace, &(struct np_span){.end = 1}, NULL) == NP_OK;
+        copies += np_trace_add_copy(&trace, &(struct np_copy_span){.end = 1}, NULL) == NP_OK;
+        ck_assert(trace.count == (trace.spans_lost ? spans : (size_t)i + 1));
+        ck_assert(trace.copy_count == (trace.copies_lost ? copies : (size_t)i + 1));
+    }
+    status = np_trace_is_whole(&trace, err);
+    ck_assert_int_eq(status == NP_OK, spans == 1000 && copies == 1000);
+    np_trace_clear(&trace);
+    return status;
+}
+
 START_TEST(traces)
 {
     struct np_trace trace = {.spans = NULL};
@@ -132,6 +151,7 @@ START_TEST(traces)
     ck_assert_int_eq(np_timeline_chrome(&text, &timeline, NULL), NP_OK);
     suite_write("trace.json", text.text);
     starve("np_trace_read", read_trace, "trace.json");
+    starve("np_trace_add", record, NULL);
     np_buf_clear(&text);
     np_trace_clear(&trace);
 }
