@@ -196,22 +196,50 @@ static void session_clear(struct session *s)
     free(s->residence);
 }
 
+/* Subnets by what they choose: place[room], 1 + the number of one or 0, room a power of two. */
+struct known {
+    size_t *place, room;
+};
+
+/* Where a subnet is, or the place that it gets. */
+static size_t *find_known(const struct known *known, const uint16_t *choices, size_t blocks,
+                          const uint16_t *subnet)
+{
+    uint64_t hash = 0xCBF29CE484222325u; /* FNV-1a */
+    for (size_t b = 0; b < blocks; b++)
+        hash = (hash ^ subnet[b]) * 0x100000001B3u;
+    for (size_t i = (hash ^ hash >> 32) % known->room;; i = (i + 1) % known->room) {
+        size_t *at = &known->place[i];
+        if (!*at || memcmp(choices + (*at - 1) * blocks, subnet, blocks * sizeof *subnet) == 0)
+            return at;
+    }
+}
+
 /* The evaluation's subnets, each once, choices[*different][blocks]; as[i], i < count, says which of
  * them the i-th one is: a space of few has them several times. */
-static void draw_subnets(const struct session *s, uint16_t *choices, size_t *as, size_t count,
-                         size_t *different)
+static enum np_status draw_subnets(const struct session *s, uint16_t *choices, size_t *as,
+                                   size_t count, size_t *different, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
     size_t blocks = (size_t)recipe->block_count;
+    struct known known = {NULL, 2};
+    enum np_status status;
+    while (known.room < 2 * count)
+        known.room *= 2;
+    NP_TRY(np_zalloc(&known.place, known.room, sizeof *known.place, err));
     *different = 0;
     for (size_t i = 0; i < count; i++) {
         uint16_t *next = choices + *different * blocks;
+        size_t *at;
         np_stream_eval_subnet(&s->shape, recipe->seed, i, next);
-        as[i] = 0;
-        while (memcmp(choices + as[i] * blocks, next, blocks * sizeof *next) != 0)
-            as[i]++;
-        *different += as[i] == *different;
+        at = find_known(&known, choices, blocks, next);
+        if (!*at)
+            *at = ++*different;
+        as[i] = *at - 1;
     }
+out:
+    free(known.place);
+    return status;
 }
 
 /* The mean score of the recipe's evaluation subnets on the validation data. */
@@ -231,7 +259,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
     NP_TRY(np_alloc(&as, count, sizeof *as, err));
     NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
     NP_TRY(np_alloc(&different, count, sizeof *different, err));
-    draw_subnets(s, choices, as, count, &evaluation.count);
+    NP_TRY(draw_subnets(s, choices, as, count, &evaluation.count, err));
     evaluation.choices = choices;
     NP_TRY(np_evaluator_new(&evaluator, &s->train, s->state, s->engine, err));
     NP_TRY(np_evaluate(different, evaluator, &evaluation, err));
