@@ -203,6 +203,7 @@ shaped() {
 }
 
 @test "parts of a layer: a larger one from a smaller, a smaller from a larger, and of its own" {
+    unsanitized
     large='{op: mbconv, kernel: 5, expand: 4}'
     small='{op: mbconv, kernel: 3, expand: 2}'
     shaped entangled "$large"

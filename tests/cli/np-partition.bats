@@ -49,6 +49,7 @@ setup() {
 }
 
 @test "costs that others store meanwhile stay in the cache" {
+    unsanitized
     for width in 16 24 32 40 48 56; do
         np-partition r.yaml -n 2 --set space.width=$width -o $width.yaml &
         jobs+=" $!"

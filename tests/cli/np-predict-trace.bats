@@ -26,11 +26,13 @@ published() {
 }
 
 @test "published stream, 8 stages: csp with 16 micro-batches reaches 7.9" {
+    unsanitized
     published -M 16
     between 7.9 "$(value speedup)" 8
 }
 
 @test "published stream, 8 devices: the shorter the replicas, the faster with 8 micro-batches" {
+    unsanitized
     published -M 8
     one=$(value speedup)
     published -M 8 --replicas 2 -n 4

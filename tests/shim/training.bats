@@ -67,6 +67,7 @@ equal() {
 }
 
 @test "images: candidates that have parts of one layer's weights" {
+    unsanitized
     image_recipe
     equal --eval-every 3 --eval-subnets 3 --eval-batches 2 -s 'sampler={members: 3}' -s 'space.blocks=[
         {repeat: 3, weights: entangled, choices: [{op: mbconv, kernel: 5, expand: 3, se: 2},
@@ -75,6 +76,7 @@ equal() {
 }
 
 @test "images: widths that are a choice" {
+    unsanitized
     image_recipe
     equal --eval-every 3 --eval-subnets 3 --eval-batches 2 -s 'sampler={members: 3}' -s 'space.blocks=[
         {repeat: 2, widths: [3, 6, 8], tie_widths: t, weights: entangled, choices: [{op: mbconv,
