@@ -1,8 +1,11 @@
-#include <pthread.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -33,8 +36,6 @@ struct np_barrier {
     _Alignas(NP_ALIGN) atomic_uint phase;
     _Alignas(NP_ALIGN) atomic_int asleep; /* or about to be */
     int size;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
     struct left *left; /* [size] */
 };
 
@@ -51,8 +52,6 @@ enum np_status np_barrier_new(struct np_barrier **out, int size, struct np_error
     barrier->size = size;
     for (int i = 0; i < size; i++)
         atomic_init(&barrier->left[i].pieces, 0);
-    pthread_mutex_init(&barrier->lock, NULL);
-    pthread_cond_init(&barrier->moved, NULL);
     *out = barrier;
     return NP_OK;
 out:
@@ -64,8 +63,6 @@ void np_barrier_free(struct np_barrier *barrier)
 {
     if (!barrier)
         return;
-    pthread_cond_destroy(&barrier->moved);
-    pthread_mutex_destroy(&barrier->lock);
     free(barrier->left);
     free(barrier);
 }
@@ -82,12 +79,10 @@ static void relax(void)
 /* Either sees the phase that the last to arrive has begun, or is seen by it to be asleep. */
 static void sleep_until_moved(struct np_barrier *barrier, unsigned phase)
 {
-    pthread_mutex_lock(&barrier->lock);
     atomic_fetch_add(&barrier->asleep, 1);
     while (atomic_load(&barrier->phase) == phase)
-        pthread_cond_wait(&barrier->moved, &barrier->lock);
+        syscall(SYS_futex, &barrier->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
     atomic_fetch_sub(&barrier->asleep, 1);
-    pthread_mutex_unlock(&barrier->lock);
 }
 
 /* Whether it moved while the caller yielded; false also where others want the processor. */
@@ -108,11 +103,8 @@ static void begin_phase(struct np_barrier *barrier, unsigned phase)
 {
     atomic_store(&barrier->arrived, 0);
     atomic_store(&barrier->phase, phase);
-    if (atomic_load(&barrier->asleep) == 0)
-        return;
-    pthread_mutex_lock(&barrier->lock);
-    pthread_cond_broadcast(&barrier->moved);
-    pthread_mutex_unlock(&barrier->lock);
+    if (atomic_load(&barrier->asleep) > 0)
+        syscall(SYS_futex, &barrier->phase, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void np_team_wait(struct np_team *team)
