@@ -17,9 +17,10 @@ struct maker {
     const struct np_supernet *net;
     const struct np_flight_shape *shape;
     struct np_flight_layout *layout;
-    size_t samples;  /* of a micro-batch */
-    uint64_t pieces; /* flights a step, on a replica */
-    bool one_flight; /* a step has one flight in all */
+    size_t samples;           /* of a micro-batch */
+    struct kind_needs *kinds; /* [kinds] */
+    uint64_t pieces;          /* flights a step, on a replica */
+    bool one_flight;          /* a step has one flight in all */
 };
 
 static size_t times(size_t a, size_t b)
@@ -38,6 +39,26 @@ static size_t add_part(size_t *used, size_t floats)
     return at;
 }
 
+/* What a candidate of a kind needs wherever it is, in floats. */
+struct kind_needs {
+    struct np_op_sizes op;
+    size_t batch;
+    bool makes; /* a value of its own */
+    bool both;  /* it gives gradients of x and of memory */
+};
+
+static struct kind_needs kind_needs(const struct np_recipe *recipe, const struct np_kind *kind,
+                                    size_t samples)
+{
+    struct np_batch batch;
+    return (struct kind_needs){
+        .op = np_op_sizes(kind, samples),
+        .batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
+                              np_program_reads_targets(&kind->program), NULL),
+        .makes = !np_program_passes_on(&kind->program),
+        .both = np_op_gives(kind, NP_VALUE_X) && np_op_gives(kind, NP_VALUE_MEMORY)};
+}
+
 /* What a candidate of a position needs, or all of them at most, in floats. */
 struct needs {
     size_t y, dy, saved, delta, batch, work, sum;
@@ -45,26 +66,22 @@ struct needs {
 };
 
 static struct needs needs_of(const struct np_supernet *net, uint32_t layer, int position,
-                             size_t samples)
+                             size_t samples, const struct kind_needs *of_kind)
 {
     const struct np_recipe *recipe = net->recipe;
     bool head = position == net->positions - 1, end = np_supernet_is_end(net, position);
     const struct np_block *block = end ? NULL : &recipe->blocks[position - 1];
-    const struct np_kind *kind = np_supernet_kind(net, layer);
-    struct np_op_sizes sizes = np_op_sizes(kind, samples);
-    struct np_batch batch;
     size_t value =
         samples * (head ? np_batch_targets(recipe) : np_shape_floats(net->shapes[position]));
-    struct needs needs = {
-        .dy = head ? 0 : value, .saved = sizes.saved, .delta = sizes.delta, .work = sizes.work};
-    if (!np_program_passes_on(&kind->program))
-        needs.y = value;
-    needs.batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
-                               np_program_reads_targets(&kind->program), NULL);
+    struct needs needs = {.y = of_kind->makes ? value : 0,
+                          .dy = head ? 0 : value,
+                          .saved = of_kind->op.saved,
+                          .delta = of_kind->op.delta,
+                          .batch = of_kind->batch,
+                          .work = of_kind->op.work};
     if (!end || !recipe->shared_frozen)
-        needs.sum = np_kind_whole(kind)->floats;
-    if (block && block->memory == block->from && np_op_gives(kind, NP_VALUE_X) &&
-        np_op_gives(kind, NP_VALUE_MEMORY))
+        needs.sum = np_kind_whole(np_supernet_kind(net, layer))->floats;
+    if (block && block->memory == block->from && of_kind->both)
         needs.apart = samples * np_shape_floats(net->shapes[block->from]);
     return needs;
 }
@@ -74,7 +91,7 @@ static struct needs most_needs(const struct maker *m, int position)
     const struct np_supernet *net = m->net;
     struct needs most = {.y = 0};
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
-        struct needs needs = needs_of(net, l, position, m->samples);
+        struct needs needs = needs_of(net, l, position, m->samples, &m->kinds[net->layer_kind[l]]);
         most.y = np_larger(most.y, needs.y);
         most.dy = np_larger(most.dy, needs.dy);
         most.saved = np_larger(most.saved, needs.saved);
@@ -89,7 +106,9 @@ static struct needs most_needs(const struct maker *m, int position)
 
 size_t np_flight_layer_floats(const struct np_supernet *net, uint32_t layer, size_t samples)
 {
-    struct needs needs = needs_of(net, layer, np_supernet_position(net, layer), samples);
+    const struct kind_needs of_kind =
+        kind_needs(net->recipe, np_supernet_kind(net, layer), samples);
+    struct needs needs = needs_of(net, layer, np_supernet_position(net, layer), samples, &of_kind);
     size_t used = 0;
     add_part(&used, needs.y);
     add_part(&used, needs.batch);
@@ -293,11 +312,15 @@ enum np_status np_flight_layout_init(struct np_flight_layout *layout, const stru
     m.samples = (size_t)(net->recipe->batch / shape->micro_batches);
     m.pieces = (uint64_t)np_sched_flights_of(&share);
     m.one_flight = m.pieces == 1 && replicas == 1;
+    NP_TRY(np_alloc(&m.kinds, (size_t)net->kind_count, sizeof *m.kinds, err));
+    for (int k = 0; k < net->kind_count; k++)
+        m.kinds[k] = kind_needs(net->recipe, &net->kinds[k], m.samples);
     NP_TRY(np_zalloc(&layout->stage, (size_t)shape->stages, sizeof *layout->stage, err));
     NP_TRY(assign_places(&m, err));
     for (int k = 0; k < shape->stages; k++)
         lay_stage(&m, k);
 out:
+    free(m.kinds);
     if (status != NP_OK)
         np_flight_layout_clear(layout);
     return status;
