@@ -386,6 +386,29 @@ spared() {
     np-verify a b
 }
 
+@test "a recipe that is too large to be kept is not trained" {
+    unsanitized
+    tiny_recipe
+    sed -n '/^train:/,$p' recipe.yaml > train.yaml
+    {
+        sed '/^  blocks:/,$d' recipe.yaml
+        printf '  blocks:\n  - repeat: 25\n    blocks:\n'
+        for act in relu gelu; do
+            echo '    - choices:'
+            seq -f "      - {op: ffn, hidden: %.0f, act: $act}" 4000
+        done
+        cat train.yaml
+    } > large.yaml
+    run np-train large.yaml --run a -q
+    [ "$status" -eq 2 ]
+    [[ $output == 'np-train: error: large.yaml: too large, with every default written out: '* ]]
+    [[ $output == *': recipe.yaml:'*': too many values in one document' ]] ||
+        { echo "$output"; return 1; }
+    [ ! -e a ]
+    np-train large.yaml --run a -q -s space.blocks.0.repeat=4 -s train.steps=1
+    np-verify --fsck a
+}
+
 @test "metrics that cannot be written are not lost without a word" {
     tiny_recipe
     np-train recipe.yaml --run a -q --stop-after 2 > digest
