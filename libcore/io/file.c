@@ -175,8 +175,8 @@ enum np_status np_file_map_init(struct np_file_map *map, const char *path, struc
         status = np_fail(err, NP_EINPUT, "'%s' is not a regular file", np_text_safe(path).s);
     else if ((uint64_t)info.st_size > SIZE_MAX)
         status = np_fail(err, NP_EMEM, "cannot map '%s': too large", np_text_safe(path).s);
-    else if (info.st_size > 0)
-        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    else if (info.st_size > 0) /* some file systems of programs (FUSE) share no pages */
+        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         status = fail(err, "map", path);
     close(fd);

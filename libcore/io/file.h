@@ -70,7 +70,8 @@ enum np_status np_file_out_commit(struct np_file_out *out, struct np_error *err)
 void np_file_out_abort(struct np_file_out *out);
 
 /* Commit as `path`, on the same file system, without synchronising the directory: the content is
- * durable, the name only after np_file_sync_dir. For many files in one directory. */
+ * durable, the name only after np_file_sync_dir, which is no error where the directory may not be
+ * read or its file system cannot do it. For many files in one directory. */
 enum np_status np_file_out_rename(struct np_file_out *out, const char *path, struct np_error *err);
 enum np_status np_file_sync_dir(const char *path, struct np_error *err);
 

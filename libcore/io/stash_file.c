@@ -124,13 +124,15 @@ static int move_plain(const struct np_stash_file *file, struct np_stash_span spa
     return 0;
 }
 
-/* What went through the system's memory leaves it; pages must be clean for that. */
+/* What went through the system's memory leaves it; pages must be clean for that. Where the system
+ * does not know the call they leave later. */
 static int drop_pages(int fd, const struct np_stash_span *span)
 {
     const unsigned flags =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     off_t offset = (off_t)span->offset, bytes = (off_t)span->bytes;
-    if (span->write && bytes && sync_file_range(fd, offset, bytes, flags) != 0)
+    if (span->write && bytes && sync_file_range(fd, offset, bytes, flags) != 0 && errno != ENOSYS &&
+        errno != EOPNOTSUPP && errno != EINVAL && errno != ESPIPE)
         return errno;
     posix_fadvise(fd, offset, bytes, POSIX_FADV_DONTNEED); /* advice: it may be refused */
     return 0;
@@ -141,6 +143,8 @@ enum np_status np_stash_file_move(struct np_stash_file *file, struct np_stash_sp
 {
     assert((uintptr_t)span.data % NP_STASH_ALIGN == 0);
     int error = file->rings ? np_stash_rings_move(file->rings, span) : move_plain(file, span);
+    if (error == ECANCELED) /* a ring wants a thread of the kernel, and these are limited */
+        error = move_plain(file, span);
     if (!error && !file->direct)
         error = drop_pages(file->fd, &span);
     if (!error)

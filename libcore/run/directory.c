@@ -27,10 +27,14 @@ static enum np_status in_use(const char *run, struct np_error *err)
     return np_fail(err, NP_EINPUT, "'%s' is in use by another process", np_text_safe(run).s);
 }
 
-/* False, and errno, where another process has the lock or there are none. */
+/* False, and errno, where another process has the lock, which is EACCES where locks are a server's
+ * (CIFS) and here EWOULDBLOCK, or there are none. */
 static bool lock(int fd)
 {
-    return flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    errno = errno == EACCES ? EWOULDBLOCK : errno;
+    return false;
 }
 
 /* A network's file systems that know locks of directories on one machine only know a file's on all

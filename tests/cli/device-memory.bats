@@ -203,6 +203,20 @@ in_budget() {
     said "np-predict-trace: error: 'b.json' ran without --device-memory"
 }
 
+# What the kernel does for io_uring it may want a thread for, which counts among the user's.
+@test "a stash of a user who may start no more threads" {
+    other_user np-train --version > /dev/null || skip 'not root, or another user cannot come here'
+    chmod a+rwx .
+    np-train r.yaml --run expected -q --stop-after 6
+    least=$(least_of -n 1)
+    for limit in 4 5 6; do
+        other_user bash -c "ulimit -u $limit && exec np-train r.yaml --run run$limit -q \
+            --stop-after 6 -n 1 --threads 1 --device-memory $least --stash scratch"
+        np-verify expected run$limit
+        [ ! -e scratch ]
+    done
+}
+
 @test "bad stashes" {
     touch there
     run np-train r.yaml --run a --device-memory 10MiB --stash there

@@ -90,6 +90,21 @@ setup() {
     [ ! -e r ]
 }
 
+@test "a directory that may be written but not read takes runs and plans" {
+    other_user np-train --version > /dev/null || skip 'not root, or another user cannot come here'
+    chmod a+rx .
+    mkdir -m 1733 drop
+    cd drop
+    run other_user cat .
+    [ "$status" -ne 0 ]
+    other_user np-train ../recipe.yaml --run run -q --trace trace.json > digest
+    other_user np-partition ../recipe.yaml --profile-from model -q -o plan.yaml
+    np-train ../recipe.yaml --run expected -q
+    np-verify expected run
+    [ -s trace.json ]
+    [ -s plan.yaml ]
+}
+
 @test "names with control characters: one line, and nothing for the terminal" {
     name=$'a\n\e[2Jb'
     np-train recipe.yaml --run "$name" > out
