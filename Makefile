@@ -197,17 +197,10 @@ REFERENCE := $(if $(FMA),$(patsubst %.c,$(BUILD)/reference/%.o,$(wildcard libcor
 endif
 $(COMPARING:%=$(BUILD)/tests/unit/test_%) $(FAR_BIN): $(REFERENCE)
 
-# Tests have more members of teams than processors, and run beside others: they sleep soon, as all
-# sanitized ones do.
-CROWD    := $(if $(SAN),,$(BUILD)/reference/libcore/num/team.o)
-$(CROWD): NP_ISA = -DNP_CROWD
-$(filter-out %/test_team,$(UNIT_BIN)): $(CROWD)
-
-$(BUILD)/reference/%_scalar.o: NP_ISA = -mfma
 $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) $(NP_ISA) -c -o $@ $<
+	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) -mfma -c -o $@ $<
 
 # Everything, in full. Under the sanitizers, which are ten times slower, the same code in a covering
 # subset: one in three of (team, instruction set), few large shapes, a few of the matrix of engines
@@ -514,8 +507,7 @@ FORCE:
         check-programs fuzz lint bench demo completions install uninstall deps dist clean help \
         FORCE compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CROWD:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) \
-         $(UNIT_AUX:.o=.d) \
+-include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
          $(BENCH:%=$(BUILD)/tests/bench/bench_%.d) $(BENCH_OBJ:.o=.d) $(TIMED_OBJ:.o=.d) \
          $(SHIM_OBJ:.o=.d) $(SHIM_OWN:$(BUILD)/shim/%=$(BUILD)/tests/shim/%.d) \

@@ -11,8 +11,9 @@
 #include "base/memory.h"
 #include "num/team.h"
 
-#if defined(NP_COMPACT) || defined(NP_CROWD) /* tests have more members than processors */
-#define SPINS 50
+#define FEW_SPINS 50    /* where others want the processor: what is waited for may not be running */
+#if defined(NP_COMPACT) /* tests have more members than processors (num/loops.h) */
+#define SPINS FEW_SPINS
 #else
 #define SPINS 1000 /* some microseconds: longer than most kernels' imbalance */
 #endif
@@ -29,8 +30,8 @@ struct left {
 /* Each meeting is a new `phase`; the last to arrive begins the next one. Members that have waited
  * for a while let others run, and then sleep, so that a machine with fewer cores than threads does
  * not crawl. Where others want the processor a yield takes as long as they are let run: there
- * members sleep without it. What the last one writes has a cache line apart from what the others
- * look at. */
+ * members sleep soon, and without it. What the last one writes has a cache line apart from what
+ * the others look at. */
 struct np_barrier {
     _Alignas(NP_ALIGN) atomic_int arrived;
     _Alignas(NP_ALIGN) atomic_uint phase;
@@ -117,7 +118,7 @@ void np_team_wait(struct np_team *team)
         begin_phase(barrier, phase + 1);
         return;
     }
-    for (int turn = 0; turn < SPINS; turn++) {
+    for (int turn = 0, turns = team->crowded > 0 ? FEW_SPINS : SPINS; turn < turns; turn++) {
         if (atomic_load(&barrier->phase) != phase)
             return;
         relax();
