@@ -1,12 +1,13 @@
 /* Costs of a program, node by node. Products are exact, the rest is about right: operations on one
  * element, elementary functions being polynomials of so many. */
+#include "space/op_fields.h"
 #include "space/supernet.h"
 
 enum { NORM_F = 8, NORM_B = 14, NORM_W = 4, EXP = 20, DRAW = 20 };
 
 static double act_cost(enum np_act act)
 {
-    static const double costs[] = {
+    static const double costs[NP_ACT_COUNT] = {
         [NP_ACT_NONE] = 0,    [NP_ACT_RELU] = 1,   [NP_ACT_RELU6] = 2,     [NP_ACT_GELU] = EXP,
         [NP_ACT_SWISH] = EXP, [NP_ACT_HSWISH] = 5, [NP_ACT_SIGMOID] = EXP, [NP_ACT_HSIGMOID] = 4};
     return costs[act];
@@ -49,42 +50,10 @@ static struct np_flops attention(const struct work *work, double keys)
                              pairs * (10.0 * width + (EXP + 6.0) * heads), 0.0};
 }
 
-static struct np_flops simple(const struct work *work)
-{
-    double in = work->in, out = work->out;
-    switch (work->node->op) {
-    case NP_NODE_ACT:
-        return each(act_cost(work->node->act) * out);
-    case NP_NODE_GLU:
-        return (struct np_flops){EXP * out, EXP * out, in};
-    case NP_NODE_MAX_POOL:
-    case NP_NODE_AVG_POOL:
-        return each(work->taps * out);
-    case NP_NODE_GLOBAL_POOL:
-        return each(in);
-    case NP_NODE_CHANNEL_SCALE:
-        return (struct np_flops){out, 3.0 * out, 0.0};
-    case NP_NODE_ADD:
-        return (struct np_flops){(1.0 + act_cost(work->node->act)) * out,
-                                 act_cost(work->node->act) * out, 0.0};
-    case NP_NODE_DROPOUT:
-        return each(DRAW * out);
-    case NP_NODE_DROP_PATH:
-        return each(out);
-    case NP_NODE_POSITIONS:
-        return (struct np_flops){out, 0.0, out};
-    case NP_NODE_EMBED:
-        return (struct np_flops){out, 0.0, 2.0 * out};
-    case NP_NODE_XENT:
-        return each(EXP * in);
-    default: /* what moves values only */
-        return each(0.0);
-    }
-}
-
 static struct np_flops node_flops(const struct work *work, const struct np_shape *values)
 {
     const struct np_node *node = work->node;
+    double in = work->in, out = work->out;
     switch (node->op) {
     case NP_NODE_CONV:
         return convolution(work, (double)(work->from.channels / node->groups));
@@ -97,9 +66,39 @@ static struct np_flops node_flops(const struct work *work, const struct np_shape
         return norm(work);
     case NP_NODE_ATTENTION:
         return attention(work, (double)np_shape_rows(values[node->in[1]]));
-    default:
-        return simple(work);
+    case NP_NODE_ACT:
+        return each(act_cost(node->act) * out);
+    case NP_NODE_GLU:
+        return (struct np_flops){EXP * out, EXP * out, in};
+    case NP_NODE_MAX_POOL:
+    case NP_NODE_AVG_POOL:
+        return each(work->taps * out);
+    case NP_NODE_GLOBAL_POOL:
+        return each(in);
+    case NP_NODE_CHANNEL_SCALE:
+        return (struct np_flops){out, 3.0 * out, 0.0};
+    case NP_NODE_ADD:
+        return (struct np_flops){(1.0 + act_cost(node->act)) * out, act_cost(node->act) * out, 0.0};
+    case NP_NODE_DROPOUT:
+        return each(DRAW * out);
+    case NP_NODE_DROP_PATH:
+        return each(out);
+    case NP_NODE_POSITIONS:
+        return (struct np_flops){out, 0.0, out};
+    case NP_NODE_EMBED:
+        return (struct np_flops){out, 0.0, 2.0 * out};
+    case NP_NODE_XENT:
+        return each(EXP * in);
+    case NP_NODE_SLICE: /* what moves values only */
+    case NP_NODE_CUT:
+    case NP_NODE_WIDEN:
+    case NP_NODE_MERGE:
+    case NP_NODE_ZERO:
+    case NP_NODE_IMAGE:
+    case NP_NODE_OP_COUNT:
+        break;
     }
+    return each(0.0);
 }
 
 struct np_flops np_node_flops(const struct np_kind *kind, int number)

@@ -97,6 +97,22 @@ readme() {
     grep -q 'checkpoint_every: 0' a/recipe.yaml
 }
 
+@test "naspipe-recipe(5), naspipe-numerics(7): every operator" {
+    for recipe in tiny_recipe pairs_recipe image_recipe; do
+        $recipe
+        run np-partition recipe.yaml -s 'space.blocks=[{choices: [{op: none}]}]'
+        [ "$status" -eq 2 ]
+        sed -n "s/.*unknown op 'none' (known: \(.*\))$/\1/p" <<< "$output" | sed 's/, /\n/g'
+    done | sort -u > operators
+    [ "$(wc -l < operators)" -gt 20 ]
+    while read -r op; do
+        grep -qE "^\.It Cm $op( |$)" "$NP_TREE/man/naspipe-recipe.5" ||
+            { echo "recipe: no '$op'"; return 1; }
+        sed -n '/^\.Sh OPERATORS/,/^\.Sh /p' "$NP_TREE/man/naspipe-numerics.7" |
+            grep -qE "^([a-z0-9_]+, )*$op(,| |$)" || { echo "numerics: no '$op'"; return 1; }
+    done < operators
+}
+
 @test "naspipe-recipe(5): what does not change the digest" {
     np-train recipe.yaml --run a
     sed -e 's/^seed: 7/# a comment\nseed: 7/' -e 's/{op: mha, heads: 2}/{heads: 2, op: "mha"}/' \

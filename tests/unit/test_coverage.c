@@ -1,10 +1,15 @@
-/* tests/recipes, which the hash matrix and compare-machines train, leave nothing out that a recipe
- * can name: every operator on every input, two values at least of each of its keys, its norms and
- * shapes, every activation of every node that has one. What no step reaches does not count. */
+/* tests/recipes, which the hash matrix trains, leave nothing out that a recipe can name: every
+ * operator on every input, two values at least of each of its keys, its norms and shapes, every
+ * activation of every node that has one. What no step reaches does not count. No candidate
+ * is left out by tests/portable, which other machines train, and no operator by the cases that
+ * operators' tests run over. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "layer_cases.h"
+#include "program_check.h"
+#include "space/kinds.h"
 #include "space/op_fields.h"
 #include "suite.h"
 #include "tiny.h"
@@ -215,6 +220,57 @@ START_TEST(every_node)
 }
 END_TEST
 
+/* Tokens and pairs are sequences to an operator. */
+static bool has_images(unsigned inputs)
+{
+    return inputs & NP_BIT(NP_INPUT_IMAGES);
+}
+static bool has_sequences(unsigned inputs)
+{
+    return inputs & (NP_BIT(NP_INPUT_TOKENS) | NP_BIT(NP_INPUT_PAIRS));
+}
+
+START_TEST(every_portable_operator)
+{
+    static const char *const paths[] = {"tests/portable/text.yaml", "tests/portable/pairs.yaml",
+                                        "tests/portable/images.yaml"};
+    unsigned portable[ROWS] = {0};
+    const struct np_op_fields *row;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct space s;
+        space_open(&s, paths[i]);
+        for (uint32_t l = 1; l + 1 < s.net.layers; l++) {
+            const struct np_layer_spec *spec = &np_supernet_kind(&s.net, l)->spec;
+            portable[row_of(spec, NP_ROLE_CHOICE)] |= NP_BIT(s.recipe.input);
+        }
+        space_close(&s);
+    }
+    for (size_t i = 0; (row = np_op_row(i)); i++) {
+        if (row->role != NP_ROLE_CHOICE)
+            continue;
+        ck_assert_msg(has_images(portable[i]) || !has_images(row->inputs),
+                      "tests/portable/images.yaml has no '%s'", row->name);
+        ck_assert_msg(has_sequences(portable[i]) || !has_sequences(row->inputs),
+                      "tests/portable/text.yaml has no '%s', nor has pairs.yaml", row->name);
+    }
+}
+END_TEST
+
+START_TEST(every_layer_case)
+{
+    bool cases[NP_OP_COUNT] = {false};
+    const struct np_op_fields *row;
+    for (int i = 0; i < layer_cases; i++) {
+        struct np_kind kind;
+        layer_case_init(&kind, i);
+        cases[kind.spec.op] = true;
+        np_kind_clear(&kind);
+    }
+    for (size_t i = 0; (row = np_op_row(i)); i++)
+        ck_assert_msg(cases[row->op], "layer_cases.c has no '%s'", row->name);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("coverage");
@@ -222,5 +278,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, every_operator);
     tcase_add_test(tests, every_node);
+    tcase_add_test(tests, every_portable_operator);
+    tcase_add_test(tests, every_layer_case);
     return suite_run(suite);
 }

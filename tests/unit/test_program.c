@@ -8,6 +8,7 @@
 
 #include "program_check.h"
 #include "recipe_text.h"
+#include "space/op_fields.h"
 #include "space/supernet.h"
 #include "suite.h"
 
@@ -78,6 +79,8 @@ static const char images[] = HEAD_OF_RECIPE
     "    - widths: [2, 8]\n"
     "      stride: 2\n"
     "      choices: [{op: sepconv}, {op: dilconv}, {op: conv2d}, {op: identity}]\n"
+    "    - {name: before, choices: [{op: identity}]}\n"
+    "    - {out: 16, choices: [{op: concat, memory: before}]}\n"
     "  head: {op: classifier, features: 12, norm: layer, act: gelu}\n";
 
 static const char pairs[] = HEAD_OF_RECIPE
@@ -139,6 +142,59 @@ START_TEST(test_pairs)
     space_open_text(&s, pairs);
     check_space(&s);
     space_close(&s);
+}
+END_TEST
+
+/* Each in a space of its own, which has calibration only if this operator has a batch norm. */
+START_TEST(test_each_of_images)
+{
+    const struct np_op_fields *row;
+    for (size_t i = 0; (row = np_op_row(i)); i++) {
+        const bool joins = row->op == NP_OP_CONCAT;
+        const bool keeps = row->keeps == NP_KEEPS_CHANNELS || row->keeps == NP_KEEPS_SHAPE ||
+                           row->op == NP_OP_SHUFFLE;
+        if (row->role != NP_ROLE_CHOICE || !(row->inputs & NP_BIT(NP_INPUT_IMAGES)))
+            continue;
+        for (int wide = joins; wide <= !keeps; wide++) {
+            struct space s;
+            char text[1024];
+            snprintf(text, sizeof text,
+                     HEAD_OF_RECIPE
+                     "data: {train: {kind: idx, files: [i, l]}}\n"
+                     "space:\n"
+                     "  input: {kind: images, height: 6, width: 6, channels: 2, classes: 5}\n"
+                     "  width: 4\n"
+                     "  stem: {op: conv2d, norm: group}\n"
+                     "  blocks:\n"
+                     "    - {name: first, choices: [{op: avg_pool}]}\n"
+                     "    - {out: %d, choices: [{op: %s%s}]}\n"
+                     "  head: {op: classifier, norm: layer}\n",
+                     wide ? 8 : 4, row->name,
+                     joins                  ? ", memory: first"
+                     : row->op == NP_OP_MHA ? ", heads: 2"
+                                            : "");
+            space_open_text(&s, text);
+            check_space(&s);
+            space_close(&s);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_every_operator)
+{
+    const char *const texts[] = {images, pairs};
+    bool seen[NP_OP_COUNT] = {false};
+    const struct np_op_fields *row;
+    for (int i = 0; i < 2; i++) {
+        struct space s;
+        space_open_text(&s, texts[i]);
+        for (int k = 0; k < s.net.kind_count; k++)
+            seen[s.net.kinds[k].spec.op] = true;
+        space_close(&s);
+    }
+    for (size_t i = 0; (row = np_op_row(i)); i++)
+        ck_assert_msg(seen[row->op] || row->role != NP_ROLE_CHOICE, "no '%s' here", row->name);
 }
 END_TEST
 
@@ -214,7 +270,7 @@ START_TEST(test_cells)
     const int from[] = {5, 5, 6, 5, 6, 8}, sum[] = {-1, -1, 7, -1, 9, 10};
     struct space s;
     space_open_text(&s, images);
-    ck_assert_int_eq(s.recipe.block_count, 5 + 12 + 3);
+    ck_assert_int_eq(s.recipe.block_count, 5 + 12 + 5);
     for (int i = 0; i < 12; i++) {
         const struct np_block *block = &s.recipe.blocks[5 + i];
         ck_assert_int_eq(block->from, from[i % 6] + i / 6 * 6);
@@ -380,6 +436,8 @@ int main(void)
     TCase *tests = suite_case(suite, "all");
     tcase_add_test(tests, test_images);
     tcase_add_test(tests, test_pairs);
+    tcase_add_test(tests, test_each_of_images);
+    tcase_add_test(tests, test_every_operator);
     tcase_add_loop_test(tests, test_examples, 0, (int)(sizeof examples / sizeof *examples));
     tcase_add_test(tests, test_nodes);
     tcase_add_test(tests, test_cells);
