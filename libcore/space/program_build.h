@@ -2,7 +2,8 @@
  *
  * A helper takes the value it reads, returns the one it wrote, and names its tensors after `name`:
  * "name.weight", "name.bias", "name.gamma", "name.beta". Tensors stand in the slab in the order in
- * which they are asked for.
+ * which they are asked for. Those named qkv, kv and gate, and no others, are matrices side by side
+ * (naspipe-numerics(7), Parts).
  *
  * Errors    the first failure is kept in `status`, and whatever is built after it is worth nothing:
  *           operators are written without looking.

@@ -1,5 +1,11 @@
 /* The operators, written as programs: each function builds what a kind's spec says in the kind's
  * place and returns the value that is its result; kinds.c adds it to the block's sum.
+ *
+ * A new one is a value of enum np_op, a row of op_fields.c, a function here and its entry in
+ * kinds.c; and in recipe_fit.c, if it has a batch norm whatever its norm is. Everything else
+ * follows from its program: passes, costs, memory, parts, backends. Which tests and manual pages
+ * lack it then, test_recipe, test_coverage, test_program and manual.bats tell; not
+ * tests/fuzz/spaces.py.
  */
 #ifndef NP_SPACE_PROGRAMS_H
 #define NP_SPACE_PROGRAMS_H
