@@ -1,4 +1,4 @@
-/* Pools, and the scale of channels that squeeze-and-excite makes of one. */
+/* Pools, and scales: of channels, which squeeze-and-excite makes of a pool, or of every value. */
 #include "ops/node.h"
 
 /* saved: which tap of each window was largest, as int32_t */
@@ -100,19 +100,25 @@ const struct np_node_ops np_node_global_pool = {.forward = global_forward,
                                                 .takes_base = NP_IN0,
                                                 .silent = true};
 
+/* Rows of in[0] for each one of in[1]: those of a sample, or one. */
+static size_t scaled_rows(const struct np_pass *pass, const struct np_node *node)
+{
+    return np_pass_positions(pass, node->out) / np_pass_positions(pass, node->in[1]);
+}
+
 static bool scale_forward(struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
     return pass->kernels->col_scale(
         pass->team, np_pass_value(pass, node->out), NULL, np_pass_value(pass, node->in[0]),
-        np_pass_value(pass, node->in[1]), pass->call->samples, np_pass_positions(pass, node->out),
+        np_pass_value(pass, node->in[1]), np_pass_rows(pass, node->in[1]), scaled_rows(pass, node),
         np_pass_channels(pass, node->out));
 }
 
 static bool scale_backward(struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    size_t samples = pass->call->samples, positions = np_pass_positions(pass, node->out);
+    size_t segments = np_pass_rows(pass, node->in[1]), rows = scaled_rows(pass, node);
     size_t channels = np_pass_channels(pass, node->out);
     const float *dy = np_pass_dy(pass, i);
     struct np_sink x, scale;
@@ -120,10 +126,10 @@ static bool scale_backward(struct np_pass *pass, int i)
     if (np_pass_sink(pass, &x, i, 0))
         finite =
             pass->kernels->col_scale(pass->team, x.to, x.base, dy, np_pass_value(pass, node->in[1]),
-                                     samples, positions, channels);
+                                     segments, rows, channels);
     if (np_pass_sink(pass, &scale, i, 1)) {
         pass->kernels->col_dot(pass->team, np_sink_start(&scale), dy,
-                               np_pass_value(pass, node->in[0]), samples, positions, channels, 0);
+                               np_pass_value(pass, node->in[0]), segments, rows, channels, 0);
         finite = np_sink_finish(pass, &scale) && finite;
     }
     return finite;

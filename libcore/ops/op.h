@@ -25,7 +25,8 @@
  *           group norm    the same of each sample, N = P * C/groups for R, and lane sums over a
  *                         group of col_sum, col_square, gamma * sum and gamma * dot; dgamma and
  *                         dbeta grow by each sample's dot and sum + 0, in ascending order.
- *           global pool   col_sum(x) / P; dx = dy / P. channel scale: ds = col_dot(dy, x).
+ *           global pool   col_sum(x) / P; dx = dy / P. channel scale: ds = col_dot(dy, x), of
+ *                         a scale as large as x of single rows.
  *           lightconv     the kernel's gradient is reduced per grain (lane sums over a head's
  *                         channels, softmax_grad), and the grains are added in order.
  *           dropout       draws by NP_DRAW_DROPOUT, member, layer, and as tensor the number of

@@ -14,6 +14,7 @@ static int (*const operators[NP_OP_COUNT])(struct np_build *) = {
     [NP_OP_IDENTITY] = np_program_identity,
     [NP_OP_MHA] = np_program_mha,
     [NP_OP_FFN] = np_program_ffn,
+    [NP_OP_GATED_FFN] = np_program_gated_ffn,
     [NP_OP_GLU] = np_program_glu,
     [NP_OP_CONV1D] = np_program_conv1d,
     [NP_OP_SEPCONV1D] = np_program_sepconv1d,

@@ -41,6 +41,8 @@ static const struct np_op_fields rows[] = {
     {OP(IDENTITY), "identity", ANY, 0, EQUAL},
     {OP(MHA), "mha", ANY, F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | DROPS, SHAPE},
     {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, SHAPE, .act = NP_ACT_GELU},
+    {OP(GATED_FFN), "gated_ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, SHAPE,
+     .act = NP_ACT_SWISH},
     {OP(GLU), "glu", SEQUENCES, DROPS, SHAPE},
     {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},
     {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},

@@ -65,7 +65,7 @@ enum np_node_op {
     NP_NODE_MAX_POOL,
     NP_NODE_AVG_POOL,
     NP_NODE_GLOBAL_POOL,   /* the mean over positions: 1 x 1 */
-    NP_NODE_CHANNEL_SCALE, /* in[0] times in[1], which is 1 x 1: squeeze-and-excite */
+    NP_NODE_CHANNEL_SCALE, /* in[0] times in[1], which is 1 x 1 (squeeze-and-excite) or as large */
     NP_NODE_SLICE,         /* channels first .. of in[0], as many as the output has: a view */
     NP_NODE_CUT,           /* the first channels of in[0], as many as the output has: a copy */
     NP_NODE_WIDEN,         /* in[0], then +0 */

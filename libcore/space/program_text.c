@@ -55,13 +55,27 @@ int np_program_mha(struct np_build *b)
     return residual(b, linear(b, "out", attention(b, x, keys, width), channels_of(b)));
 }
 
-int np_program_ffn(struct np_build *b)
+/* Channels between the linear layers. */
+static int between(const struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int width = channels_of(b), x = layer_norm(b, "norm", b->x);
-    int hidden = spec->hidden ? spec->hidden : (int)((double)spec->ratio * width);
-    x = np_build_linear(b, "up", x, hidden, true, spec->act);
-    return residual(b, linear(b, "down", x, width));
+    return spec->hidden ? spec->hidden : (int)((double)spec->ratio * channels_of(b));
+}
+
+int np_program_ffn(struct np_build *b)
+{
+    int x = layer_norm(b, "norm", b->x);
+    x = np_build_linear(b, "up", x, between(b), true, b->kind->spec.act);
+    return residual(b, linear(b, "down", x, channels_of(b)));
+}
+
+int np_program_gated_ffn(struct np_build *b)
+{
+    int n = layer_norm(b, "norm", b->x), scale, x;
+    scale = np_build_linear(b, "scale", n, between(b), true, b->kind->spec.act);
+    x = linear(b, "up", n, between(b));
+    x = np_build_node(b, NP_NODE_CHANNEL_SCALE, x, scale, np_build_shape(b, x))->out;
+    return residual(b, linear(b, "down", x, channels_of(b)));
 }
 
 int np_program_glu(struct np_build *b)

@@ -15,6 +15,7 @@
 /* Sequences, and images as sequences of their positions. */
 int np_program_mha(struct np_build *b);
 int np_program_ffn(struct np_build *b);
+int np_program_gated_ffn(struct np_build *b);
 int np_program_glu(struct np_build *b);
 int np_program_conv1d(struct np_build *b);
 int np_program_sepconv1d(struct np_build *b);

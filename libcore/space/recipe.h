@@ -49,12 +49,12 @@
  *          none)}: a 1 x 1 convolution to the features, norm, act, global pool, linear
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
- *     sequences (mha, ffn, identity also images, where they keep the shape):
+ *     sequences (mha, ffn, gated_ffn, identity also images, where they keep the shape):
  *          mha heads, hidden (the width), their width in all, memory (none): a name, whose value
  *          gives keys and values, the same for all candidates of a block, mask (causal;
  *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4), a multiple of 1/8,
  *          or hidden, the width between its layers, which ratio * width is, rounded down, act
- *          (gelu); glu;
+ *          (gelu); gated_ffn likewise, act (swish); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
  *          (learned)|none; norm (also images) norm (layer), of images also batch|group, act (none).
@@ -119,6 +119,7 @@ enum np_op {
     NP_OP_IDENTITY,
     NP_OP_MHA,
     NP_OP_FFN,
+    NP_OP_GATED_FFN,
     NP_OP_GLU,
     NP_OP_CONV1D,
     NP_OP_SEPCONV1D,

@@ -96,7 +96,7 @@ class Images:
         if read == made:
             ops += ["dwconv2d", "max_pool", "avg_pool"]
         if keeps:
-            ops += ["mha", "ffn", "norm"]
+            ops += ["mha", "ffn", "gated_ffn", "norm"]
         if keeps or (self.may_norm and (stride == 1 or made % 2 == 0)):
             ops += ["identity"]
         return ops
@@ -130,7 +130,7 @@ class Images:
             return {"norm": self.norm("none", "none")}
         if op == "mha":
             return _drops(r) | _attention(r, read)
-        if op == "ffn":
+        if op in ("ffn", "gated_ffn"):
             between = {"ratio": r.choice([1, 2, 3])} if odds(r, 0.7) else \
                 {"hidden": r.choice([1, 7, 33])}
             return act | _drops(r) | between
@@ -139,7 +139,7 @@ class Images:
     def candidate(self, read, made, stride):
         op = self.r.choice(self.ops(read, made, stride))
         candidate = {"op": op}
-        if op not in ("zero", "identity", "mha", "ffn", "norm"):
+        if op not in ("zero", "identity", "mha", "ffn", "gated_ffn", "norm"):
             candidate["kernel"] = _kernel(self.r)
         self.batch_norm |= op in NORMALISED
         self.batch_norm |= op == "identity" and (read != made or stride == 2)
@@ -298,8 +298,8 @@ class Sequences:
 
     def candidate(self, memory):
         r = self.r
-        op = r.choice(["identity", "mha", "mha", "ffn", "glu", "conv1d", "sepconv1d", "lightconv",
-                       "norm"])
+        op = r.choice(["identity", "mha", "mha", "ffn", "gated_ffn", "glu", "conv1d", "sepconv1d",
+                       "lightconv", "norm"])
         candidate = {"op": op} | (_drops(r) if op not in ("identity", "norm") else {})
         if op == "mha":
             candidate |= _attention(r, self.width)
@@ -309,7 +309,7 @@ class Sequences:
             candidate["memory"] = memory
         elif op == "mha" and odds(r, 0.5):
             candidate["mask"] = r.choice(["causal", "none"])
-        if op == "ffn":
+        if op in ("ffn", "gated_ffn"):
             candidate |= {"ratio": r.choice([1, 2, 3, 5]), "act": r.choice(ACTS)}
         if op in ("conv1d", "sepconv1d", "lightconv"):
             candidate["kernel"] = r.choice([1, 2, 3, 4, 5, 9, 16, 33])

@@ -41,16 +41,16 @@ void plain_attention(struct plain *p, const struct node *n, bool forward)
 
 void plain_scale(struct plain *p, const struct node *n, bool forward)
 {
+    size_t scales = plain_floats(p, n->is->in[1]) / n->cols, rows = n->rows / scales;
     float *dx, *ds;
     if (forward) {
-        p->kernels->col_scale(p->team, n->y, NULL, n->x[0], n->x[1], n->samples, n->positions,
-                              n->cols);
+        p->kernels->col_scale(p->team, n->y, NULL, n->x[0], n->x[1], scales, rows, n->cols);
         return;
     }
     dx = plain_array(n->count);
-    ds = plain_array(n->samples * n->cols);
-    p->kernels->col_scale(p->team, dx, NULL, n->dy, n->x[1], n->samples, n->positions, n->cols);
-    p->kernels->col_dot(p->team, ds, n->dy, n->x[0], n->samples, n->positions, n->cols, 0);
+    ds = plain_array(scales * n->cols);
+    p->kernels->col_scale(p->team, dx, NULL, n->dy, n->x[1], scales, rows, n->cols);
+    p->kernels->col_dot(p->team, ds, n->dy, n->x[0], scales, rows, n->cols, 0);
     plain_take(p, n->is->in[0], dx);
     plain_take(p, n->is->in[1], ds);
 }

@@ -181,8 +181,9 @@ static void check_node(struct kind_check *c, const struct np_node *node)
         break;
     case NP_NODE_CHANNEL_SCALE:
         must(c, np_shape_equal(shape_of(c, node->in[0]), shape_of(c, node->out)));
-        must(c,
-             np_shape_floats(shape_of(c, node->in[1])) == (size_t)shape_of(c, node->out).channels);
+        must(c, np_shape_equal(shape_of(c, node->in[1]), shape_of(c, node->out)) ||
+                    np_shape_floats(shape_of(c, node->in[1])) ==
+                        (size_t)shape_of(c, node->out).channels);
         break;
     case NP_NODE_ZERO:
     case NP_NODE_IMAGE:

@@ -232,11 +232,11 @@ static void global_backward(const struct reference_node *n)
 
 const struct reference_op reference_global_pool = {global_forward, global_backward};
 
-/* Of each sample, one number a channel. */
+/* Of each sample one number a channel, or one for every value. */
 static size_t scale_at(const struct reference_node *n, size_t i)
 {
     size_t c = (size_t)n->out.channels;
-    return i / np_shape_floats(n->out) * c + i % c;
+    return np_shape_equal(n->in[1], n->out) ? i : i / np_shape_floats(n->out) * c + i % c;
 }
 
 static void scale_forward(const struct reference_node *n)

@@ -144,6 +144,7 @@ static unsigned shapes_of(const struct np_op_fields *row)
     switch (row->op) {
     case NP_OP_MHA:
     case NP_OP_FFN:
+    case NP_OP_GATED_FFN:
     case NP_OP_NORM:
         return NP_BIT(SAME);
     case NP_OP_DWCONV2D:

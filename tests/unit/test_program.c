@@ -54,6 +54,7 @@ static const char images[] = HEAD_OF_RECIPE
     "        - {op: mha, heads: 4, dropout: 0.1}\n"
     "        - {op: ffn, ratio: 3, act: none}\n"
     "        - {op: ffn, hidden: 19}\n"
+    "        - {op: gated_ffn, hidden: 11, drop_path: 0.1}\n"
     "    - out: 20\n"
     "      choices: [{op: identity}, {op: zero}]\n"
     "    - choices: [{op: mha, heads: 5, memory: fixed}]\n"
@@ -93,7 +94,8 @@ static const char pairs[] = HEAD_OF_RECIPE
     "    - {name: encoder, repeat: 2, choices: [{op: mha, heads: 3, mask: none}, {op: glu}]}\n"
     "    - choices: [{op: embedding}]\n"
     "    - choices: [{op: mha, heads: 2}, {op: mha, heads: 4, memory: encoder, dropout: 0.5},\n"
-    "                {op: ffn, drop_path: 0.5}, {op: identity}]\n"
+    "                {op: ffn, drop_path: 0.5}, {op: identity},\n"
+    "                {op: gated_ffn, ratio: 2.5, act: gelu}]\n"
     "    - {cell: 3, choices: [{op: conv1d, kernel: 4}, {op: sepconv1d, dropout: 0.1},\n"
     "                          {op: lightconv, heads: 6}, {op: identity}]}\n"
     "    - {widths: [6, 12], choices: [{op: norm}, {op: conv1d}, {op: lightconv, heads: 3}]}\n";
@@ -256,6 +258,7 @@ START_TEST(test_nodes)
     assert_nodes(space_kind(&s, 1, 14), "zero");
     assert_nodes(space_kind(&s, 3, 1), "dwconv act");
     assert_nodes(space_kind(&s, 3, 4), "avg_pool batch_norm");
+    assert_nodes(space_kind(&s, 3, 8), "layer_norm conv conv scale conv drop_path add");
     assert_nodes(space_kind(&s, 4, 0), "act conv batch_norm");
     assert_nodes(space_kind(&s, 5, 0), "layer_norm conv layer_norm conv attention conv add");
     assert_nodes(space_kind(&s, s.net.positions - 1, 0),

@@ -284,7 +284,8 @@ START_TEST(test_bad_values)
          "more than 4096 choice blocks"},
         {"space.blocks.0.choices.0={op: mah}", "unknown op 'mah' (did you mean 'mha'?)"},
         {"space.blocks.0.choices.0={op: lm}",
-         "unknown op 'lm' (known: identity, mha, ffn, glu, conv1d, sepconv1d, lightconv, norm)"},
+         "unknown op 'lm' (known: identity, mha, ffn, gated_ffn, glu, conv1d, sepconv1d, "
+         "lightconv, norm)"},
         {"space.blocks.0.choices.0={heads: 4}", "missing key 'op' in 'choices.0'"},
         {"space.blocks.0.choices.0={op: mha}", "missing key 'heads' in 'choices.0'"},
         {"space.blocks.0.choices.0={op: mha, heads: 5}",

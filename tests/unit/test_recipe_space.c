@@ -279,7 +279,8 @@ START_TEST(test_bad_images)
          "'embedding' is an operator of pairs, not of images"},
         {"space.blocks.0.choices.0={op: conv3d}", "unknown op 'conv3d' (did you mean 'conv2d'?)"},
         {"space.blocks.0.choices.0={op: classifier}",
-         "unknown op 'classifier' (known: identity, mha, ffn, conv2d, dwconv2d, relu_conv_bn, "
+         "unknown op 'classifier' (known: identity, mha, ffn, gated_ffn, conv2d, dwconv2d, "
+         "relu_conv_bn, "
          "sepconv, dilconv, resnet_basic, bottleneck, mbconv, shuffle, max_pool, avg_pool, concat, "
          "zero, norm)"},
         {"space.blocks.0.choices.0={op: mha, heads: 4}",

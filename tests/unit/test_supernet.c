@@ -232,6 +232,17 @@ START_TEST(test_flops)
     ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
     ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
     np_kind_clear(&kind);
+    kind = (struct np_kind){.spec = {.op = NP_OP_GATED_FFN, .ratio = 4, .act = NP_ACT_SWISH},
+                            .in = shape,
+                            .out = shape,
+                            .length = 64};
+    products *= 1.5; /* three of them */
+    ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
+    flops = np_kind_flops(&kind);
+    ck_assert(flops.forward >= products && flops.forward < 1.01 * products);
+    ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
+    ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
+    np_kind_clear(&kind);
     kind =
         (struct np_kind){.spec = {.op = NP_OP_IDENTITY}, .in = shape, .out = shape, .length = 64};
     ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
