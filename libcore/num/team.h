@@ -35,7 +35,7 @@ struct np_team {
     void *scratch;              /* for the inside of one kernel call */
     size_t scratch_bytes;
     unsigned deals;   /* calls of np_team_deal */
-    unsigned crowded; /* meetings to come at which it does not yield: others want its processor */
+    unsigned crowded; /* meetings to come at which it soon sleeps: others want its processor */
 };
 
 struct np_share {

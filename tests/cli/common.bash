@@ -52,9 +52,10 @@ end_host() {
     ip netns pids "$NP_HOSTS-$1" | xargs -r kill -KILL
 }
 
-# other_user COMMAND...: as a user who has no rights and no other processes. Takes root.
+# other_user COMMAND...: as a user of this test's own, without rights. Takes root.
 other_user() {
-    setpriv --reuid 54323 --regid 54323 --clear-groups "$@"
+    local user=$((50000 + $$ % 10000))
+    setpriv --reuid $user --regid $user --clear-groups "$@"
 }
 
 # One of the processors that this process may use; and whether a container's quota leaves fewer than
