@@ -88,6 +88,24 @@ out:
     return status;
 }
 
+/* What a run keeps of the recipe must be read again, and can be far longer than what was written
+ * by hand. A value is three bytes of it or more. */
+static enum np_status check_size(const struct np_buf *canonical, const char *path,
+                                 struct np_error *err)
+{
+    struct np_yaml doc = {0};
+    struct np_error why;
+    enum np_status status;
+    if (canonical->used < 2 * (size_t)NP_YAML_MAX_NODES)
+        return NP_OK;
+    status = np_yaml_read_memory(&doc, canonical->text, canonical->used, "recipe.yaml", &why);
+    np_yaml_clear(&doc);
+    if (status != NP_OK)
+        return np_fail(err, status, "%s: too large, with every default written out: %s", path,
+                       why.msg);
+    return NP_OK;
+}
+
 static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *err)
 {
     struct np_recipe bare = *recipe;
@@ -95,6 +113,7 @@ static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *
     enum np_status status;
     bare.has_init = false;
     NP_TRY(np_recipe_write(recipe, &buf, err));
+    NP_TRY(check_size(&buf, recipe->path, err));
     NP_TRY(np_digest_compute(&recipe->digest, buf.text, buf.used, err));
     NP_TRY(digest_text(&recipe->planned, &bare, err));
     recipe->canonical = buf.text;
@@ -103,24 +122,6 @@ static enum np_status make_canonical(struct np_recipe *recipe, struct np_error *
 out:
     np_buf_clear(&buf);
     return status;
-}
-
-/* What a run keeps of the recipe must be read again, and can be far longer than what was written
- * by hand. A value is three bytes of it or more. */
-static enum np_status check_size(const struct np_recipe *recipe, struct np_error *err)
-{
-    struct np_yaml doc = {0};
-    struct np_error why;
-    enum np_status status;
-    if (recipe->canonical_bytes < 2 * (size_t)NP_YAML_MAX_NODES)
-        return NP_OK;
-    status =
-        np_yaml_read_memory(&doc, recipe->canonical, recipe->canonical_bytes, "recipe.yaml", &why);
-    np_yaml_clear(&doc);
-    if (status != NP_OK)
-        return np_fail(err, status, "%s: too large, with every default written out: %s",
-                       recipe->path, why.msg);
-    return NP_OK;
 }
 
 enum np_status np_recipe_set_init(struct np_recipe *recipe, const struct np_digest *init,
@@ -161,7 +162,6 @@ enum np_status np_recipe_read(struct np_recipe *recipe, const char *path, const 
         NP_TRY(np_yaml_set(&doc, sets[i], err));
     NP_TRY(read_sections(recipe, doc.root, err));
     NP_TRY(make_canonical(recipe, err));
-    NP_TRY(check_size(recipe, err));
 out:
     np_yaml_clear(&doc);
     if (status != NP_OK)

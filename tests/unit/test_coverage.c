@@ -1,8 +1,8 @@
 /* tests/recipes, which the hash matrix trains, leave nothing out that a recipe can name: every
  * operator on every input, two values at least of each of its keys, its norms and shapes, every
- * activation of every node that has one. What no step reaches does not count. No candidate
- * is left out by tests/portable, which other machines train, and no operator by the cases that
- * operators' tests run over. */
+ * activation of every node that has one. What no step reaches does not count. No candidate is left
+ * out by tests/portable, which other machines train, and no operator by the cases that operators'
+ * tests run over. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
