@@ -58,8 +58,6 @@ weights() {
         cmp before after
         np-train recipe.yaml --run b --init old -q --stages 2 --inject-delays 3 > digest
         same a b
-        np-train recipe.yaml --run plain --schedule sequential -q > digest
-        [ "$(digest_of a)" != "$(digest_of plain)" ]
         cd ..
     done
 }
@@ -267,6 +265,7 @@ floats() {
 }
 
 @test "the stem and the head take what fits: a longer text, other classes" {
+    unsanitized
     tiny_recipe
     np-train recipe.yaml --run old -q
     tensors old before

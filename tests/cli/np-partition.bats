@@ -74,6 +74,7 @@ setup() {
 }
 
 @test "a cache that is no file, or held by another, is done without" {
+    unsanitized
     mkdir naspipe
     mkfifo naspipe/profile.tsv
     timeout 60 np-partition r.yaml -n 1 -M 1 -q -o plan.yaml
@@ -91,6 +92,7 @@ setup() {
 }
 
 @test "measures every instruction set of this machine" {
+    unsanitized
     for isa in $(np-partition --version | sed -n 's/^instruction sets: //p'); do
         run np-partition r.yaml -n 1 -M 8 --isa "$isa" -q
         [ "$status" -eq 0 ]
@@ -390,6 +392,7 @@ predicted() {
 }
 
 @test "a slow stash makes another plan" {
+    unsanitized
     plan() { np-partition r.yaml -n 1 --threads 1 --profile-from model --device-memory 4600KiB "$@"; }
     plan | grep -q '^micro_batches: 2$'
     plan --stash-bandwidth 20MiB --recompute never -o slow.yaml

@@ -34,6 +34,7 @@ END
 }
 
 @test "several subnets a step, dropout, batch norm, cells" {
+    unsanitized
     image_recipe
     np-train recipe.yaml --run all --schedule sequential
     np-train recipe.yaml --run again -n 3 --recompute always
@@ -54,6 +55,7 @@ END
 }
 
 @test "a plan says so, takes less memory and predicts more time" {
+    unsanitized
     np-partition r.yaml -n 2 --profile-from model -o kept.yaml
     lacks recompute kept.yaml
     np-partition r.yaml -n 2 --profile-from model --recompute always -o again.yaml
@@ -77,6 +79,7 @@ END
 }
 
 @test "where memory is short it is chosen, and --max-batch counts on it" {
+    unsanitized
     never=$(least_of -n 2 --recompute never)
     least=$(least_of -n 2)
     [ "$least" -lt "$never" ]

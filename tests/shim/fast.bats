@@ -32,13 +32,9 @@ losses() {
         tiny_recipe
         fast "sm_90-$type"
         gpu --run one --schedule sequential "${evaluated[@]}"
-        for stages in 1 4; do
-            SHIM_SEED=$((40 + stages)) gpu --run "run$stages" -n "$stages" "${evaluated[@]}"
-            same one "run$stages"
-        done
-        for cut in 1 4; do
-            SHIM_SEED=$cut gpu --run "cut$cut" -n 2 -M "$cut" -W 3 --inject-delays "$cut" \
-                "${evaluated[@]}"
+        for cut in 1 2 4; do # stages, and micro-batches in another order
+            SHIM_SEED=$cut gpu --run "cut$cut" -n "$cut" -M $((4 / cut)) -W 3 \
+                --inject-delays "$cut" "${evaluated[@]}"
             same one "cut$cut"
         done
         gpu --run replicas --replicas 2 -n 2 "${evaluated[@]}"

@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "fenced.h"
+#include "team_run.h"
 
 #define MAX_TEAM 4
 
@@ -59,8 +60,9 @@ static uint64_t run_team(const struct kernel_case *one, const struct call *c, in
     return one->any ? sum != 0 : sum;
 }
 
-/* What the kernels find, what the reference leaves. */
-static float given[REGIONS][REGION], expected[REGIONS][REGION];
+/* What the kernels find, without special numbers and with them, and what the reference leaves. */
+static float all_given[2][REGIONS][REGION], expected[REGIONS][REGION];
+static float (*given)[REGION];
 static int32_t tokens[REGION], targets[REGION];
 
 /* What they work in. */
@@ -75,22 +77,24 @@ static float number(struct np_philox drawn, bool special)
     return 6.0f * np_philox_unit(drawn.w[0]) - 3.0f;
 }
 
-static void fill(bool special)
+void kernel_case_begin(void)
 {
-    struct np_draw_key key = np_draw_key(special, NP_DRAW_INIT, 0, 0, 0);
-    for (size_t r = 0; r < REGIONS; r++)
-        for (size_t i = 0; i < REGION; i++) {
-            float x = number(np_draw(key, 0, r * REGION + i), special);
-            given[r][i] = r == 4 ? fabsf(x) : x;
-        }
-    for (size_t i = 0; i < REGION; i++)
-        tokens[i] = (int32_t)(np_draw(key, 1, i).w[0] % VOCABULARY);
+    for (unsigned special = 0; special < 2; special++) {
+        struct np_draw_key key = np_draw_key(special, NP_DRAW_INIT, 0, 0, 0);
+        for (size_t r = 0; r < REGIONS; r++)
+            for (size_t i = 0; i < REGION; i++) {
+                float x = number(np_draw(key, 0, r * REGION + i), special);
+                all_given[special][r][i] = r == 4 ? fabsf(x) : x;
+            }
+        for (size_t i = 0; i < REGION; i++)
+            tokens[i] = (int32_t)(np_draw(key, 1, i).w[0] % VOCABULARY);
+    }
 }
 
 static void give(void)
 {
     for (size_t r = 0; r < REGIONS; r++)
-        memcpy(region[r], given[r], sizeof given[r]);
+        memcpy(region[r], given[r], sizeof *given);
 }
 
 static bool as_expected(void)
@@ -152,8 +156,10 @@ void kernel_case_check(const struct kernel_case *one)
     for (size_t r = 0; r < REGIONS; r++)
         region[r] = fenced(REGION, true);
     for (unsigned variant = 0; variant < 4; variant++) {
-        fill(variant & 2);
+        given = all_given[variant / 2];
         for (size_t s = 0; s < COUNT(shapes); s++) {
+            if (!tests_are_full() && (s + variant) % 2 != 0)
+                continue;
             struct call c = call_of(one, &shapes[s], variant);
             uint64_t reference;
             give();

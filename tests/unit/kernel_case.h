@@ -34,7 +34,11 @@ struct kernel_case {
     unsigned beyond; /* bits of the regions of which it uses more than rows x cols floats */
 };
 
-/* Fails where an instruction set or a team differs from the reference. */
+/* Draws the numbers; before the tests, which may each have a process of its own. */
+void kernel_case_begin(void);
+
+/* Fails where an instruction set or a team differs from the reference. In a short run every other
+ * pair of a shape and a variant is tried. */
 void kernel_case_check(const struct kernel_case *one);
 
 #endif

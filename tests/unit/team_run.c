@@ -55,3 +55,17 @@ bool tests_are_full(void)
     const char *value = getenv("NP_TEST_FULL");
     return value && strcmp(value, "1") == 0;
 }
+
+bool tests_watch_threads(void)
+{
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+    return true;
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+    return true;
+#else
+    return false;
+#endif
+}

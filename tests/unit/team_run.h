@@ -14,4 +14,8 @@ void team_run(int size, size_t scratch_bytes, void (*function)(struct np_team *,
  * sanitizers and emulators, a covering subset will do. */
 bool tests_are_full(void);
 
+/* Built with the thread sanitizer, which sees what threads do to each other: what one of them
+ * computes, and of what, is for other builds. */
+bool tests_watch_threads(void);
+
 #endif

@@ -113,22 +113,21 @@ static void reference_run(struct tiny *f, struct tiny_outcome *o)
     ck_assert(o->losses[0][0] > 1 && o->losses[0][0] < 9);
 }
 
-/* Members of the matrix that are left out: of kinds but text two in three, so that every pair of
- * values stays covered, and five in six of scalar code, which is slow. In a short run all numbers
- * of micro-batches but one and seven in eight of what is left, others of every kind, and scalar
- * code. Eight are the sums that there are with one number of micro-batches and one instruction
- * set. */
+/* Members of the matrix that are left out: of kinds but text five in six, others of every kind, and
+ * of scalar code, which is slow, all windows but one as well. In a short run of each
+ * kind and instruction set, but for scalar code, only one member with one thread and one with
+ * two. */
 static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, int w, int t, int isa)
 {
-    int sum = s + 2 * m + w + t + isa;
+    int sum = s + 2 * m + w + t + isa, number = (int)kind;
     if (f->net.whole_batch && m > 0)
         return true;
     if (!tests_are_full())
-        return isa == NP_ISA_SCALAR || sum % 8 != (int)kind % 8 ||
-               (!f->net.whole_batch && m != (int)kind % 3);
-    if (isa == NP_ISA_SCALAR)
-        return sum % 6 != (int)kind % 6;
-    return kind != TINY_TEXT && sum % 3 != 0;
+        return isa == NP_ISA_SCALAR || s != (number + 2 * t) % 5 || w != (number / 3 + t) % 3 ||
+               (!f->net.whole_batch && m != number % 3);
+    if (isa == NP_ISA_SCALAR && w != number % 3)
+        return true;
+    return (isa == NP_ISA_SCALAR || kind != TINY_TEXT) && sum % 6 != number % 6;
 }
 
 /* SHA-256 over the weights and moments of all layers that were trained, by layer number. */
@@ -175,6 +174,8 @@ START_TEST(recorded_bits)
 {
     struct tiny f;
     struct tiny_outcome reference;
+    if (tests_watch_threads())
+        return;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
     reference_run(&f, &reference);
     ck_assert_str_eq(state_digest(&f, reference.state).s, recorded[_i]);
@@ -191,6 +192,8 @@ START_TEST(hash_matrix)
     struct tiny f;
     struct tiny_outcome reference;
     int count = 0;
+    if (!tiny_is_tried(_i))
+        return;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
     reference_run(&f, &reference);
     for (int s = 0; s < 5; s++)
@@ -261,7 +264,7 @@ START_TEST(variant)
     tiny_open(&f, TINY_TEXT, sets, count);
     reference_run(&f, &reference);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if ((tests_are_full() || (i + (size_t)_i) % 3 == 0) && tiny_may_share(&f, &shapes[i]))
+        if ((tests_are_full() || (i + (size_t)_i) % 4 == 0) && tiny_may_share(&f, &shapes[i]))
             compare(&f, &reference, &shapes[i]);
     np_state_free(reference.state);
     tiny_close(&f);

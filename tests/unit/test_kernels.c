@@ -436,6 +436,7 @@ int main(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = suite_case(suite, "table");
+    kernel_case_begin();
     tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
     tcase_add_test(tests, non_finite_numbers_are_seen_anywhere);
     tcase_add_test(tests, instruction_sets_have_names);

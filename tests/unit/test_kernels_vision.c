@@ -350,6 +350,7 @@ int main(void)
 {
     Suite *suite = suite_create("kernels_vision");
     TCase *tests = suite_case(suite, "table");
+    kernel_case_begin();
     tcase_add_loop_test(tests, every_kernel_gives_the_reference_bits, 0, (int)COUNT(cases));
     tcase_add_loop_test(tests, what_goes_past_the_caches, 0, 4);
     return suite_run(suite);

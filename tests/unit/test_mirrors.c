@@ -6,6 +6,7 @@
 #include "num/philox.h"
 #include "sched/sim.h"
 #include "suite.h"
+#include "team_run.h"
 
 enum { MOST_STAGES = 6, MOST_POSITIONS = 16, MOST_LAYERS = 64, MEMBERS = 2, NOWHERE = -1 };
 
@@ -264,7 +265,7 @@ int main(void)
 {
     Suite *suite = suite_create("mirrors");
     TCase *tests = suite_case(suite, "mirrors");
-    tcase_add_loop_test(tests, a_layer_is_on_one_device, 0, 10);
+    tcase_add_loop_test(tests, a_layer_is_on_one_device, 0, tests_are_full() ? 10 : 3);
     tcase_add_test(tests, a_layer_is_handed_over_at_once);
     tcase_add_test(tests, whoever_waits_comes_first);
     return suite_run(suite);

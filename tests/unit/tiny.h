@@ -77,6 +77,8 @@ enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_conf
 /* Opens a recipe with `count` overrides. */
 void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count);
 void tiny_close(struct tiny *t);
+/* Whether tests that loop over kinds try it: under the thread sanitizer one in three. */
+bool tiny_is_tried(int kind);
 /* The best instruction set there is, which test_engine's matrix compares with scalar code. */
 enum np_isa tiny_best_isa(void);
 /* That of an instruction set, or of the best where it is missing. */
