@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* program_invocation_short_name */
+#define _GNU_SOURCE /* program_invocation_short_name, pthread_setattr_default_np */
 #include "cli.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,8 +93,30 @@ static error_t parse_root(int key, char *arg, struct argp_state *state)
 static void hold_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) {
+            fprintf(stderr, "%s: error: a standard stream is closed, and there is no /dev/null\n",
+                    program_invocation_short_name);
             exit(CLI_FAILED);
+        }
+}
+
+/* Stacks are of 2 MiB at least, whatever `ulimit -s` says, and those of threads of 8 at most: in a
+ * small one a tool is killed, and for some as large as all memory there is no room. */
+static void hold_stacks(void)
+{
+    const rlim_t least = (rlim_t)2 << 20, most = (rlim_t)8 << 20;
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 ||
+        (limit.rlim_cur >= least && limit.rlim_cur <= most) || pthread_attr_init(&attributes) != 0)
+        return;
+    pthread_attr_setstacksize(&attributes, limit.rlim_cur > most ? most : least);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+    if (limit.rlim_cur < least) {
+        limit.rlim_cur = limit.rlim_max < least ? limit.rlim_max : least;
+        setrlimit(RLIMIT_STACK, &limit);
+    }
 }
 
 void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
@@ -101,6 +124,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     struct argp tool = *argp; /* the root says what it is for */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow on is an error like any other */
     hold_standard_streams();
+    hold_stacks();
     tool.args_doc = tool.doc = NULL;
     struct argp_child children[] = {{&tool, 0, NULL, 0}, {0}};
     struct argp root = {.options = common_options,

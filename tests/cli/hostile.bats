@@ -163,6 +163,20 @@ setup() {
     done
 }
 
+@test "stacks that are small, or larger than all memory" {
+    [ "$(ulimit -H -s)" = unlimited ] || skip 'a limit is set here'
+    np-train recipe.yaml --run a
+    for size in 64 $((1 << 30)); do # KiB
+        rm -rf b
+        (
+            ulimit -S -s "$size"
+            np-train recipe.yaml --run b --stages 2 --threads 2
+            np-evaluate recipe.yaml --run b --random 2 > /dev/null
+        )
+        same a b
+    done
+}
+
 @test "output into a pipe, a device, a link: it stays what it is" {
     np-partition recipe.yaml --profile-from model > want
     mkfifo pipe
