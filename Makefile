@@ -221,11 +221,11 @@ TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/te
             $(filter-out $(if $(SAN),%/test_training),$(UNIT_BIN)) $(FAR_BIN))
 
 UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-memory fuzz install \
-               manual)
+               manual recompute shapes)
 CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats))
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
-            %/test_conv %/test_ops %/test_transport %/fast.bats %/mpi.bats
+            %/test_conv %/test_ops %/test_transport %/test_stash %/fast.bats %/mpi.bats
 # A program looks for leaks once, not after every test: a look takes longer than most of them.
 run-tests = NP_TEST_FULL=$(if $(SAN)$(SHORT),0,1) NP_BIN='$(abspath $(BUILD))' LC_ALL=C \
             $(if $(findstring address,$(SAN)),CK_FORK=no) tests/run-tests \

@@ -34,7 +34,6 @@ END
 }
 
 @test "several subnets a step, dropout, batch norm, cells" {
-    unsanitized
     image_recipe
     np-train recipe.yaml --run all --schedule sequential
     np-train recipe.yaml --run again -n 3 --recompute always
@@ -55,7 +54,6 @@ END
 }
 
 @test "a plan says so, takes less memory and predicts more time" {
-    unsanitized
     np-partition r.yaml -n 2 --profile-from model -o kept.yaml
     lacks recompute kept.yaml
     np-partition r.yaml -n 2 --profile-from model --recompute always -o again.yaml
@@ -79,7 +77,6 @@ END
 }
 
 @test "where memory is short it is chosen, and --max-batch counts on it" {
-    unsanitized
     never=$(least_of -n 2 --recompute never)
     least=$(least_of -n 2)
     [ "$least" -lt "$never" ]
