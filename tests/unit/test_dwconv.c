@@ -121,8 +121,7 @@ static void check_shape(const struct shape *s, uint32_t seed, bool special)
     }
 }
 
-/* With numbers of all kinds and, unless that takes long or the run is a short one, with plain ones.
- */
+/* With numbers of all kinds; in a full run, unless that takes long, with plain ones as well. */
 START_TEST(backends_agree)
 {
     for (uint32_t i = 0; i < COUNT(shapes); i++) {

@@ -114,9 +114,8 @@ static void reference_run(struct tiny *f, struct tiny_outcome *o)
 }
 
 /* Members of the matrix that are left out: of kinds but text five in six, others of every kind, and
- * of scalar code, which is slow, all windows but one as well. In a short run of each
- * kind and instruction set, but for scalar code, only one member with one thread and one with
- * two. */
+ * of scalar code, which is slow, all windows but one as well. In a short run of each kind and
+ * instruction set, but for scalar code, only one member with one thread and one with two. */
 static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, int w, int t, int isa)
 {
     int sum = s + 2 * m + w + t + isa, number = (int)kind;
