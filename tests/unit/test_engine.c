@@ -124,7 +124,7 @@ static bool left_out(const struct tiny *f, enum tiny_kind kind, int s, int m, in
     if (!tests_are_full())
         return isa == NP_ISA_SCALAR || s != (number + 2 * t) % 5 || w != (number / 3 + t) % 3 ||
                (!f->net.whole_batch && m != number % 3);
-    if (isa == NP_ISA_SCALAR && w != number % 3)
+    if (isa == NP_ISA_SCALAR && w != number / 6 % 3)
         return true;
     return (isa == NP_ISA_SCALAR || kind != TINY_TEXT) && sum % 6 != number % 6;
 }
