@@ -128,7 +128,7 @@ $(BUILD)/libcore/num/kernels_%.o: NP_UNROLLED += \
     $(if $(CLANG),,--param sccvn-max-alias-queries-per-access=50)
 $(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma -mno-avx512f $(NP_UNROLLED)
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 \
-                              $(NP_UNROLLED)
+                              $(NP_UNROLLED) $(AVX512_CFLAGS)
 $(BUILD)/%_neon.o: NP_ISA = $(NP_UNROLLED)
 
 $(LIB): $(LIB_OBJ)
@@ -163,7 +163,7 @@ endef
 
 # Rebuild everything when the compiler or a flag changes.
 FLAGS_NOW := $(CC) $(CXX) $(CFLAGS) $(CPPFLAGS) $(NP_CPPFLAGS) $(NP_WARNINGS) $(NP_SANITIZE) \
-             $(NP_NUMERIC) $(NP_UNROLLED) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) \
+             $(NP_NUMERIC) $(NP_UNROLLED) $(AVX512_CFLAGS) $(LDFLAGS) CUDA=$(CUDA) NCCL=$(NCCL) \
              CUBLASLT=$(CUBLASLT) MPI=$(MPI) $(NP_MPI_INC) $(NP_MPI_LIBS)
 $(BUILD)/flags: FORCE
 	$(call REMEMBER,$(FLAGS_NOW))
