@@ -115,6 +115,17 @@ struct layernorm_terms : column_terms {
     }
 };
 
+struct rmsnorm_terms : column_terms {
+    const float *x, *dy, *rstd;
+    size_t cols;
+
+    __device__ void fetch(float *v, size_t, size_t r, uint32_t c, int) const
+    {
+        v[0] = dy[r * cols + c];
+        v[1] = x[r * cols + c] * rstd[r];
+    }
+};
+
 void np_cuda_layernorm_grad_weight(struct np_team *team, float *dgamma, float *dbeta,
                                    const float *x, const float *dy, const float *mean,
                                    const float *rstd, size_t rows, size_t cols, size_t grain,
@@ -122,6 +133,11 @@ void np_cuda_layernorm_grad_weight(struct np_team *team, float *dgamma, float *d
 {
     enum np_sum how = accumulate ? NP_SUM_ONTO : NP_SUM_NEW;
     layernorm_terms terms = {{}, x, dy, mean, rstd, cols};
+    if (!mean) {
+        sum_columns(team, column_sums<COLUMN_DOT, rmsnorm_terms>{
+                              {dgamma}, 1, rows, cols, grain, how, false, {{}, x, dy, rstd, cols}});
+        return;
+    }
     sum_columns(team, column_sums<COLUMN_SUM_DOT, layernorm_terms>{
                           {dbeta, dgamma}, 1, rows, cols, grain, how, false, terms});
 }

@@ -38,19 +38,20 @@ void np_cuda_layernorm(struct np_team *team, float *y, float *mean, float *rstd,
 {
     cuda_rows(team, rows, [=] __device__(size_t r, unsigned lane) {
         const float *in = x + r * cols;
-        float m = lane_sum(in, cols, lane) / (float)cols, square = 0.0f, scale;
+        float m = mean ? lane_sum(in, cols, lane) / (float)cols : 0.0f, square = 0.0f, scale;
         lane_each(cols, lane, [&](size_t j) {
             float d = in[j] - m;
             square = np_fmaf(d, d, square);
         });
         scale = 1.0f / sqrtf(cuda_lane_total(square) / (float)cols + eps);
         lane_each(cols, lane, [&](size_t j) {
-            y[r * cols + j] = np_fmaf((in[j] - m) * scale, gamma[j], beta[j]);
+            float h = (in[j] - m) * scale;
+            y[r * cols + j] = mean ? np_fmaf(h, gamma[j], beta[j]) : h * gamma[j];
         });
-        if (lane == 0) {
+        if (lane == 0 && mean)
             mean[r] = m;
+        if (lane == 0)
             rstd[r] = scale;
-        }
         return 0u;
     });
 }
@@ -60,7 +61,7 @@ bool np_cuda_layernorm_grad(struct np_team *team, float *dx, const float *base, 
                             const float *gamma, size_t rows, size_t cols)
 {
     return cuda_rows(team, rows, [=] __device__(size_t r, unsigned lane) {
-        float m = mean[r], scale = rstd[r], a = 0.0f, b = 0.0f;
+        float m = mean ? mean[r] : 0.0f, scale = rstd[r], a = 0.0f, b = 0.0f;
         size_t row = r * cols;
         uint32_t bad = 0;
         lane_each(cols, lane, [&](size_t j) {
@@ -68,7 +69,7 @@ bool np_cuda_layernorm_grad(struct np_team *team, float *dx, const float *base, 
             a = a + t;
             b = np_fmaf(t, h, b);
         });
-        a = cuda_lane_total(a) / (float)cols;
+        a = mean ? cuda_lane_total(a) / (float)cols : 0.0f;
         b = cuda_lane_total(b) / (float)cols;
         lane_each(cols, lane, [&](size_t j) {
             float h = (x[row + j] - m) * scale, t = dy[row + j] * gamma[j];

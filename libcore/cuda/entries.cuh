@@ -33,6 +33,7 @@
     X(sumsq)                                                                                       \
     X(softmax)                                                                                     \
     X(softmax_grad)                                                                                \
+    X(rotate)                                                                                      \
     X(attention)                                                                                   \
     X(attention_grad)                                                                              \
     X(dwconv)                                                                                      \

@@ -124,6 +124,11 @@ static void own_np_slice(struct np_slice *slice)
     (void)slice;
 }
 
+static void own_np_rotation(struct np_rotation *rotation)
+{
+    (void)rotation;
+}
+
 static void own_np_attention(struct np_attention *call)
 {
     own_value(&call->q, true);

@@ -59,6 +59,7 @@
     X(void, softmax, (V, float *, y), (V, const float *, x), (V, size_t, rows), (V, size_t, cols)) \
     X(void, softmax_grad, (V, float *, dx), (V, const float *, y), (V, const float *, dy),         \
       (V, size_t, rows), (V, size_t, cols))                                                        \
+    X(void, rotate, (V, float *, y), (V, const float *, x), (S, np_rotation, rotation))            \
     X(void, attention, (V, float *, out), (V, float *, stats), (S, np_attention, call))            \
     X(void, attention_grad, (V, float *, dq), (V, float *, dk), (V, float *, dv),                  \
       (V, const float *, dout), (V, const float *, stats), (S, np_attention, call))                \

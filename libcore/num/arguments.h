@@ -73,6 +73,14 @@ struct np_slice {
     size_t count[4], stride[3];
 };
 
+/* Rotary positions of rows of `cols` floats, `length` a sample, the first of them position 0: of
+ * each row the first `heads` * `width` floats are turned, heads of an even width, by the opposite
+ * angles if `back`; what is behind them is passed on. */
+struct np_rotation {
+    size_t samples, length, cols, heads, width;
+    bool back;
+};
+
 /* Attention of `samples` samples: T queries, S keys and values each. Head h uses columns h*C/heads
  * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i. */
 struct np_attention {

@@ -22,12 +22,13 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
             float gamma = 0.0f, beta = 0.0f;
             end = np_chunk_end(begin, rows, grain);
             for (size_t r = begin; r < end; r++) {
-                float h = (x[r * cols + c] - mean[r]) * rstd[r];
+                float h = (x[r * cols + c] - (mean ? mean[r] : 0.0f)) * rstd[r];
                 gamma = fmaf(dy[r * cols + c], h, gamma);
                 beta = beta + dy[r * cols + c];
             }
             dgamma[c] = add_chunk(dgamma[c], gamma, begin, accumulate);
-            dbeta[c] = add_chunk(dbeta[c], beta, begin, accumulate);
+            if (dbeta)
+                dbeta[c] = add_chunk(dbeta[c], beta, begin, accumulate);
         }
     }
 }

@@ -21,13 +21,14 @@
 #define COL_LARGE (1 << 22) /* ... and when they have been read since */
 #define COL_APART 8192      /* floats that pay for members who meet twice */
 
-/* What is summed: a; a * b; (a - mean)^2; or two sums, h = (b - mean) * rstd: a and a * h with mean
- * and rstd of rows, the same with those of columns, and with a times an activation's slope at
- * fma(h, gamma, beta) for a. */
+/* What is summed: a; a * b; (a - mean)^2; a * (b * rstd) with rstd of rows; or two sums,
+ * h = (b - mean) * rstd: a and a * h with mean and rstd of rows, the same with those of columns,
+ * and with a times an activation's slope at fma(h, gamma, beta) for a. */
 enum col_kind {
     COL_SUM,
     COL_DOT,
     COL_SQUARE,
+    COL_SCALED,
     COL_ROWS,
     COL_PLAIN,
     COL_RELU,
@@ -134,12 +135,14 @@ NP_INLINE void col_group(enum col_kind kind, bool fetch, size_t vectors, float *
             else if (kind != COL_SUM)
                 y = lane_load(b + g * NP_VW, n);
             if (kind == COL_ROWS)
-                y = v_mul(v_sub(y, v_set1(t->mean[r])), v_set1(t->rstd[r]));
+                y = v_sub(y, v_set1(t->mean[r]));
+            if (kind == COL_ROWS || kind == COL_SCALED)
+                y = v_mul(y, v_set1(t->rstd[r]));
             if (normed)
                 y = v_mul(v_sub(y, mean[g]), rstd[g]);
             if (sloped)
                 x = v_mul(x, col_slope(kind, v_fma(y, gamma[g], beta[g])));
-            if (kind == COL_DOT || kind == COL_SQUARE)
+            if (kind != COL_SUM && !both)
                 total[g] = v_fma(x, y, total[g]);
             else
                 total[g] = v_add(total[g], x);
@@ -195,10 +198,10 @@ NP_INLINE void col_chunks(enum col_kind kind, float *sum, float *dot, struct col
                 count = np_min(col_rows_of_block(kind, n, t.far), end - r);
                 block.a = t.a + r * t.ld;
                 block.b = t.b ? t.b + r * t.ld : block.a;
-                if (kind == COL_ROWS) {
+                if (kind == COL_ROWS)
                     block.mean = t.mean + r;
+                if (kind == COL_ROWS || kind == COL_SCALED)
                     block.rstd = t.rstd + r;
-                }
                 if (col_fetches(kind, n, t.far))
                     col_block(kind, true, part, part_dot, &block, count, c, n);
                 else
@@ -321,8 +324,12 @@ static void col_shared_chunk(void *context, float *sums, struct np_share rows, s
         return;
     }
     t.b += rows.begin * t.ld;
-    t.mean += rows.begin;
     t.rstd += rows.begin;
+    if (c->kind == COL_SCALED) {
+        col_chunks(COL_SCALED, sums, NULL, t, count, cols, 0, false);
+        return;
+    }
+    t.mean += rows.begin;
     col_chunks(COL_ROWS, sums, sums + c->cols, t, count, cols, 0, false);
 }
 
@@ -376,6 +383,13 @@ static void layernorm_grad_weight(struct np_team *team, float *dgamma, float *db
 {
     struct col_shared c = {
         COL_ROWS, {.a = dy, .b = x, .mean = mean, .rstd = rstd, .ld = cols}, cols};
+    if (!mean) {
+        c.kind = COL_SCALED;
+        if (!col_share_chunks(team, &c, dgamma, NULL, rows, grain, accumulate))
+            col_chunks(COL_SCALED, dgamma, NULL, c.terms, rows, col_share(team, cols), grain,
+                       accumulate);
+        return;
+    }
     if (!col_share_chunks(team, &c, dbeta, dgamma, rows, grain, accumulate))
         col_chunks(COL_ROWS, dbeta, dgamma, c.terms, rows, col_share(team, cols), grain,
                    accumulate);

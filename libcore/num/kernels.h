@@ -130,7 +130,9 @@ struct np_kernels {
     void (*normal)(struct np_team *, float *w, size_t count, struct np_draw_key key, float std);
 
     /* Layer norm of each row: mean = lane sum / C; d = x - mean; var = lane sum of fma(d, d) / C;
-     * rstd = 1 / sqrt(var + eps); y = fma(d * rstd, gamma, beta). mean, rstd: [R]. */
+     * rstd = 1 / sqrt(var + eps); y = fma(d * rstd, gamma, beta). mean, rstd: [R].
+     * RMS norm, for which mean, beta and dbeta are NULL: the same with a mean of +0, an `a` of +0
+     * in the gradient, and y = (d * rstd) * gamma. */
     void (*layernorm)(struct np_team *, float *y, float *mean, float *rstd, const float *x,
                       const float *gamma, const float *beta, size_t rows, size_t cols, float eps);
     /* h = (x - mean) * rstd; t = dy * gamma; a = lane sum of t / C; b = lane sum of fma(t, h) / C;
@@ -152,6 +154,11 @@ struct np_kernels {
     /* a = lane sum of fma(y, dy); dx = y * (dy - a). */
     void (*softmax_grad)(struct np_team *, float *dx, const float *y, const float *dy, size_t rows,
                          size_t cols);
+
+    /* Rotary positions: pair (u, v) = (x[i], x[i + width / 2]) of a head becomes
+     * (fma(u, c, -(v * s)), fma(v, c, u * s)), c and s being np_cos2pif and np_sin2pif of the
+     * pair's turn at the row's position (num/rotary.h), s negated if back. y may be x. */
+    void (*rotate)(struct np_team *, float *y, const float *x, const struct np_rotation *);
 
     /* scale = 1 / sqrt(C / heads), both rounded. For query i and the keys j that it sees:
      * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;

@@ -13,5 +13,6 @@
 #include "num/optimizer_scalar.h"
 #include "num/pool_scalar.h"
 #include "num/random_loops.h"
+#include "num/rotary_loops.h"
 
 NP_TABLE(scalar);

@@ -18,5 +18,6 @@
 #include "num/norm_simd.h"
 #include "num/optimizer_simd.h"
 #include "num/random_loops.h"
+#include "num/rotary_loops.h"
 
 #endif

@@ -35,6 +35,7 @@
         .sumsq = sumsq,                                                                            \
         .softmax = softmax,                                                                        \
         .softmax_grad = softmax_grad,                                                              \
+        .rotate = rotate,                                                                          \
         .attention = np_attention_##isa,                                                           \
         .attention_grad = np_attention_grad_##isa,                                                 \
         .dwconv = np_dwconv_##isa,                                                                 \

@@ -55,15 +55,18 @@ static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, 
     for (size_t r = share.begin; r < share.end; r++) {
         const float *in = x + r * cols;
         float *out = y + r * cols;
-        float lane[32] = {0};
-        mean[r] = lane_sum(in, cols) / (float)cols;
+        float lane[32] = {0}, center = 0.0f;
+        if (mean)
+            center = mean[r] = lane_sum(in, cols) / (float)cols;
         for (size_t j = 0; j < cols; j++) {
-            float d = in[j] - mean[r];
+            float d = in[j] - center;
             lane[j % 32] = fmaf(d, d, lane[j % 32]);
         }
         rstd[r] = 1.0f / sqrtf(lane_total(lane) / (float)cols + eps);
-        for (size_t j = 0; j < cols; j++)
-            out[j] = fmaf((in[j] - mean[r]) * rstd[r], gamma[j], beta[j]);
+        for (size_t j = 0; j < cols; j++) {
+            float h = (in[j] - center) * rstd[r];
+            out[j] = mean ? fmaf(h, gamma[j], beta[j]) : h * gamma[j];
+        }
     }
 }
 
@@ -75,16 +78,16 @@ static bool layernorm_grad(struct np_team *team, float *dx, const float *base, c
     bool ok = true;
     for (size_t r = share.begin; r < share.end; r++) {
         size_t at = r * cols;
-        float lane_a[32] = {0}, lane_b[32] = {0}, a, b;
+        float lane_a[32] = {0}, lane_b[32] = {0}, center = mean ? mean[r] : 0.0f, a, b;
         for (size_t j = 0; j < cols; j++) {
-            float h = (x[at + j] - mean[r]) * rstd[r], t = dy[at + j] * gamma[j];
+            float h = (x[at + j] - center) * rstd[r], t = dy[at + j] * gamma[j];
             lane_a[j % 32] = lane_a[j % 32] + t;
             lane_b[j % 32] = fmaf(t, h, lane_b[j % 32]);
         }
-        a = lane_total(lane_a) / (float)cols;
+        a = mean ? lane_total(lane_a) / (float)cols : 0.0f;
         b = lane_total(lane_b) / (float)cols;
         for (size_t j = 0; j < cols; j++) {
-            float h = (x[at + j] - mean[r]) * rstd[r], t = dy[at + j] * gamma[j];
+            float h = (x[at + j] - center) * rstd[r], t = dy[at + j] * gamma[j];
             float d = rstd[r] * ((t - a) - h * b);
             dx[at + j] = base ? base[at + j] + d : d;
             ok = ok && np_is_finite(dx[at + j]);

@@ -27,26 +27,38 @@ static float square_sum(const float *x, float mean, size_t count)
     return lanes_total(s);
 }
 
+/* y, with a mean or (beta is NULL) without. */
+static void layernorm_row(float *y, const float *x, float mean, float rstd, const float *gamma,
+                          const float *beta, size_t cols)
+{
+    const vf center = v_set1(mean), scale = v_set1(rstd);
+#define STEP(at, k, n)                                                                             \
+    do {                                                                                           \
+        vf h = v_mul(v_sub(lane_load(x + (at), n), center), scale);                                \
+        lane_store(y + (at), n, v_fma(h, lane_load(gamma + (at), n), lane_load(beta + (at), n)));  \
+    } while (0)
+    if (beta) {
+        LANES_EACH(cols, STEP);
+        return;
+    }
+#undef STEP
+#define STEP(at, k, n)                                                                             \
+    lane_store(y + (at), n, v_mul(v_mul(lane_load(x + (at), n), scale), lane_load(gamma + (at), n)))
+    LANES_EACH(cols, STEP);
+#undef STEP
+}
+
 static void layernorm(struct np_team *team, float *y, float *mean, float *rstd, const float *x,
                       const float *gamma, const float *beta, size_t rows, size_t cols, float eps)
 {
     struct np_deal deal = np_team_deal(team, rows, 1);
     for (size_t r; np_deal_item(&deal, &r);) {
         const float *in = x + r * cols;
-        float *out = y + r * cols;
-        vf center, scale;
-        mean[r] = lane_sum(in, cols) / (float)cols;
-        rstd[r] = 1.0f / sqrtf(square_sum(in, mean[r], cols) / (float)cols + eps);
-        center = v_set1(mean[r]);
-        scale = v_set1(rstd[r]);
-#define STEP(at, k, n)                                                                             \
-    do {                                                                                           \
-        vf h = v_mul(v_sub(lane_load(in + (at), n), center), scale);                               \
-        lane_store(out + (at), n,                                                                  \
-                   v_fma(h, lane_load(gamma + (at), n), lane_load(beta + (at), n)));               \
-    } while (0)
-        LANES_EACH(cols, STEP);
-#undef STEP
+        float center = 0.0f;
+        if (mean)
+            center = mean[r] = lane_sum(in, cols) / (float)cols;
+        rstd[r] = 1.0f / sqrtf(square_sum(in, center, cols) / (float)cols + eps);
+        layernorm_row(y + r * cols, in, center, rstd[r], gamma, beta, cols);
     }
 }
 
@@ -111,9 +123,11 @@ static bool layernorm_grad(struct np_team *team, float *dx, const float *base, c
     vf bad = v_zero();
     for (size_t r; np_deal_item(&deal, &r);) {
         size_t at = r * cols;
-        struct norm_row row = {x + at, dy + at, gamma, v_set1(mean[r]), v_set1(rstd[r])};
+        struct norm_row row = {x + at, dy + at, gamma, v_set1(mean ? mean[r] : 0.0f),
+                               v_set1(rstd[r])};
         float a, b;
         layernorm_grad_means(&a, &b, &row, cols);
+        a = mean ? a : 0.0f;
         bad = v_or(bad, base ? layernorm_grad_row(dx + at, base + at, true, &row, a, b, cols)
                              : layernorm_grad_row(dx + at, NULL, false, &row, a, b, cols));
     }

@@ -1,5 +1,42 @@
-/* Multi-head attention, of a value to itself or to another one. */
+/* Multi-head attention, of a value to itself or to another one, and the positions that its queries
+ * and keys are turned by. */
 #include "ops/node.h"
+
+static void rotate(const struct np_pass *pass, int i, float *y, const float *x, bool back)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t cols = np_pass_channels(pass, node->out), heads = (size_t)node->heads;
+    const struct np_rotation rotation = {.samples = pass->call->samples,
+                                         .length = np_pass_positions(pass, node->out),
+                                         .cols = cols,
+                                         .heads = 2 * heads,
+                                         .width = cols / 3 / heads,
+                                         .back = back};
+    pass->kernels->rotate(pass->team, y, x, &rotation);
+}
+
+static bool rotate_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    rotate(pass, i, np_pass_value(pass, node->out), np_pass_value(pass, node->in[0]), false);
+    return true;
+}
+
+static bool rotate_backward(struct np_pass *pass, int i)
+{
+    struct np_sink sink;
+    if (!np_pass_sink(pass, &sink, i, 0))
+        return true;
+    rotate(pass, i, np_sink_start(&sink), np_pass_dy(pass, i), true);
+    return np_sink_finish(pass, &sink);
+}
+
+const struct np_node_ops np_node_rotate = {.forward = rotate_forward,
+                                           .backward = rotate_backward,
+                                           .gives = NP_IN0,
+                                           .in_place = NP_IN0,
+                                           .over_dy = true,
+                                           .silent = true};
 
 /* saved: two numbers a query and head */
 static void attention_parts(struct np_node_parts *parts, const struct np_program *program,

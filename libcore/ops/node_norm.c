@@ -1,65 +1,76 @@
-/* Layer norm, whose statistics belong to rows, and batch norm, whose statistics belong to the
- * channels of a whole mini-batch. */
+/* Layer norm and RMS norm, whose statistics belong to rows, and batch norm, whose statistics belong
+ * to the channels of a whole mini-batch. */
 #include "ops/node.h"
 
 enum { GAMMA, BETA };
 
-/* saved: mean, rstd of each row */
-static void layer_parts(struct np_node_parts *parts, const struct np_program *program,
-                        const struct np_node *node, size_t samples)
+/* Of an RMS norm there is no mean. */
+static bool has_mean(const struct np_node *node)
 {
-    parts->saved = 2 * np_lines(samples * np_shape_rows(program->values[node->out]));
+    return node->op == NP_NODE_LAYER_NORM;
 }
 
-static bool layer_forward(struct np_pass *pass, int i)
+/* saved: mean, if there is one, and rstd of each row */
+static void row_parts(struct np_node_parts *parts, const struct np_program *program,
+                      const struct np_node *node, size_t samples)
+{
+    size_t rows = np_lines(samples * np_shape_rows(program->values[node->out]));
+    parts->saved = has_mean(node) ? 2 * rows : rows;
+}
+
+static float *mean_of(const struct np_pass *pass, int i)
+{
+    return has_mean(np_pass_node(pass, i)) ? np_pass_saved(pass, i) : NULL;
+}
+
+static float *rstd_of(const struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    size_t rows = np_pass_rows(pass, node->out);
-    float *mean = np_pass_saved(pass, i);
-    pass->kernels->layernorm(pass->team, np_pass_value(pass, node->out), mean,
-                             mean + np_lines(rows), np_pass_value(pass, node->in[0]),
-                             np_pass_tensor(pass, i, GAMMA), np_pass_tensor(pass, i, BETA), rows,
-                             np_pass_channels(pass, node->out), NP_NORM_EPS);
+    size_t mean = has_mean(node) ? np_lines(np_pass_rows(pass, node->out)) : 0;
+    return np_pass_saved(pass, i) + mean;
+}
+
+static bool row_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    pass->kernels->layernorm(
+        pass->team, np_pass_value(pass, node->out), mean_of(pass, i), rstd_of(pass, i),
+        np_pass_value(pass, node->in[0]), np_pass_tensor(pass, i, GAMMA),
+        has_mean(node) ? np_pass_tensor(pass, i, BETA) : NULL, np_pass_rows(pass, node->out),
+        np_pass_channels(pass, node->out), NP_NORM_EPS);
     return true;
 }
 
-static bool layer_backward(struct np_pass *pass, int i)
+static bool row_backward(struct np_pass *pass, int i)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    size_t rows = np_pass_rows(pass, node->out);
-    const float *mean = np_pass_saved(pass, i);
     struct np_sink sink;
     if (!np_pass_sink(pass, &sink, i, 0))
         return true;
     return pass->kernels->layernorm_grad(
-        pass->team, sink.to, sink.base, np_pass_value(pass, node->in[0]), np_pass_dy(pass, i), mean,
-        mean + np_lines(rows), np_pass_tensor(pass, i, GAMMA), rows,
-        np_pass_channels(pass, node->out));
+        pass->team, sink.to, sink.base, np_pass_value(pass, node->in[0]), np_pass_dy(pass, i),
+        mean_of(pass, i), rstd_of(pass, i), np_pass_tensor(pass, i, GAMMA),
+        np_pass_rows(pass, node->out), np_pass_channels(pass, node->out));
 }
 
-static bool layer_weight(struct np_pass *pass, int i, float *g, bool accumulate)
+static bool row_weight(struct np_pass *pass, int i, float *g, bool accumulate)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    size_t rows = np_pass_rows(pass, node->out);
-    const float *mean = np_pass_saved(pass, i);
     pass->kernels->layernorm_grad_weight(
-        pass->team, np_pass_gradient(pass, g, i, GAMMA), np_pass_gradient(pass, g, i, BETA),
-        np_pass_value(pass, node->in[0]), np_pass_dy(pass, i), mean, mean + np_lines(rows), rows,
-        np_pass_channels(pass, node->out), pass->call->grain * np_pass_positions(pass, node->out),
-        accumulate);
+        pass->team, np_pass_gradient(pass, g, i, GAMMA),
+        has_mean(node) ? np_pass_gradient(pass, g, i, BETA) : NULL,
+        np_pass_value(pass, node->in[0]), np_pass_dy(pass, i), mean_of(pass, i), rstd_of(pass, i),
+        np_pass_rows(pass, node->out), np_pass_channels(pass, node->out),
+        pass->call->grain * np_pass_positions(pass, node->out), accumulate);
     return true;
 }
 
-const struct np_node_ops np_node_layer_norm = {.forward = layer_forward,
-                                               .backward = layer_backward,
-                                               .weight = layer_weight,
-                                               .parts = layer_parts,
-                                               .gives = NP_IN0,
-                                               .reads = NP_IN0,
-                                               .reads_dy = true,
-                                               .takes_base = NP_IN0,
-                                               .silent = true,
-                                               .unseen_tensors = 1 << GAMMA | 1 << BETA};
+#define ROW_NORM                                                                                   \
+    .forward = row_forward, .backward = row_backward, .weight = row_weight, .parts = row_parts,    \
+    .gives = NP_IN0, .reads = NP_IN0, .reads_dy = true, .takes_base = NP_IN0, .silent = true
+
+const struct np_node_ops np_node_layer_norm = {ROW_NORM, .unseen_tensors = 1 << GAMMA | 1 << BETA};
+const struct np_node_ops np_node_rms_norm = {ROW_NORM, .unseen_tensors = 1 << GAMMA};
 
 /* Floats of the chunks' sums of each channel. */
 static size_t batch_chunks(const struct np_program *program, const struct np_node *node,

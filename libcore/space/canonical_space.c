@@ -18,7 +18,7 @@ static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec
     NP_TRY(np_buf_printf(buf, err, "{op: %s", op->name));
     for (int i = 0; i < NP_FIELD_COUNT; i++) {
         enum np_field field = (enum np_field)i;
-        if (!np_op_has(op, field) || np_field_is_absent(spec, field))
+        if (!np_op_has(op, field) || np_field_is_absent(op, spec, field))
             continue;
         if (field != NP_FIELD_MEMORY) {
             np_field_text(text, op, spec, field, false);

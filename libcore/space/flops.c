@@ -61,9 +61,12 @@ static struct np_flops node_flops(const struct work *work, const struct np_shape
     case NP_NODE_LIGHTCONV:
         return convolution(work, 1.0);
     case NP_NODE_LAYER_NORM:
+    case NP_NODE_RMS_NORM:
     case NP_NODE_BATCH_NORM:
     case NP_NODE_GROUP_NORM:
         return norm(work);
+    case NP_NODE_ROTATE:
+        return each(2.0 * out);
     case NP_NODE_ATTENTION:
         return attention(work, (double)np_shape_rows(values[node->in[1]]));
     case NP_NODE_ACT:

@@ -18,9 +18,11 @@ enum {
     SEQUENCES = NP_BIT(NP_INPUT_TOKENS) | PAIRS,
     ANY = SEQUENCES | IMAGES,
     DROPS = F(DROPOUT) | F(DROP_PATH),
+    BRANCH = F(NORM) | DROPS,
     POOLED = N(NONE) | N(OF_BATCH),
     STEMS = POOLED | N(OF_GROUPS),
-    NORMS = STEMS | N(OF_LAYER)
+    ROWS = N(OF_LAYER) | N(OF_RMS),
+    NORMS = STEMS | ROWS
 };
 
 #define SHAPE .keeps = NP_KEEPS_SHAPE
@@ -28,6 +30,7 @@ enum {
 #define EQUAL .keeps = NP_KEEPS_EQUAL
 /* Defaults stand after the keys; batch norm and kernel 3 are what most have. */
 #define BATCH .norm = NP_NORM_OF_BATCH
+#define LAYER .norms = ROWS, .norm = NP_NORM_OF_LAYER
 #define RELU .act = NP_ACT_RELU
 #define SIZE .kernel = 3
 
@@ -39,14 +42,16 @@ static const struct np_op_fields rows[] = {
     {STEM(PATCH), "patch", IMAGES, F(KERNEL) | F(POSITIONS), .kernel = 16},
 
     {OP(IDENTITY), "identity", ANY, 0, EQUAL},
-    {OP(MHA), "mha", ANY, F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | DROPS, SHAPE},
-    {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, SHAPE, .act = NP_ACT_GELU},
-    {OP(GATED_FFN), "gated_ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | DROPS, SHAPE,
-     .act = NP_ACT_SWISH},
-    {OP(GLU), "glu", SEQUENCES, DROPS, SHAPE},
-    {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},
-    {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | DROPS, SHAPE, SIZE},
-    {OP(LIGHTCONV), "lightconv", SEQUENCES, F(KERNEL) | F(HEADS) | DROPS, SHAPE, SIZE},
+    {OP(MHA), "mha", ANY,
+     F(HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | F(POSITIONS) | F(BIAS) | BRANCH, LAYER, SHAPE},
+    {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | F(BIAS) | BRANCH, LAYER, SHAPE,
+     .act = NP_ACT_GELU},
+    {OP(GATED_FFN), "gated_ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | F(BIAS) | BRANCH, LAYER,
+     SHAPE, .act = NP_ACT_SWISH},
+    {OP(GLU), "glu", SEQUENCES, BRANCH, LAYER, SHAPE},
+    {OP(CONV1D), "conv1d", SEQUENCES, F(KERNEL) | BRANCH, LAYER, SHAPE, SIZE},
+    {OP(SEPCONV1D), "sepconv1d", SEQUENCES, F(KERNEL) | BRANCH, LAYER, SHAPE, SIZE},
+    {OP(LIGHTCONV), "lightconv", SEQUENCES, F(KERNEL) | F(HEADS) | BRANCH, LAYER, SHAPE, SIZE},
     {OP(EMBEDDING), "embedding", PAIRS, F(POSITIONS)},
 
     {OP(CONV2D), "conv2d", IMAGES, F(KERNEL) | F(DILATION) | F(GROUPS) | F(NORM) | F(ACT), NORMS,
@@ -69,9 +74,9 @@ static const struct np_op_fields rows[] = {
     {OP(NORM), "norm", ANY, F(NORM) | F(ACT), NORMS & ~N(NONE), SHAPE,
      .norm = NP_NORM_OF_LAYER},
 
-    {HEAD(LM), "lm", SEQUENCES, 0},
+    {HEAD(LM), "lm", SEQUENCES, F(NORM), LAYER},
     {HEAD(CLASSIFIER), "classifier", IMAGES, F(FEATURES) | F(NORM) | F(ACT),
-     POOLED | N(OF_LAYER), BATCH, RELU},
+     POOLED | ROWS, BATCH, RELU},
 };
 /* clang-format on */
 
@@ -91,6 +96,7 @@ static const char *const field_names[NP_FIELD_COUNT] = {
     [NP_FIELD_FEATURES] = "features",
     [NP_FIELD_NORM] = "norm",
     [NP_FIELD_ACT] = "act",
+    [NP_FIELD_BIAS] = "bias",
     [NP_FIELD_POSITIONS] = "positions",
     [NP_FIELD_DROPOUT] = "dropout",
     [NP_FIELD_DROP_PATH] = "drop_path",
@@ -119,7 +125,7 @@ const char *np_act_name(enum np_act act)
 
 const char *np_norm_name(enum np_norm norm)
 {
-    static const char *const names[NP_NORM_COUNT] = {"none", "batch", "group", "layer"};
+    static const char *const names[NP_NORM_COUNT] = {"none", "batch", "group", "layer", "rms"};
     assert((int)norm >= 0 && norm < NP_NORM_COUNT);
     return names[norm];
 }
@@ -161,9 +167,19 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field)
     }
 }
 
-bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field)
+/* Layer norm where nothing but norms of rows may be. */
+static bool is_silent_norm(const struct np_op_fields *op, const struct np_layer_spec *spec)
 {
-    return (field == NP_FIELD_HIDDEN && !spec->hidden) ||
+    return op->norms == ROWS && spec->norm == NP_NORM_OF_LAYER;
+}
+
+bool np_field_is_absent(const struct np_op_fields *op, const struct np_layer_spec *spec,
+                        enum np_field field)
+{
+    return (field == NP_FIELD_NORM && is_silent_norm(op, spec)) ||
+           (field == NP_FIELD_BIAS && !spec->unbiased) ||
+           (field == NP_FIELD_POSITIONS && op->op == NP_OP_MHA && !spec->positions) ||
+           (field == NP_FIELD_HIDDEN && !spec->hidden) ||
            (field == NP_FIELD_RATIO && spec->ratio == 0.0f) ||
            (field == NP_FIELD_EXPAND && !spec->expand);
 }
@@ -211,10 +227,15 @@ bool np_field_text(char *out, const struct np_op_fields *op, const struct np_lay
     case NP_FIELD_XCEPTION:
         return word_text(out, spec->xception ? "true" : "false", spec->xception);
     case NP_FIELD_NORM:
-        return word_text(out, np_norm_name(spec->norm), spec->norm != NP_NORM_NONE);
+        return word_text(out, np_norm_name(spec->norm),
+                         spec->norm != NP_NORM_NONE && !is_silent_norm(op, spec));
     case NP_FIELD_ACT:
         return word_text(out, np_act_name(spec->act), spec->act != NP_ACT_NONE);
+    case NP_FIELD_BIAS:
+        return word_text(out, spec->unbiased ? "false" : "true", spec->unbiased);
     case NP_FIELD_POSITIONS:
+        if (op->op == NP_OP_MHA)
+            return word_text(out, spec->positions ? "rotary" : "none", spec->positions);
         return word_text(out, spec->positions ? "learned" : "none", !spec->positions);
     case NP_FIELD_RATIO:
         return fraction_text(out, spec->ratio);

@@ -25,6 +25,7 @@ enum np_field {
     NP_FIELD_FEATURES,
     NP_FIELD_NORM,
     NP_FIELD_ACT,
+    NP_FIELD_BIAS,
     NP_FIELD_POSITIONS,
     NP_FIELD_DROPOUT,
     NP_FIELD_DROP_PATH,
@@ -57,7 +58,7 @@ struct np_op_fields {
 
 #define NP_OP_COUNT (NP_OP_CLASSIFIER + 1)
 #define NP_ACT_COUNT (NP_ACT_HSIGMOID + 1)
-#define NP_NORM_COUNT (NP_NORM_OF_LAYER + 1)
+#define NP_NORM_COUNT (NP_NORM_OF_RMS + 1)
 
 /* The i-th row, in the order in which messages list operators; NULL past the last. */
 const struct np_op_fields *np_op_row(size_t i);
@@ -80,8 +81,10 @@ const char *np_norm_name(enum np_norm norm);
 
 /* Where a key's value stands if it is a whole number; else NULL. */
 int *np_field_int(struct np_layer_spec *spec, enum np_field field);
-/* Another key stands for this one: hidden for ratio and expand, or they for hidden. */
-bool np_field_is_absent(const struct np_layer_spec *spec, enum np_field field);
+/* Canonical text leaves the key out: another one stands for it (hidden for ratio and expand, or
+ * they for hidden), or there was none when texts without it got their digests. */
+bool np_field_is_absent(const struct np_op_fields *op, const struct np_layer_spec *spec,
+                        enum np_field field);
 
 /* The channels between convolutions, of a layer that makes `out`, where they are no multiple. */
 int np_hidden_of(const struct np_layer_spec *spec, int out);

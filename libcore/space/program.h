@@ -54,10 +54,12 @@ enum np_node_op {
     NP_NODE_CONV,
     NP_NODE_DWCONV,     /* weight [kh, kw, C]; bias */
     NP_NODE_LAYER_NORM, /* gamma, beta [C] */
+    NP_NODE_RMS_NORM,   /* gamma [C] */
     NP_NODE_BATCH_NORM, /* gamma, beta [C]; then act; `first`: its mean in the statistics */
     NP_NODE_GROUP_NORM, /* gamma, beta [C]; `groups`; then act */
     NP_NODE_ACT,
-    NP_NODE_GLU, /* [2C] -> [C]; tensor: bias [2C] */
+    NP_NODE_GLU,    /* [2C] -> [C]; tensor: bias [2C] */
+    NP_NODE_ROTATE, /* [3C] = q, k, v; q and k turned by rotary positions; `heads` of each */
     /* in[0] queries' rows, in[1] keys' and values' rows (the same value for self-attention):
      * self: [3C] = q, k, v; cross: in[0] [C] = q, in[1] [2C] = k, v. `heads`, `causal` */
     NP_NODE_ATTENTION,

@@ -200,14 +200,16 @@ int np_build_norm(struct np_build *b, const char *name, int x, enum np_norm norm
 {
     static const enum np_node_op ops[] = {[NP_NORM_OF_BATCH] = NP_NODE_BATCH_NORM,
                                           [NP_NORM_OF_GROUPS] = NP_NODE_GROUP_NORM,
-                                          [NP_NORM_OF_LAYER] = NP_NODE_LAYER_NORM};
+                                          [NP_NORM_OF_LAYER] = NP_NODE_LAYER_NORM,
+                                          [NP_NORM_OF_RMS] = NP_NODE_RMS_NORM};
     struct np_shape shape = np_build_shape(b, x);
     size_t dims[4] = {(size_t)shape.channels};
+    bool of_rows = norm == NP_NORM_OF_LAYER || norm == NP_NORM_OF_RMS;
     struct np_node *node;
     if (norm == NP_NORM_NONE)
         return np_build_act(b, x, act);
     node = np_build_node(b, ops[norm], x, -1, shape);
-    if (norm != NP_NORM_OF_LAYER)
+    if (!of_rows)
         node->act = act;
     if (norm == NP_NORM_OF_GROUPS)
         node->groups = norm_groups(shape.channels);
@@ -216,8 +218,9 @@ int np_build_norm(struct np_build *b, const char *name, int x, enum np_norm norm
         b->kind->norm_floats += 2 * dims[0];
     }
     np_build_tensor(b, node, name, "gamma", dims, NP_FILL_ONE);
-    np_build_tensor(b, node, name, "beta", dims, NP_FILL_ZERO);
-    return norm == NP_NORM_OF_LAYER ? np_build_act(b, node->out, act) : node->out;
+    if (norm != NP_NORM_OF_RMS)
+        np_build_tensor(b, node, name, "beta", dims, NP_FILL_ZERO);
+    return of_rows ? np_build_act(b, node->out, act) : node->out;
 }
 
 int np_build_act(struct np_build *b, int x, enum np_act act)

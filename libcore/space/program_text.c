@@ -1,4 +1,4 @@
-/* Operators of sequences. Candidates are residual branches behind a layer norm of their own. */
+/* Operators of sequences. Candidates are residual branches behind a norm of their own. */
 #include "space/programs.h"
 
 static int channels_of(const struct np_build *b)
@@ -6,14 +6,14 @@ static int channels_of(const struct np_build *b)
     return b->in.channels;
 }
 
-static int layer_norm(struct np_build *b, const char *name, int x)
+static int norm(struct np_build *b, const char *name, int x)
 {
-    return np_build_norm(b, name, x, NP_NORM_OF_LAYER, NP_ACT_NONE);
+    return np_build_norm(b, name, x, b->kind->spec.norm, NP_ACT_NONE);
 }
 
 static int linear(struct np_build *b, const char *name, int x, int channels)
 {
-    return np_build_linear(b, name, x, channels, true, NP_ACT_NONE);
+    return np_build_linear(b, name, x, channels, !b->kind->spec.unbiased, NP_ACT_NONE);
 }
 
 static int residual(struct np_build *b, int branch)
@@ -28,6 +28,13 @@ static int projections(struct np_build *b, const char *name, int x, int count, i
     x = linear(b, name, x, count * width);
     np_build_abreast(b, first, count);
     return x;
+}
+
+static int rotate(struct np_build *b, int x)
+{
+    struct np_node *node = np_build_node(b, NP_NODE_ROTATE, x, -1, np_build_shape(b, x));
+    node->heads = b->kind->spec.heads;
+    return node->out;
 }
 
 static int attention(struct np_build *b, int queries, int keys, int width)
@@ -45,12 +52,13 @@ int np_program_mha(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     int width = spec->hidden ? spec->hidden : channels_of(b);
-    int x = layer_norm(b, "norm", b->x), keys;
+    int x = norm(b, "norm", b->x), keys;
     if (spec->cross) {
         x = linear(b, "q", x, width);
-        keys = projections(b, "kv", layer_norm(b, "memory", NP_VALUE_MEMORY), 2, width);
+        keys = projections(b, "kv", norm(b, "memory", NP_VALUE_MEMORY), 2, width);
     } else {
-        keys = x = projections(b, "qkv", x, 3, width);
+        x = projections(b, "qkv", x, 3, width);
+        keys = x = spec->positions ? rotate(b, x) : x;
     }
     return residual(b, linear(b, "out", attention(b, x, keys, width), channels_of(b)));
 }
@@ -64,15 +72,15 @@ static int between(const struct np_build *b)
 
 int np_program_ffn(struct np_build *b)
 {
-    int x = layer_norm(b, "norm", b->x);
-    x = np_build_linear(b, "up", x, between(b), true, b->kind->spec.act);
+    int x = norm(b, "norm", b->x);
+    x = np_build_linear(b, "up", x, between(b), !b->kind->spec.unbiased, b->kind->spec.act);
     return residual(b, linear(b, "down", x, channels_of(b)));
 }
 
 int np_program_gated_ffn(struct np_build *b)
 {
-    int n = layer_norm(b, "norm", b->x), scale, x;
-    scale = np_build_linear(b, "scale", n, between(b), true, b->kind->spec.act);
+    int n = norm(b, "norm", b->x), scale, x;
+    scale = np_build_linear(b, "scale", n, between(b), !b->kind->spec.unbiased, b->kind->spec.act);
     x = linear(b, "up", n, between(b));
     x = np_build_node(b, NP_NODE_CHANNEL_SCALE, x, scale, np_build_shape(b, x))->out;
     return residual(b, linear(b, "down", x, channels_of(b)));
@@ -80,7 +88,7 @@ int np_program_gated_ffn(struct np_build *b)
 
 int np_program_glu(struct np_build *b)
 {
-    int width = channels_of(b), x = layer_norm(b, "norm", b->x), first = b->kind->tensor_count;
+    int width = channels_of(b), x = norm(b, "norm", b->x), first = b->kind->tensor_count;
     struct np_node *node;
     x = np_build_linear(b, "gate", x, 2 * width, false, NP_ACT_NONE);
     node = np_build_node(b, NP_NODE_GLU, x, -1, b->in);
@@ -98,12 +106,12 @@ int np_program_conv1d(struct np_build *b)
                                        .window = np_build_causal_window(b->kind->spec.kernel[1]),
                                        .bias = true,
                                        .fill = NP_FILL_LINEAR};
-    return residual(b, np_build_product(b, layer_norm(b, "norm", b->x), &product));
+    return residual(b, np_build_product(b, norm(b, "norm", b->x), &product));
 }
 
 int np_program_sepconv1d(struct np_build *b)
 {
-    int x = layer_norm(b, "norm", b->x);
+    int x = norm(b, "norm", b->x);
     x = np_build_dwconv(b, "depth", x, np_build_causal_window(b->kind->spec.kernel[1]), true,
                         NP_FILL_LINEAR);
     return residual(b, linear(b, "point", x, channels_of(b)));
@@ -112,7 +120,7 @@ int np_program_sepconv1d(struct np_build *b)
 int np_program_lightconv(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
-    int x = layer_norm(b, "norm", b->x);
+    int x = norm(b, "norm", b->x);
     struct np_node *node = np_build_node(b, NP_NODE_LIGHTCONV, x, -1, b->in);
     node->window = np_build_causal_window(spec->kernel[1]);
     node->heads = spec->heads;
@@ -140,7 +148,7 @@ int np_program_embedding(struct np_build *b)
 
 int np_program_lm(struct np_build *b)
 {
-    int x = layer_norm(b, "norm", b->x);
+    int x = norm(b, "norm", b->x);
     x = np_build_linear(b, "out", x, (int)b->kind->vocab, false, NP_ACT_NONE);
     np_build_xent(b, x);
     return -1;

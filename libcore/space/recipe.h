@@ -44,26 +44,29 @@
  *          `out` of its channels. inputs 2, N from 3: nodes 0 and 1 are the values before the last
  *          and the last, made to fit by fixed blocks; nodes 2 .. are concatenated by such
  *          (space/cells.h).
- *          head, tokens and pairs: {op (lm)}; images: {op (classifier), features 0..65536 (0:
- *          none), norm (batch; without features none)|layer|none, act (relu; without features
- *          none)}: a 1 x 1 convolution to the features, norm, act, global pool, linear
+ *          head, tokens and pairs: {op (lm), norm (layer)|rms}; images: {op (classifier), features
+ *          0..65536 (0: none), norm (batch; without features none)|layer|rms|none, act (relu;
+ *          without features none)}: a 1 x 1 convolution to the features, norm, act, global pool,
+ *          linear
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, gated_ffn, identity also images, where they keep the shape):
  *          mha heads, hidden (the width), their width in all, memory (none): a name, whose value
  *          gives keys and values, the same for all candidates of a block, mask (causal;
- *          images and memory: none and nothing else)|none; ffn ratio 1..64 (4), a multiple of 1/8,
+ *          images and memory: none and nothing else)|none, positions (none)|rotary (neither images
+ *          nor memory; heads of an even width); ffn ratio 1..64 (4), a multiple of 1/8,
  *          or hidden, the width between its layers, which ratio * width is, rounded down, act
  *          (gelu); gated_ffn likewise, act (swish); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
- *          (learned)|none; norm (also images) norm (layer), of images also batch|group, act (none).
- *          Heads divide the width, or hidden. Pre-norm residual: y = x +
- *          drop(branch(layernorm(x))).
+ *          (learned)|none; norm (also images) norm (layer)|rms, of images also batch|group, act
+ *          (none). Heads divide the width, or hidden. All but the last three are pre-norm
+ *          residuals, y = x + drop(branch(norm(x))), norm (layer)|rms; of mha, ffn and gated_ffn
+ *          bias (true) is that of their linear layers.
  *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
  *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
  *     before:
- *          conv2d kernel (3), dilation 1|2 (1), groups (1), norm (batch)|group|layer|none, act
+ *          conv2d kernel (3), dilation 1|2 (1), groups (1), norm (batch)|group|layer|rms|none, act
  *          (relu): act(norm(conv)); dwconv2d likewise without groups, keeps the channels;
  *          relu_conv_bn kernel, dilation (1); sepconv kernel: twice relu, depthwise, 1 x 1, batch
  *          norm, the first with the stride; dilconv kernel, dilation (2): the same once;
@@ -144,7 +147,13 @@ enum np_op {
     NP_OP_CLASSIFIER /* head */
 };
 
-enum np_norm { NP_NORM_NONE, NP_NORM_OF_BATCH, NP_NORM_OF_GROUPS, NP_NORM_OF_LAYER };
+enum np_norm {
+    NP_NORM_NONE,
+    NP_NORM_OF_BATCH,
+    NP_NORM_OF_GROUPS,
+    NP_NORM_OF_LAYER,
+    NP_NORM_OF_RMS
+};
 
 /* One layer as written; unused fields are 0, so two equal specs are bytewise equal. stride: of a
  * stem; a choice's is its block's, and 0 here. */
@@ -155,7 +164,7 @@ struct np_layer_spec {
     float ratio; /* a multiple of 1 / 8 */
     enum np_act act;
     enum np_norm norm;
-    bool causal, cross, xception, positions;
+    bool causal, cross, xception, positions, unbiased;
     bool source;              /* embedding: of a pair's source */
     int width;                /* channels that it makes, of a block with widths; else 0 */
     float dropout, drop_path; /* 0 <= p < 1, on the branch before the residual */

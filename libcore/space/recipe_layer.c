@@ -195,14 +195,18 @@ static enum np_status read_hidden(struct reading *r)
     return read_int(r, NP_FIELD_HIDDEN, preset, 1, NP_MAX_WIDTH);
 }
 
+/* Channels that heads share. */
+static int heads_width(const struct reading *r)
+{
+    int hidden = r->spec->hidden;
+    return hidden ? hidden : r->places[r->context->place_count - 1].in.channels;
+}
+
 static enum np_status read_heads(struct reading *r)
 {
     const struct np_yaml_node *node = np_yaml_need(&r->map, "heads");
-    int width = r->places[r->context->place_count - 1].in.channels;
-    int *heads = &r->spec->heads, hidden = r->spec->hidden;
+    int *heads = &r->spec->heads, hidden = r->spec->hidden, width = heads_width(r);
     enum np_status status;
-    if (hidden)
-        width = hidden;
     NP_TRY(np_recipe_get_int(node, heads, 1, width, r->err));
     if (width % *heads != 0)
         NP_TRY(np_yaml_fail(node, r->err, "'heads' must divide the %s of %d, not %d",
@@ -249,12 +253,27 @@ out:
     return status;
 }
 
-static enum np_status read_bool_word(struct reading *r, enum np_field field, bool *out)
+/* A stem learns positions; attention turns queries and keys by theirs, which a sequence has. */
+static enum np_status read_positions(struct reading *r)
 {
-    static const char *const words[] = {"none", "learned"};
-    int which = 1;
-    enum np_status status = read_word(r, field, &which, words, 2);
-    *out = which == 1;
+    bool attends = r->op->op == NP_OP_MHA, cross = r->spec->cross;
+    bool images = r->context->recipe->input == NP_INPUT_IMAGES;
+    const char *const words[] = {"none", attends ? "rotary" : "learned"};
+    const struct np_yaml_node *node = find(r, NP_FIELD_POSITIONS);
+    int which = !attends, width;
+    enum np_status status;
+    NP_TRY(read_word(r, NP_FIELD_POSITIONS, &which, words, 2));
+    r->spec->positions = which == 1;
+    if (!attends || which == 0)
+        return NP_OK;
+    width = heads_width(r) / r->spec->heads;
+    if (images || cross)
+        NP_TRY(np_yaml_fail(node, r->err, "%s have no rotary positions",
+                            cross ? "layers with a memory" : "images"));
+    if (width % 2 != 0)
+        NP_TRY(np_yaml_fail(node, r->err,
+                            "rotary positions turn pairs, a head has %d channels here", width));
+out:
     return status;
 }
 
@@ -262,7 +281,7 @@ static enum np_status read_bool_word(struct reading *r, enum np_field field, boo
 static unsigned norms_of(const struct reading *r)
 {
     bool sequence = r->op->op == NP_OP_NORM && r->context->recipe->input != NP_INPUT_IMAGES;
-    return sequence ? NP_BIT(NP_NORM_OF_LAYER) : r->op->norms;
+    return sequence ? NP_BIT(NP_NORM_OF_LAYER) | NP_BIT(NP_NORM_OF_RMS) : r->op->norms;
 }
 
 /* A classifier without features has no norm and no act unless it says so. */
@@ -286,6 +305,14 @@ static enum np_status read_norm(struct reading *r)
         }
     status = read_word(r, NP_FIELD_NORM, &which, names, count);
     r->spec->norm = known[which];
+    return status;
+}
+
+static enum np_status read_bias(struct reading *r)
+{
+    bool bias = true;
+    enum np_status status = np_yaml_get_bool(find(r, NP_FIELD_BIAS), &bias, r->err);
+    r->spec->unbiased = !bias;
     return status;
 }
 
@@ -342,8 +369,10 @@ static enum np_status read_field(struct reading *r, enum np_field field)
         return read_norm(r);
     case NP_FIELD_ACT:
         return read_act(r);
+    case NP_FIELD_BIAS:
+        return read_bias(r);
     case NP_FIELD_POSITIONS:
-        return read_bool_word(r, field, &r->spec->positions);
+        return read_positions(r);
     case NP_FIELD_DROPOUT:
         return read_fraction(r, field, &r->spec->dropout);
     case NP_FIELD_DROP_PATH:

@@ -90,6 +90,29 @@ static void run_layernorm_grad_weight(const struct np_kernels *k, struct bench_d
                              d->rows, BENCH_COLS, 0, false);
 }
 
+static void run_rmsnorm(const struct np_kernels *k, struct bench_data *d)
+{
+    k->layernorm(&team, d->a[1], NULL, d->vector[3], d->a[0], d->vector[0], NULL, d->rows,
+                 BENCH_COLS, 1e-5f);
+}
+
+static void run_rmsnorm_grad_weight(const struct np_kernels *k, struct bench_data *d)
+{
+    k->layernorm_grad_weight(&team, d->a[2], NULL, d->a[0], d->a[1], NULL, d->vector[3], d->rows,
+                             BENCH_COLS, 0, false);
+}
+
+/* Heads of 64 channels, 4 samples. */
+static void run_rotate(const struct np_kernels *k, struct bench_data *d)
+{
+    const struct np_rotation rotation = {.samples = 4,
+                                         .length = d->rows / 4,
+                                         .cols = BENCH_COLS,
+                                         .heads = BENCH_COLS / 64,
+                                         .width = 64};
+    k->rotate(&team, d->a[1], d->a[0], &rotation);
+}
+
 static void run_sumsq(const struct np_kernels *k, struct bench_data *d)
 {
     k->sumsq(&team, d->vector[2], d->a[0], d->rows * BENCH_COLS, false);
@@ -193,6 +216,9 @@ const struct bench_kernel bench_kernels[] = {
      4,
      {{5, 5, 0, 1, 0, 0, 0, 0, 5, 3}}},
     {"layernorm_grad_weight", run_layernorm_grad_weight, &bench_read_2, 2, {{2, 2}}},
+    {"rmsnorm", run_rmsnorm, &bench_read_1_write_1, 2, {{3, 0, 0, 0, 0, 0, 0, 0, 3, 1}}},
+    {"rmsnorm_grad_weight", run_rmsnorm_grad_weight, &bench_read_2, 2, {{2}}},
+    {"rotate", run_rotate, &bench_read_1_write_1, 2, {{2, 0, 0, 0, 0, 0, 0, 0, 2, 1}}},
     {"sumsq", run_sumsq, &bench_read, 1, {{1}}},
     {"softmax", run_softmax, &bench_read_1_write_1, 2, {{9, 7, 0, 3, 1, 0, 1, 0, 3, 2}}},
     {"softmax_grad", run_softmax_grad, &bench_read_2_write_1, 3, {{2, 1, 0, 0, 0, 0, 0, 0, 4, 1}}},

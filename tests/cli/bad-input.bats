@@ -24,7 +24,7 @@ bad() {
 @test "recipe: unknown and duplicate keys" {
     bad 's/^seed/sede/' "bad.yaml:2:1: unknown key 'sede' (did you mean 'seed'?)"
     bad 's/ratio: 2/ratoi: 2/' "bad.yaml:13:21: unknown key 'ratoi' (did you mean 'ratio'?)"
-    bad 's/kernel: 3/heads: 2/' "bad.yaml:14:24: unknown key 'heads' (known: op, kernel, dropout, drop_path)"
+    bad 's/kernel: 3/heads: 2/' "bad.yaml:14:24: unknown key 'heads' (known: op, kernel, norm, dropout, drop_path)"
     bad '2p' "bad.yaml:3:1: duplicate key 'seed'"
     bad '/^  width/d' "bad.yaml:7:3: missing key 'width' in 'space'"
 }

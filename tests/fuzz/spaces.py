@@ -1,5 +1,7 @@
 """Random search spaces, valid by construction (naspipe-recipe(5))."""
 
+import random
+
 ACTS = ["none", "relu", "relu6", "gelu", "swish", "hswish", "sigmoid", "hsigmoid"]
 NORMALISED = ["relu_conv_bn", "sepconv", "dilconv", "resnet_basic", "bottleneck", "mbconv",
               "shuffle"]
@@ -324,6 +326,23 @@ class Sequences:
             if candidate["op"] == "lightconv":
                 candidate["heads"] = 1
 
+    def modernise(self, block):
+        """Sometimes RMS norms, rotary positions, no biases; from numbers of its own, so that other
+        spaces are what they were."""
+        r = random.Random(repr(block))
+        if not odds(r, 0.4):
+            return block
+        for candidate in block["choices"]:
+            op = candidate["op"]
+            if op not in ("identity", "embedding"):
+                candidate["norm"] = "rms"
+            if op in ("mha", "ffn", "gated_ffn"):
+                candidate["bias"] = False
+            if op == "mha" and "memory" not in candidate and \
+                    candidate.get("hidden", self.width) // candidate["heads"] % 2 == 0:
+                candidate["positions"] = "rotary"
+        return block
+
     def embedding(self):
         return {"op": "embedding", "positions": self.r.choice(["learned", "none"])}
 
@@ -346,5 +365,6 @@ class Sequences:
         if given["kind"] == "pairs":
             blocks.insert(r.randrange(len(blocks) + 1), {"choices": [self.embedding()]})
         given["length"] = r.choice([1, 2, 3, 5, 8, 16, 17, 33, 37, 65])
-        return {"input": given, "width": self.width, "stem": self.embedding(), "blocks": blocks,
-                "head": {"op": "lm"}}
+        return {"input": given, "width": self.width, "stem": self.embedding(),
+                "blocks": [self.modernise(block) for block in blocks],
+                "head": {"op": "lm", "norm": "rms" if len(blocks) % 2 else "layer"}}

@@ -61,6 +61,13 @@ equal() {
     equal
 }
 
+@test "text: rotary positions, RMS norms, parts without biases" {
+    unsanitized
+    seq 1 2000 > corpus.txt
+    cp "$NP_TREE/tests/recipes/rotary.yaml" recipe.yaml
+    equal -s train.steps=4
+}
+
 @test "images: batch norm, its calibration, cells and changing shapes" {
     unsanitized
     image_recipe

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "space/kinds.h"
+#include "space/op_fields.h"
 #include "space/program_build.h"
 
 struct layer_case {
@@ -187,12 +188,26 @@ static int bare_attention(struct np_build *b)
     return node->out;
 }
 
+/* Turned by themselves: x, which others read too, and what nobody else reads, in place. */
+static int rotations(struct np_build *b)
+{
+    int x = NP_VALUE_X, y;
+    for (int i = 0; i < 2; i++) {
+        struct np_node *node = np_build_node(b, NP_NODE_ROTATE, x, -1, b->kind->in);
+        node->heads = 2;
+        y = node->out;
+        x = np_build_linear(b, i ? "b" : "a", y, 12, true, NP_ACT_NONE);
+    }
+    return np_build_add(b, np_build_add(b, x, y, NP_ACT_NONE), NP_VALUE_X, NP_ACT_NONE);
+}
+
 static int norms(struct np_build *b)
 {
     int x = np_build_norm(b, "a", NP_VALUE_X, NP_NORM_OF_GROUPS, NP_ACT_SWISH);
     x = np_build_add(b, x, NP_VALUE_X, NP_ACT_NONE);
     x = np_build_norm(b, "b", x, NP_NORM_OF_LAYER, NP_ACT_HSWISH);
-    return np_build_norm(b, "c", x, NP_NORM_OF_GROUPS, NP_ACT_NONE);
+    x = np_build_norm(b, "c", x, NP_NORM_OF_GROUPS, NP_ACT_NONE);
+    return np_build_norm(b, "d", x, NP_NORM_OF_RMS, NP_ACT_RELU);
 }
 
 /* Batch norms that share what they read with others. */
@@ -226,6 +241,13 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_MHA, .heads = 2, .causal = true, .dropout = 0.25f}, .in = TEXT(5, 8)},
     {{.op = NP_OP_MHA, .heads = 4, .causal = true}, .in = TEXT(33, 24)},
     {{.op = NP_OP_MHA, .heads = 2}, .in = TEXT(9, 8)},
+    {{.op = NP_OP_MHA, .heads = 2, .positions = true, .causal = true, .dropout = 0.25f},
+     .in = TEXT(33, 24),
+     .summed = true},
+    {{.op = NP_OP_MHA, .heads = 1, .hidden = 6, .positions = true, .unbiased = true},
+     .in = TEXT(5, 8)},
+    {{.op = NP_OP_FFN, .ratio = 2, .act = NP_ACT_SWISH, .unbiased = true}, .in = TEXT(5, 8)},
+    {{.op = NP_OP_MHA, .heads = 3, .norm = NP_NORM_OF_RMS, .causal = true}, .in = TEXT(33, 24)},
     {{.op = NP_OP_MHA, .heads = 2, .cross = true, .dropout = 0.1f},
      .in = TEXT(5, 8),
      .memory = TEXT(7, 8)},
@@ -237,6 +259,14 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_GATED_FFN, .hidden = 33, .act = NP_ACT_SWISH, .dropout = 0.1f},
      .in = TEXT(33, 24)},
     {{.op = NP_OP_GATED_FFN, .ratio = 2, .act = NP_ACT_NONE}, .in = TEXT(1, 8)},
+    {{.op = NP_OP_GATED_FFN,
+      .ratio = 2,
+      .norm = NP_NORM_OF_RMS,
+      .act = NP_ACT_SWISH,
+      .unbiased = true},
+     .in = TEXT(5, 24),
+     .reads = 9,
+     .makes = 9},
     {{.op = NP_OP_GATED_FFN, .ratio = 2, .act = NP_ACT_GELU, .drop_path = 0.25f},
      .in = {3, 3, 8},
      .summed = true},
@@ -256,7 +286,7 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_EMBEDDING}, .out = TEXT(1, 4)},
     {{.op = NP_OP_EMBEDDING, .positions = true, .source = true}, .out = TEXT(5, 8)},
     {{.op = NP_OP_LM}, .in = TEXT(33, 24)},
-    {{.op = NP_OP_LM}, .in = TEXT(1, 4)},
+    {{.op = NP_OP_LM, .norm = NP_NORM_OF_RMS}, .in = TEXT(1, 4)},
 
     {{.op = NP_OP_CONV2D, K(3, 3), ONE, .act = NP_ACT_HSWISH}, .in = {7, 5, 3}, .out = {7, 5, 6}},
     {{.op = NP_OP_CONV2D, K(3, 3), ONE, .norm = NP_NORM_OF_BATCH, .act = NP_ACT_RELU},
@@ -362,6 +392,7 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_ZERO, .stride = 2}, .in = {4, 4, 4}, .out = {2, 2, 4}},
     {{.op = NP_OP_ZERO, .stride = 1}, .in = {4, 4, 4}, .summed = true},
     {{.op = NP_OP_NORM, .norm = NP_NORM_OF_LAYER, .act = NP_ACT_HSWISH}, .in = TEXT(5, 8)},
+    {{.op = NP_OP_NORM, .norm = NP_NORM_OF_RMS}, .in = {4, 3, 7}, .summed = true},
     {{.op = NP_OP_NORM, .norm = NP_NORM_OF_BATCH}, .in = {4, 3, 5}, .summed = true},
     {{.op = NP_OP_NORM, .norm = NP_NORM_OF_GROUPS, .act = NP_ACT_RELU}, .in = {4, 3, 6}},
 
@@ -454,6 +485,7 @@ static const struct layer_case cases[] = {
     {.in = {3, 3, 5}, .program = squeeze},
     {.in = {5, 5, 5}, .out = {3, 3, 5}, .program = pools},
     {.in = TEXT(6, 12), .out = TEXT(6, 4), .program = bare_attention},
+    {.in = TEXT(6, 12), .program = rotations},
     {.in = {3, 3, 6}, .program = norms},
     {.in = {3, 3, 6}, .program = batch_norms},
     {.in = TEXT(3, 5), .program = unread},
@@ -477,6 +509,7 @@ void layer_case_init(struct np_kind *kind, int index)
 {
     const struct layer_case *c = &cases[index];
     bool head = c->spec.op == NP_OP_LM || c->spec.op == NP_OP_CLASSIFIER;
+    const struct np_op_fields *op = np_op_fields(c->spec.op, head ? NP_ROLE_HEAD : NP_ROLE_CHOICE);
     *kind = (struct np_kind){.spec = c->spec,
                              .in = c->in,
                              .memory = c->memory,
@@ -487,6 +520,9 @@ void layer_case_init(struct np_kind *kind, int index)
                              .makes = c->makes,
                              .vocab = CASE_VOCAB,
                              .length = c->spec.op == NP_OP_LM ? (size_t)c->in.width : 1};
+    /* what no recipe can leave out */
+    if (op && op->norms && !(op->norms & NP_BIT(NP_NORM_NONE)) && !kind->spec.norm)
+        kind->spec.norm = op->norm;
     if (head)
         kind->out = (struct np_shape){1, (int)kind->length, 1};
     if (!c->in.channels && c->spec.op != NP_OP_EMBEDDING)

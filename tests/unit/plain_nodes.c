@@ -21,6 +21,25 @@ static struct np_attention attention_of(const struct plain *p, const struct node
                                  .ldk = (size_t)keys.channels};
 }
 
+void plain_rotate(struct plain *p, const struct node *n, bool forward)
+{
+    size_t heads = (size_t)n->is->heads;
+    const struct np_rotation rotation = {.samples = n->samples,
+                                         .length = n->positions,
+                                         .cols = n->cols,
+                                         .heads = 2 * heads,
+                                         .width = n->cols / 3 / heads,
+                                         .back = !forward};
+    float *dx;
+    if (forward) {
+        p->kernels->rotate(p->team, n->y, n->x[0], &rotation);
+        return;
+    }
+    dx = plain_array(n->count);
+    p->kernels->rotate(p->team, dx, n->dy, &rotation);
+    plain_take(p, n->is->in[0], dx);
+}
+
 void plain_attention(struct plain *p, const struct node *n, bool forward)
 {
     struct np_attention at = attention_of(p, n);

@@ -3,23 +3,25 @@
 #include <math.h>
 #include <stdlib.h>
 
-void plain_layer_norm(struct plain *p, const struct node *n, bool forward)
+/* Layer norm and RMS norm. */
+void plain_row_norm(struct plain *p, const struct node *n, bool forward)
 {
+    bool mean = n->is->op == NP_NODE_LAYER_NORM;
     float **kept = p->kept[n->number], *dx;
     if (forward) {
-        kept[0] = plain_array(n->rows);
+        kept[0] = mean ? plain_array(n->rows) : NULL;
         kept[1] = plain_array(n->rows);
-        p->kernels->layernorm(p->team, n->y, kept[0], kept[1], n->x[0], n->w[0], n->w[1], n->rows,
-                              n->cols, NP_NORM_EPS);
+        p->kernels->layernorm(p->team, n->y, kept[0], kept[1], n->x[0], n->w[0],
+                              mean ? n->w[1] : NULL, n->rows, n->cols, NP_NORM_EPS);
         return;
     }
     dx = plain_array(n->count);
     p->kernels->layernorm_grad(p->team, dx, NULL, n->x[0], n->dy, kept[0], kept[1], n->w[0],
                                n->rows, n->cols);
     plain_take(p, n->is->in[0], dx);
-    p->kernels->layernorm_grad_weight(p->team, n->g[0], n->g[1], n->x[0], n->dy, kept[0], kept[1],
-                                      n->rows, n->cols, p->call->grain * n->positions,
-                                      p->accumulate);
+    p->kernels->layernorm_grad_weight(p->team, n->g[0], mean ? n->g[1] : NULL, n->x[0], n->dy,
+                                      kept[0], kept[1], n->rows, n->cols,
+                                      p->call->grain * n->positions, p->accumulate);
 }
 
 /* Batch norm: one segment, groups of one channel. Group norm: a segment a sample. */

@@ -72,8 +72,9 @@ static void check_norm(struct kind_check *c, const struct np_node *node)
     struct np_shape in = shape_of(c, node->in[0]);
     must(c, np_shape_equal(in, shape_of(c, node->out)));
     take_tensor(c, node, 0, (size_t)in.channels);
-    take_tensor(c, node, 1, (size_t)in.channels);
-    if (node->op == NP_NODE_LAYER_NORM)
+    if (node->op != NP_NODE_RMS_NORM)
+        take_tensor(c, node, 1, (size_t)in.channels);
+    if (node->op == NP_NODE_LAYER_NORM || node->op == NP_NODE_RMS_NORM)
         must(c, node->act == NP_ACT_NONE);
     if (node->op == NP_NODE_GROUP_NORM)
         must(c, node->groups > 0 && in.channels % node->groups == 0);
@@ -81,6 +82,13 @@ static void check_norm(struct kind_check *c, const struct np_node *node)
         must(c, (size_t)node->first == c->norm_floats);
         c->norm_floats += 2 * (size_t)in.channels;
     }
+}
+
+static void check_rotation(struct kind_check *c, const struct np_node *node)
+{
+    struct np_shape out = shape_of(c, node->out);
+    must(c, np_shape_equal(shape_of(c, node->in[0]), out));
+    must(c, node->heads > 0 && out.channels % (6 * node->heads) == 0);
 }
 
 static void check_attention(struct kind_check *c, const struct np_node *node)
@@ -165,9 +173,13 @@ static void check_node(struct kind_check *c, const struct np_node *node)
         check_products(c, node);
         break;
     case NP_NODE_LAYER_NORM:
+    case NP_NODE_RMS_NORM:
     case NP_NODE_BATCH_NORM:
     case NP_NODE_GROUP_NORM:
         check_norm(c, node);
+        break;
+    case NP_NODE_ROTATE:
+        check_rotation(c, node);
         break;
     case NP_NODE_ATTENTION:
         check_attention(c, node);

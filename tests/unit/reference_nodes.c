@@ -214,6 +214,35 @@ static void attention_backward(const struct reference_node *n)
     }
 }
 
+/* y += x, the pairs of queries and keys turned by `sign` times their angles. */
+static void turn(const struct reference_node *n, double *y, const double *x, double sign)
+{
+    size_t cols = (size_t)n->out.channels, length = np_shape_rows(n->out);
+    size_t width = cols / 3 / (size_t)n->node->heads, half = width / 2;
+    for (size_t e = 0; e < count_of(n); e++) {
+        size_t i = e % cols % width, pair = i % half;
+        double angle =
+            (double)(e / cols % length) * pow(10000.0, -2.0 * (double)pair / (double)width) * sign;
+        if (e % cols >= cols / 3 * 2)
+            y[e] += x[e];
+        else if (i < half)
+            y[e] += x[e] * cos(angle) - x[e + half] * sin(angle);
+        else
+            y[e] += x[e] * cos(angle) + x[e - half] * sin(angle);
+    }
+}
+
+static void rotate_forward(const struct reference_node *n)
+{
+    turn(n, n->y, n->x[0], 1.0);
+}
+
+static void rotate_backward(const struct reference_node *n)
+{
+    turn(n, n->dx[0], n->dy, -1.0);
+}
+
+const struct reference_op reference_rotate = {rotate_forward, rotate_backward};
 const struct reference_op reference_attention = {attention_forward, attention_backward};
 
 static void global_forward(const struct reference_node *n)

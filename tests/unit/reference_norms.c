@@ -1,4 +1,5 @@
-/* Norms in double; see reference.h. They differ only in which elements share a mean. */
+/* Norms in double; see reference.h. They differ only in which elements share a mean; RMS norm has
+ * none, and no beta. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,12 +19,18 @@ static size_t set_of(const struct reference_node *n, size_t i)
     size_t groups = n->node->groups > 0 ? (size_t)n->node->groups : 1;
     switch (n->node->op) {
     case NP_NODE_LAYER_NORM:
+    case NP_NODE_RMS_NORM:
         return i / c;
     case NP_NODE_BATCH_NORM:
         return i % c;
     default:
         return i / each * groups + i % c / (c / groups);
     }
+}
+
+static bool has_mean(const struct reference_node *n)
+{
+    return n->node->op != NP_NODE_RMS_NORM;
 }
 
 static void sets_init(struct sets *s, const struct reference_node *n)
@@ -37,7 +44,7 @@ static void sets_init(struct sets *s, const struct reference_node *n)
     s->size = reference_zeros(s->count);
     for (size_t i = 0; i < s->elements; i++)
         s->size[set_of(n, i)] += 1.0;
-    for (size_t i = 0; i < s->elements; i++)
+    for (size_t i = 0; i < s->elements && has_mean(n); i++)
         s->mean[set_of(n, i)] += n->x[0][i] / s->size[set_of(n, i)];
     for (int c = 0; fixed && c < n->out.channels; c++)
         s->mean[c] = fixed[n->node->first + c];
@@ -64,11 +71,11 @@ static double normal_of(const struct sets *s, size_t i)
     return (s->n->x[0][i] - s->mean[set]) * s->rstd[set];
 }
 
-/* What goes into the activation; layer norm has none. */
+/* What goes into the activation; norms of rows have none. */
 static double affine_of(const struct sets *s, size_t i)
 {
     size_t c = i % (size_t)s->n->out.channels;
-    return normal_of(s, i) * s->n->w[0][c] + s->n->w[1][c];
+    return normal_of(s, i) * s->n->w[0][c] + (has_mean(s->n) ? s->n->w[1][c] : 0.0);
 }
 
 static void forward(const struct reference_node *n)
@@ -95,8 +102,10 @@ static void backward(const struct reference_node *n)
             double t = du * n->w[0][i % c], h = normal_of(&s, i);
             if (pass == 0) {
                 n->g[0][i % c] += du * h;
-                n->g[1][i % c] += du;
-                a[set] += t / s.size[set];
+                if (has_mean(n)) {
+                    n->g[1][i % c] += du;
+                    a[set] += t / s.size[set];
+                }
                 b[set] += t * h / s.size[set];
             } else {
                 n->dx[0][i] += s.rstd[set] * (t - a[set] - h * b[set]);
@@ -109,5 +118,6 @@ static void backward(const struct reference_node *n)
 }
 
 const struct reference_op reference_layer_norm = {forward, backward};
+const struct reference_op reference_rms_norm = {forward, backward};
 const struct reference_op reference_batch_norm = {forward, backward};
 const struct reference_op reference_group_norm = {forward, backward};

@@ -172,6 +172,45 @@ static uint64_t run_layernorm_grad_weight(struct np_team *team, const struct cal
     return 0;
 }
 
+static uint64_t run_rmsnorm(struct np_team *team, const struct call *c)
+{
+    c->kernels->layernorm(team, c->r[5], NULL, c->r[7], c->r[0], c->r[1], NULL, c->rows, c->cols,
+                          1e-5f);
+    return 0;
+}
+
+static uint64_t run_rmsnorm_grad(struct np_team *team, const struct call *c)
+{
+    uint64_t bad = !c->kernels->layernorm_grad(team, c->r[6], c->r[6], c->r[0], c->r[1], NULL,
+                                               c->r[4], c->r[3], c->rows, c->cols);
+    return bad | !c->kernels->layernorm_grad(team, c->r[7], NULL, c->r[0], c->r[1], NULL, c->r[4],
+                                             c->r[3], c->rows, c->cols);
+}
+
+static uint64_t run_rmsnorm_grad_weight(struct np_team *team, const struct call *c)
+{
+    c->kernels->layernorm_grad_weight(team, c->r[5], NULL, c->r[0], c->r[1], NULL, c->r[4], c->rows,
+                                      c->cols, c->grain, c->accumulate);
+    return 0;
+}
+
+/* Heads of an even width, two or three of them; what is behind them; in place. */
+static uint64_t run_rotate(struct np_team *team, const struct call *c)
+{
+    size_t length = c->rows / 2 ? c->rows / 2 : 1, width = c->cols / 3 / 2 * 2;
+    struct np_rotation rotation = {.samples = c->rows / length,
+                                   .length = length,
+                                   .cols = c->cols,
+                                   .heads = c->accumulate ? 3 : 2,
+                                   .width = width};
+    if (!width)
+        return 0;
+    c->kernels->rotate(team, c->r[5], c->r[0], &rotation);
+    rotation.back = true;
+    c->kernels->rotate(team, c->r[1], c->r[1], &rotation);
+    return 0;
+}
+
 static uint64_t run_rowsum(struct np_team *team, const struct call *c)
 {
     c->kernels->rowsum(team, c->r[5], c->r[0], c->rows, c->cols);
@@ -360,6 +399,10 @@ static const struct kernel_case cases[] = {
     {.name = "layernorm", .run = run_layernorm},
     {.name = "layernorm_grad", .run = run_layernorm_grad, .any = true},
     {.name = "layernorm_grad_weight", .run = run_layernorm_grad_weight},
+    {.name = "rmsnorm", .run = run_rmsnorm},
+    {.name = "rmsnorm_grad", .run = run_rmsnorm_grad, .any = true},
+    {.name = "rmsnorm_grad_weight", .run = run_rmsnorm_grad_weight},
+    {.name = "rotate", .run = run_rotate},
     {.name = "rowsum", .run = run_rowsum},
     {.name = "sumsq", .run = run_sumsq},
     {.name = "softmax", .run = run_softmax},

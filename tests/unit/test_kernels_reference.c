@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "float_control.h"
@@ -78,6 +79,60 @@ START_TEST(layernorm_is_right)
                        "layernorm", n);
             }
         }
+    }
+}
+END_TEST
+
+/* Without a mean: numbers far from zero, whose spread it must not take. */
+START_TEST(rmsnorm_is_right)
+{
+    static float x[ROWS * MAX_COLS], y[ROWS * MAX_COLS], gamma[MAX_COLS];
+    float rstd[ROWS], eps = 1e-5f;
+    for (size_t w = 0; w < COUNT(widths); w++) {
+        size_t n = widths[w];
+        fill(x, ROWS * n, 1, 3.0f);
+        fill(gamma, n, 2, 2.0f);
+        for (size_t i = 0; i < ROWS * n; i++)
+            x[i] += 5.0f;
+        np_kernels_get(NP_ISA_SCALAR)
+            ->layernorm(&team, y, NULL, rstd, x, gamma, NULL, ROWS, n, eps);
+        for (size_t r = 0; r < ROWS; r++) {
+            double square = 0, scale, error; /* relative: half of the sum's, root, division */
+            for (size_t j = 0; j < n; j++)
+                square += (double)x[r * n + j] * (double)x[r * n + j] / (double)n;
+            scale = 1 / sqrt(square + (double)eps);
+            error = ((double)(n / 32 + 6) + 1) * U / 2 + 2.5 * U;
+            within((double)rstd[r], scale, error * scale, "rstd", n);
+            for (size_t j = 0; j < n; j++) {
+                double exact = (double)x[r * n + j] * scale * (double)gamma[j];
+                within((double)y[r * n + j], exact, (error + 2 * U) * fabs(exact), "rmsnorm", n);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A turn is rounded down to 24 bits of one; its error does not grow with the position. */
+START_TEST(rotate_is_right)
+{
+    const size_t places[] = {2, 6, 64, 66, 130};
+    for (size_t w = 0; w < COUNT(places); w++) {
+        size_t width = places[w], length = 4099, half = width / 2;
+        struct np_rotation rotation = {1, length, width, 1, width, false};
+        float *x = calloc(length * width, sizeof *x), *y = calloc(length * width, sizeof *y);
+        fill(x, length * width, 1, 2.0f);
+        np_kernels_get(NP_ISA_SCALAR)->rotate(&team, y, x, &rotation);
+        for (size_t e = 0; e < length * width; e++) {
+            size_t i = e % width % half, t = e / width;
+            double angle = (double)t * pow(10000.0, -2.0 * (double)i / (double)width);
+            double u = (double)x[t * width + i], v = (double)x[t * width + i + half];
+            double exact = e % width < half ? u * cos(angle) - v * sin(angle)
+                                            : v * cos(angle) + u * sin(angle);
+            double error = 2 * acos(-1.0) * 0x1p-24 + 6 * U;
+            within((double)y[e], exact, error * (fabs(u) + fabs(v)), "rotate", width);
+        }
+        free(x);
+        free(y);
     }
 }
 END_TEST
@@ -307,6 +362,8 @@ int main(void)
     Suite *suite = suite_create("kernels_reference");
     TCase *tests = suite_case(suite, "scalar");
     tcase_add_test(tests, layernorm_is_right);
+    tcase_add_test(tests, rmsnorm_is_right);
+    tcase_add_test(tests, rotate_is_right);
     tcase_add_test(tests, softmax_and_cross_entropy_are_right);
     tcase_add_test(tests, adamw_is_right);
     tcase_add_test(tests, philox_gives_the_published_words);

@@ -235,8 +235,8 @@ static void check_part(const struct np_recipe *recipe, const struct np_kind *par
     free(weights);
 }
 
-static const enum tiny_kind kinds[] = {TINY_ENTANGLED, TINY_SLICES, TINY_WIDTHS, TINY_NARROW,
-                                       TINY_SIZES};
+static const enum tiny_kind kinds[] = {TINY_ENTANGLED, TINY_SLICES, TINY_WIDTHS,
+                                       TINY_NARROW,    TINY_SIZES,  TINY_ROTARY};
 
 START_TEST(parts_compute_what_layers_of_their_own_do)
 {

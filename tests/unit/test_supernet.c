@@ -11,17 +11,17 @@
 
 /* A hand-made recipe: blocks 0 and 1 share their choices, block 2 has its own. */
 static struct np_layer_spec first[] = {
-    {.op = NP_OP_MHA, .heads = 4, .causal = true},
-    {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_GELU},
+    {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4, .causal = true},
+    {.op = NP_OP_FFN, .norm = NP_NORM_OF_LAYER, .ratio = 4, .act = NP_ACT_GELU},
     {.op = NP_OP_IDENTITY},
 };
 static struct np_layer_spec second[] = {
-    {.op = NP_OP_GLU},
-    {.op = NP_OP_CONV1D, .kernel = {1, 3}, .dropout = 0.1f},
-    {.op = NP_OP_MHA, .heads = 4, .causal = true},
-    {.op = NP_OP_MHA, .heads = 4, .causal = true, .dropout = 0.1f},
-    {.op = NP_OP_SEPCONV1D, .kernel = {1, 7}},
-    {.op = NP_OP_LIGHTCONV, .kernel = {1, 7}, .heads = 2},
+    {.op = NP_OP_GLU, .norm = NP_NORM_OF_LAYER},
+    {.op = NP_OP_CONV1D, .norm = NP_NORM_OF_LAYER, .kernel = {1, 3}, .dropout = 0.1f},
+    {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4, .causal = true},
+    {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4, .causal = true, .dropout = 0.1f},
+    {.op = NP_OP_SEPCONV1D, .norm = NP_NORM_OF_LAYER, .kernel = {1, 7}},
+    {.op = NP_OP_LIGHTCONV, .norm = NP_NORM_OF_LAYER, .kernel = {1, 7}, .heads = 2},
 };
 static struct np_block blocks[] = {
     {.count = 3, .choices = first, .from = 0, .memory = -1, .sum = -1},
@@ -35,6 +35,7 @@ static struct np_recipe small_recipe(void)
     recipe.stem.op = NP_OP_EMBEDDING;
     recipe.stem.positions = true;
     recipe.head.op = NP_OP_LM;
+    recipe.head.norm = NP_NORM_OF_LAYER;
     recipe.block_count = 3;
     recipe.blocks = blocks;
     recipe.optimizer.kind = NP_ADAMW;
@@ -219,11 +220,12 @@ END_TEST
 START_TEST(test_flops)
 {
     struct np_shape shape = {1, 64, 4096};
-    struct np_kind kind = {.spec = {.op = NP_OP_FFN, .ratio = 4, .act = NP_ACT_RELU},
-                           .in = shape,
-                           .out = shape,
-                           .vocab = 50,
-                           .length = 64};
+    struct np_kind kind = {
+        .spec = {.op = NP_OP_FFN, .norm = NP_NORM_OF_LAYER, .ratio = 4, .act = NP_ACT_RELU},
+        .in = shape,
+        .out = shape,
+        .vocab = 50,
+        .length = 64};
     struct np_flops flops;
     double products = 2.0 * 2.0 * 64.0 * 4096.0 * 4.0 * 4096.0;
     ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
@@ -232,10 +234,11 @@ START_TEST(test_flops)
     ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
     ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
     np_kind_clear(&kind);
-    kind = (struct np_kind){.spec = {.op = NP_OP_GATED_FFN, .ratio = 4, .act = NP_ACT_SWISH},
-                            .in = shape,
-                            .out = shape,
-                            .length = 64};
+    kind = (struct np_kind){
+        .spec = {.op = NP_OP_GATED_FFN, .norm = NP_NORM_OF_LAYER, .ratio = 4, .act = NP_ACT_SWISH},
+        .in = shape,
+        .out = shape,
+        .length = 64};
     products *= 1.5; /* three of them */
     ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
     flops = np_kind_flops(&kind);
@@ -254,7 +257,7 @@ END_TEST
 
 START_TEST(test_too_large)
 {
-    struct np_layer_spec wide = {.op = NP_OP_CONV1D, .kernel = {1, 256}};
+    struct np_layer_spec wide = {.op = NP_OP_CONV1D, .norm = NP_NORM_OF_LAYER, .kernel = {1, 256}};
     struct np_block block = {.count = 1, .choices = &wide, .memory = -1, .sum = -1};
     struct np_recipe recipe = small_recipe();
     struct np_supernet net;
@@ -282,8 +285,11 @@ START_TEST(test_many_kinds)
         many[b] = (struct np_block){
             .count = COUNT, .choices = specs + b * COUNT, .from = b, .memory = -1, .sum = -1};
     for (int i = 0; i < BLOCKS * COUNT; i++)
-        specs[i] = (struct np_layer_spec){
-            .op = NP_OP_MHA, .heads = 1, .causal = true, .dropout = (float)i / 65536.0f};
+        specs[i] = (struct np_layer_spec){.op = NP_OP_MHA,
+                                          .norm = NP_NORM_OF_LAYER,
+                                          .heads = 1,
+                                          .causal = true,
+                                          .dropout = (float)i / 65536.0f};
     ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
     ck_assert_int_eq(net.kind_count, BLOCKS * COUNT + 2);
     for (uint32_t i = 1; i < net.layers - 1; i++)
@@ -307,6 +313,8 @@ START_TEST(test_examples)
         {"examples/cv-c3.yaml", 602279656},
         {"examples/darts-small.yaml", 254274},
         {"examples/darts.yaml", 2005114},
+        {"examples/llama-small.yaml", 1252992},
+        {"examples/llama.yaml", 6738415616},
         {"examples/mbconv-small.yaml", 367362},
         {"examples/mbconv.yaml", 15992600},
         {"examples/nasbench201-small.yaml", 398650},

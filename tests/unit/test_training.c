@@ -39,6 +39,8 @@ static const struct {
     {TINY_WIDTHS, {NULL}},
     {TINY_NARROW, {NULL}},
     {TINY_SIZES, {NULL}},
+    {TINY_ROTARY, {"sampler={members: 2}"}},
+    {TINY_RMS, {NULL}},
 };
 
 /* Both trainings, side by side. */

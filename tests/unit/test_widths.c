@@ -295,7 +295,7 @@ START_TEST(what_is_refused)
         {pairs, "[{widths: [4, 12], choices: [{op: embedding}]}]",
          "'embedding' is no candidate of a block with widths"},
         {pairs, "[{choices: [{op: embedding}]}, {choices: [{op: norm, norm: batch}]}]",
-         "unknown norm 'batch' (known: layer)"},
+         "unknown norm 'batch' (known: layer, rms)"},
         {pairs,
          "[{choices: [{op: embedding}]}, {widths: [4, 12], tie_widths: a, choices: [{op: ffn}]}, "
          "{widths: [4, 12], choices: [{op: glu}]}]",

@@ -13,16 +13,25 @@
 
 char tiny_directory[] = TEMPLATE;
 
-static const char *const recipes[TINY_KINDS] = {
-    [TINY_TEXT] = "text.yaml",           [TINY_IMAGES] = "images.yaml",
-    [TINY_NORMS] = "norms.yaml",         [TINY_CELLS] = "cells.yaml",
-    [TINY_PAIRS] = "pairs.yaml",         [TINY_LONG] = "long.yaml",
-    [TINY_TRANSLATE] = "translate.yaml", [TINY_STAGES] = "stages.yaml",
-    [TINY_ACTS] = "acts.yaml",           [TINY_BETWEEN] = "between.yaml",
-    [TINY_GRAPH] = "graph.yaml",         [TINY_JOINS] = "joins.yaml",
-    [TINY_ENTANGLED] = "entangled.yaml", [TINY_SLICES] = "slices.yaml",
-    [TINY_WIDTHS] = "widths.yaml",       [TINY_NARROW] = "narrow.yaml",
-    [TINY_SIZES] = "sizes.yaml"};
+static const char *const recipes[TINY_KINDS] = {[TINY_TEXT] = "text.yaml",
+                                                [TINY_IMAGES] = "images.yaml",
+                                                [TINY_NORMS] = "norms.yaml",
+                                                [TINY_CELLS] = "cells.yaml",
+                                                [TINY_PAIRS] = "pairs.yaml",
+                                                [TINY_LONG] = "long.yaml",
+                                                [TINY_TRANSLATE] = "translate.yaml",
+                                                [TINY_STAGES] = "stages.yaml",
+                                                [TINY_ACTS] = "acts.yaml",
+                                                [TINY_BETWEEN] = "between.yaml",
+                                                [TINY_GRAPH] = "graph.yaml",
+                                                [TINY_JOINS] = "joins.yaml",
+                                                [TINY_ENTANGLED] = "entangled.yaml",
+                                                [TINY_SLICES] = "slices.yaml",
+                                                [TINY_WIDTHS] = "widths.yaml",
+                                                [TINY_NARROW] = "narrow.yaml",
+                                                [TINY_SIZES] = "sizes.yaml",
+                                                [TINY_ROTARY] = "rotary.yaml",
+                                                [TINY_RMS] = "rms.yaml"};
 
 enum np_status tiny_on_step(void *context, const struct np_step_record *record,
                             struct np_error *err)

@@ -32,6 +32,8 @@ enum tiny_kind {
     TINY_WIDTHS,
     TINY_NARROW,
     TINY_SIZES,
+    TINY_ROTARY,
+    TINY_RMS,
     TINY_KINDS
 };
 

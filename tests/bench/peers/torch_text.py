@@ -5,10 +5,11 @@ usage: torch_text.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
                      [--layout auto|contiguous] [--products float32|tf32|bf16]
                      [--notes NOTES]
 
-Reads the recipe that np-train reads and trains the same space: tokens and learned positions, blocks
-of attention, feed-forward, gated and convolution candidates, each behind its norm and beside its
-input, the last norm and an untied output; causal, with PyTorch's own fused attention. The text is
-bytes, windows of it begin anywhere. torch_peer.py has the rest.
+Reads the recipe that np-train reads and trains the same space: tokens and learned or rotary
+positions, blocks of attention, feed-forward, gated and convolution candidates, each behind its norm
+and beside its input, the last norm and an untied output; causal, with PyTorch's own fused
+attention. Candidates have weights of their own, entangled or not. The text is bytes, windows of it
+begin anywhere. torch_peer.py has the rest.
 """
 import os
 
@@ -18,25 +19,66 @@ import torch.nn.functional as F
 
 import torch_peer
 
-ACTS = {'gelu': nn.GELU, 'relu': nn.ReLU}
+ACTS = {'gelu': nn.GELU, 'relu': nn.ReLU, 'swish': nn.SiLU}
+NORMS = {'layer': nn.LayerNorm, 'rms': nn.RMSNorm}
+
+
+def norm_of(width, spec):
+    return NORMS[spec.get('norm', 'layer')](width, eps=1e-5)
+
+
+def linear(spec, read, made):
+    return nn.Linear(read, made, bias=spec.get('bias', True))
+
+
+def hidden_of(width, spec):
+    return spec.get('hidden') or int(width * spec.get('ratio', 4))
+
+
+class Rotary(nn.Module):
+    """Turns pairs of channels half a head apart; the angles are made once."""
+
+    def __init__(self, length, head):
+        super().__init__()
+        rates = 10000.0 ** (-torch.arange(0, head, 2) / head)
+        angles = torch.outer(torch.arange(length), rates).repeat(1, 2)
+        self.register_buffer('cos', angles.cos(), persistent=False)
+        self.register_buffer('sin', angles.sin(), persistent=False)
+
+    def forward(self, x):
+        low, high = x.chunk(2, -1)
+        return x * self.cos + torch.cat((-high, low), -1) * self.sin
 
 
 class Attention(nn.Module):
     def __init__(self, width, spec):
         super().__init__()
-        self.heads = spec['heads']
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads, hidden = spec['heads'], spec.get('hidden', width)
+        self.qkv, self.out = linear(spec, width, 3 * hidden), linear(spec, hidden, width)
+        turns = spec.get('positions') == 'rotary'
+        self.turn = Rotary(spec['length'], hidden // self.heads) if turns else nn.Identity()
 
     def forward(self, x):
         q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=True)
         return self.out(y.transpose(1, 2).flatten(2))
 
 
 def feed_forward(width, spec):
-    hidden = width * spec['ratio']
-    return nn.Sequential(nn.Linear(width, hidden), ACTS[spec.get('act', 'gelu')](),
-                         nn.Linear(hidden, width))
+    hidden = hidden_of(width, spec)
+    return nn.Sequential(linear(spec, width, hidden), ACTS[spec.get('act', 'gelu')](),
+                         linear(spec, hidden, width))
+
+
+class GatedFeedForward(nn.Module):
+    def __init__(self, width, spec):
+        super().__init__()
+        hidden = hidden_of(width, spec)
+        self.scale, self.up = linear(spec, width, hidden), linear(spec, width, hidden)
+        self.down, self.act = linear(spec, hidden, width), ACTS[spec.get('act', 'swish')]()
+
+    def forward(self, x):
+        return self.down(self.act(self.scale(x)) * self.up(x))
 
 
 def gated(width, _):
@@ -72,8 +114,30 @@ class Light(nn.Module):
         return F.conv1d(padded, weights.to(x.dtype), groups=x.shape[1]).transpose(1, 2)
 
 
-OPS = {'mha': Attention, 'ffn': feed_forward, 'glu': gated, 'conv1d': Convolution,
-       'sepconv1d': Convolution, 'lightconv': Light}
+OPS = {'mha': Attention, 'ffn': feed_forward, 'gated_ffn': GatedFeedForward, 'glu': gated,
+       'conv1d': Convolution, 'sepconv1d': Convolution, 'lightconv': Light}
+
+
+class Branch(nn.Module):
+    """A candidate: its operator behind its norm, and beside its input."""
+
+    def __init__(self, width, spec):
+        super().__init__()
+        self.norm, self.op = norm_of(width, spec), OPS[spec['op']](width, spec)
+
+    def forward(self, x):
+        return x + self.op(self.norm(x))
+
+
+def candidate(width, length, spec):
+    return nn.Identity() if spec['op'] == 'identity' else Branch(width, spec | {'length': length})
+
+
+def blocks_of(items):
+    """The choice blocks of a list of them and of lists that are repeated as wholes."""
+    for item in items:
+        for _ in range(item.get('repeat', 1)):
+            yield from blocks_of(item['blocks']) if 'blocks' in item else [item]
 
 
 class Supernet(nn.Module):
@@ -81,20 +145,20 @@ class Supernet(nn.Module):
         super().__init__()
         tokens, width = space['input'], space['width']
         self.token = nn.Embedding(tokens['vocab'], width)
-        self.position = nn.Embedding(tokens['length'], width)
-        self.blocks = nn.ModuleList()
-        for block in space['blocks']:
-            for _ in range(block.get('repeat', 1)):
-                self.blocks.append(nn.ModuleList(
-                    nn.Sequential(nn.LayerNorm(width), OPS[spec['op']](width, spec))
-                    for spec in block['choices']))
-        self.norm = nn.LayerNorm(width)
+        learned = space.get('stem', {}).get('positions', 'learned') == 'learned'
+        self.position = nn.Embedding(tokens['length'], width) if learned else None
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(candidate(width, tokens['length'], spec) for spec in block['choices'])
+            for block in blocks_of(space['blocks']))
+        self.norm = norm_of(width, space.get('head', {}))
         self.out = nn.Linear(width, tokens['vocab'], bias=False)
 
     def forward(self, x, choice):
-        x = self.token(x) + self.position.weight
+        x = self.token(x)
+        if self.position is not None:
+            x = x + self.position.weight
         for block, i in zip(self.blocks, choice):
-            x = x + block[i](x)
+            x = block[i](x)
         return self.out(self.norm(x)).flatten(0, 1)
 
 
