@@ -258,11 +258,8 @@ EMULATED := conv matmul attention dwconv elementary kernels kernels_reference ke
 
 check-aarch64: $(BIN)
 	+@$(MAKE) --no-print-directory $(AARCH64) check-emulated
-check-aarch64-programs:
-	+@$(MAKE) --no-print-directory $(AARCH64) emulated-programs
 
 check-emulated: compare-machines $(EMULATED:%=emulated-%)
-emulated-programs: $(BIN) $(EMULATED:%=$(BUILD)/tests/unit/test_%)
 compare-machines: $(BIN)
 	@NP_BIN='$(HERE)' tests/compare-machines $(RUNNER) $(BUILD)
 $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
@@ -288,7 +285,6 @@ $(SIMDE_BIN): $(BUILD)/simde/%: $(BUILD)/tests/unit/%.o $(SIMDE_OBJ) $(REFERENCE
 	$(Q)$(CC) $(NP_CFLAGS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
 	    $(filter-out $(BUILD)/tests/unit/backends.o,$^) $(NP_LIBS) $(shell $(PKG_CONFIG) --libs check)
 
-check-avx512-programs: $(SIMDE_BIN)
 check-avx512: SHORT = yes
 check-avx512: $(SIMDE_BIN)
 	@$(call run-tests,$(SIMDE_BIN))
@@ -509,9 +505,9 @@ endif
 
 FORCE:
 .PHONY: all check check-unit check-cli check-cuda check-cuda-build check-aarch64 check-avx512 \
-        check-aarch64-programs check-avx512-programs check-emulated emulated-programs \
-        check-programs fuzz lint bench demo completions install uninstall deps dist clean help \
-        FORCE compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) $(EMULATED:%=emulated-%)
+        check-emulated check-programs fuzz lint bench demo completions install uninstall deps dist \
+        clean help FORCE compare-machines bench-programs gpu-bench $(BENCH:%=bench-%) \
+        $(EMULATED:%=emulated-%)
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(REFERENCE:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(UNIT_AUX:.o=.d) \
          $(BUILD)/tests/unit/backends_far.d $(MPI_OBJ:.o=.d) \
