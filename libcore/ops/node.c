@@ -14,6 +14,7 @@ const struct np_node_ops *np_node_ops_of(const struct np_node *node)
         [NP_NODE_ACT] = &np_node_act,
         [NP_NODE_GLU] = &np_node_glu,
         [NP_NODE_ROTATE] = &np_node_rotate,
+        [NP_NODE_REPEAT] = &np_node_repeat,
         [NP_NODE_ATTENTION] = &np_node_attention,
         [NP_NODE_LIGHTCONV] = &np_node_light,
         [NP_NODE_MAX_POOL] = &np_node_max_pool,

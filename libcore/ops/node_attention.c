@@ -1,16 +1,16 @@
-/* Multi-head attention, of a value to itself or to another one, and the positions that its queries
- * and keys are turned by. */
+/* Multi-head attention, of a value to itself or to another one; the positions that its queries and
+ * keys are turned by; keys and values that several heads of queries share. */
 #include "ops/node.h"
 
 static void rotate(const struct np_pass *pass, int i, float *y, const float *x, bool back)
 {
     const struct np_node *node = np_pass_node(pass, i);
-    size_t cols = np_pass_channels(pass, node->out), heads = (size_t)node->heads;
+    size_t cols = np_pass_channels(pass, node->out);
     const struct np_rotation rotation = {.samples = pass->call->samples,
                                          .length = np_pass_positions(pass, node->out),
                                          .cols = cols,
-                                         .heads = 2 * heads,
-                                         .width = cols / 3 / heads,
+                                         .heads = (size_t)node->first,
+                                         .width = cols / (size_t)node->heads,
                                          .back = back};
     pass->kernels->rotate(pass->team, y, x, &rotation);
 }
@@ -37,6 +37,45 @@ const struct np_node_ops np_node_rotate = {.forward = rotate_forward,
                                            .in_place = NP_IN0,
                                            .over_dy = true,
                                            .silent = true};
+
+/* Heads of a row, and how often each is repeated. */
+struct repeats {
+    size_t rows, heads, width, times;
+};
+
+static struct repeats repeats_of(const struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    size_t few = np_pass_channels(pass, node->in[0]), heads = (size_t)node->heads;
+    return (struct repeats){np_pass_rows(pass, node->out), heads, few / heads,
+                            np_pass_channels(pass, node->out) / few};
+}
+
+static bool repeat_forward(struct np_pass *pass, int i)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    const struct repeats r = repeats_of(pass, i);
+    const struct np_slice slice = {{r.rows, r.heads, r.times, r.width},
+                                   {r.heads * r.width, r.width, 0}};
+    pass->kernels->gather(pass->team, np_pass_value(pass, node->out),
+                          np_pass_value(pass, node->in[0]), &slice);
+    return true;
+}
+
+/* The sums of what is repeated, heads of rows being segments. */
+static bool repeat_backward(struct np_pass *pass, int i)
+{
+    const struct repeats r = repeats_of(pass, i);
+    struct np_sink sink;
+    if (!np_pass_sink(pass, &sink, i, 0))
+        return true;
+    pass->kernels->col_sum(pass->team, np_sink_start(&sink), np_pass_dy(pass, i), r.rows * r.heads,
+                           r.times, r.width, 0, NP_SUM_NEW);
+    return np_sink_finish(pass, &sink);
+}
+
+const struct np_node_ops np_node_repeat = {
+    .forward = repeat_forward, .backward = repeat_backward, .gives = NP_IN0, .silent = true};
 
 /* saved: two numbers a query and head */
 static void attention_parts(struct np_node_parts *parts, const struct np_program *program,

@@ -66,7 +66,9 @@ static struct np_flops node_flops(const struct work *work, const struct np_shape
     case NP_NODE_GROUP_NORM:
         return norm(work);
     case NP_NODE_ROTATE:
-        return each(2.0 * out);
+        return each(2.0 * out * node->first / node->heads);
+    case NP_NODE_REPEAT:
+        return (struct np_flops){0.0, out, 0.0};
     case NP_NODE_ATTENTION:
         return attention(work, (double)np_shape_rows(values[node->in[1]]));
     case NP_NODE_ACT:

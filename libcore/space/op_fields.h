@@ -16,6 +16,7 @@ enum np_field {
     NP_FIELD_GROUPS,
     NP_FIELD_HIDDEN, /* which heads divide */
     NP_FIELD_HEADS,
+    NP_FIELD_KV_HEADS, /* which divide heads */
     NP_FIELD_MEMORY,
     NP_FIELD_MASK,
     NP_FIELD_RATIO,

@@ -8,14 +8,15 @@
 
 /* --- families --------------------------------------------------------------------------------- */
 
-/* Candidates like one another compute the same, but for sizes: the largest of each sort. */
+/* Candidates like one another compute the same, but for sizes: the largest of each sort. Some
+ * operators have two forms: units of xception, fewer keys and values than heads. */
 struct largest {
     int of[2][2][NP_OP_COUNT];
 };
 
 static int *like(struct largest *largest, const struct np_layer_spec *spec)
 {
-    return &largest->of[spec->cross][spec->xception][spec->op];
+    return &largest->of[spec->cross][spec->xception || spec->kv_heads][spec->op];
 }
 
 static void find_wholes(struct np_family *family)

@@ -59,9 +59,10 @@ enum np_node_op {
     NP_NODE_GROUP_NORM, /* gamma, beta [C]; `groups`; then act */
     NP_NODE_ACT,
     NP_NODE_GLU,    /* [2C] -> [C]; tensor: bias [2C] */
-    NP_NODE_ROTATE, /* [3C] = q, k, v; q and k turned by rotary positions; `heads` of each */
-    /* in[0] queries' rows, in[1] keys' and values' rows (the same value for self-attention):
-     * self: [3C] = q, k, v; cross: in[0] [C] = q, in[1] [2C] = k, v. `heads`, `causal` */
+    NP_NODE_ROTATE, /* rotary positions: of `heads` heads side by side the `first` are turned */
+    NP_NODE_REPEAT, /* each of `heads` heads side by side as often as fills the output's channels */
+    /* in[0] queries' rows, in[1] keys' and values' rows. One value: [3C] = q, k, v; two: in[0] [C]
+     * = q, in[1] [2C] = k, v. `heads`, `causal` */
     NP_NODE_ATTENTION,
     NP_NODE_LIGHTCONV, /* logits [heads, taps]: depthwise by softmax, shared in a head */
     NP_NODE_MAX_POOL,

@@ -30,10 +30,28 @@ static int projections(struct np_build *b, const char *name, int x, int count, i
     return x;
 }
 
-static int rotate(struct np_build *b, int x)
+/* Of `heads` heads side by side the first `turned`. */
+static int rotate(struct np_build *b, int x, int heads, int turned)
 {
-    struct np_node *node = np_build_node(b, NP_NODE_ROTATE, x, -1, np_build_shape(b, x));
-    node->heads = b->kind->spec.heads;
+    struct np_node *node;
+    if (!b->kind->spec.positions)
+        return x;
+    node = np_build_node(b, NP_NODE_ROTATE, x, -1, np_build_shape(b, x));
+    node->heads = heads;
+    node->first = turned;
+    return node->out;
+}
+
+/* Keys and values of fewer heads, for as many as there are queries'. */
+static int repeat(struct np_build *b, int x, int width)
+{
+    struct np_shape out = np_build_shape(b, x);
+    struct np_node *node;
+    if (out.channels == 2 * width)
+        return x;
+    out.channels = 2 * width;
+    node = np_build_node(b, NP_NODE_REPEAT, x, -1, out);
+    node->heads = 2 * b->kind->spec.kv_heads;
     return node->out;
 }
 
@@ -48,17 +66,25 @@ static int attention(struct np_build *b, int queries, int keys, int width)
     return node->out;
 }
 
+/* One projection of x gives queries, keys and values; or there are fewer keys and values, or they
+ * are of a memory, and have one of their own. */
 int np_program_mha(struct np_build *b)
 {
     const struct np_layer_spec *spec = &b->kind->spec;
     int width = spec->hidden ? spec->hidden : channels_of(b);
+    int heads = spec->heads, pairs = spec->kv_heads ? spec->kv_heads : heads;
     int x = norm(b, "norm", b->x), keys;
-    if (spec->cross) {
+    if (spec->cross || pairs < heads) {
+        int from = x;
         x = linear(b, "q", x, width);
-        keys = projections(b, "kv", norm(b, "memory", NP_VALUE_MEMORY), 2, width);
+        if (spec->cross)
+            from = norm(b, "memory", NP_VALUE_MEMORY);
+        keys = projections(b, "kv", from, 2, width / heads * pairs);
+        x = rotate(b, x, heads, heads);
+        keys = repeat(b, rotate(b, keys, 2 * pairs, pairs), width);
     } else {
         x = projections(b, "qkv", x, 3, width);
-        keys = x = spec->positions ? rotate(b, x) : x;
+        keys = x = rotate(b, x, 3 * heads, 2 * heads);
     }
     return residual(b, linear(b, "out", attention(b, x, keys, width), channels_of(b)));
 }

@@ -51,7 +51,8 @@
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, gated_ffn, identity also images, where they keep the shape):
- *          mha heads, hidden (the width), their width in all, memory (none): a name, whose value
+ *          mha heads, kv_heads (heads), a divisor of them, hidden (the width), their width in all,
+ *          memory (none): a name, whose value
  *          gives keys and values, the same for all candidates of a block, mask (causal;
  *          images and memory: none and nothing else)|none, positions (none)|rotary (neither images
  *          nor memory; heads of an even width); ffn ratio 1..64 (4), a multiple of 1/8,
@@ -159,8 +160,9 @@ enum np_norm {
  * stem; a choice's is its block's, and 0 here. */
 struct np_layer_spec {
     enum np_op op;
-    int kernel[2]; /* height, width; of sequences: 1, K */
-    int heads, stride, dilation, groups, hidden, expand, se, features;
+    int kernel[2];       /* height, width; of sequences: 1, K */
+    int heads, kv_heads; /* kv_heads: 0 where they are as many */
+    int stride, dilation, groups, hidden, expand, se, features;
     float ratio; /* a multiple of 1 / 8 */
     enum np_act act;
     enum np_norm norm;

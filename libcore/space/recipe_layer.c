@@ -215,6 +215,20 @@ out:
     return status;
 }
 
+static enum np_status read_kv_heads(struct reading *r)
+{
+    const struct np_yaml_node *node = find(r, NP_FIELD_KV_HEADS);
+    int heads = r->spec->heads, pairs = heads;
+    enum np_status status;
+    NP_TRY(np_recipe_get_int(node, &pairs, 1, heads, r->err));
+    if (heads % pairs != 0)
+        NP_TRY(np_yaml_fail(node, r->err, "'kv_heads' must divide the %d heads, not %d", heads,
+                            pairs));
+    r->spec->kv_heads = pairs < heads ? pairs : 0;
+out:
+    return status;
+}
+
 /* The candidates of a block have one memory. */
 static enum np_status read_memory(struct reading *r)
 {
@@ -349,6 +363,8 @@ static enum np_status read_field(struct reading *r, enum np_field field)
         return read_int(r, field, 1, 1, NP_MAX_WIDTH);
     case NP_FIELD_HEADS:
         return read_heads(r);
+    case NP_FIELD_KV_HEADS:
+        return read_kv_heads(r);
     case NP_FIELD_MEMORY:
         return read_memory(r);
     case NP_FIELD_MASK:

@@ -338,6 +338,8 @@ class Sequences:
                 candidate["norm"] = "rms"
             if op in ("mha", "ffn", "gated_ffn"):
                 candidate["bias"] = False
+            if op == "mha" and "weights" not in block:
+                candidate["kv_heads"] = r.choice(divisors(candidate["heads"]))
             if op == "mha" and "memory" not in candidate and \
                     candidate.get("hidden", self.width) // candidate["heads"] % 2 == 0:
                 candidate["positions"] = "rotary"

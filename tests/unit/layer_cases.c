@@ -194,7 +194,8 @@ static int rotations(struct np_build *b)
     int x = NP_VALUE_X, y;
     for (int i = 0; i < 2; i++) {
         struct np_node *node = np_build_node(b, NP_NODE_ROTATE, x, -1, b->kind->in);
-        node->heads = 2;
+        node->heads = 3 - i;
+        node->first = 2;
         y = node->out;
         x = np_build_linear(b, i ? "b" : "a", y, 12, true, NP_ACT_NONE);
     }
@@ -243,6 +244,13 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_MHA, .heads = 2}, .in = TEXT(9, 8)},
     {{.op = NP_OP_MHA, .heads = 2, .positions = true, .causal = true, .dropout = 0.25f},
      .in = TEXT(33, 24),
+     .summed = true},
+    {{.op = NP_OP_MHA, .heads = 6, .kv_heads = 2, .positions = true, .causal = true},
+     .in = TEXT(33, 24)},
+    {{.op = NP_OP_MHA, .heads = 4, .kv_heads = 1, .drop_path = 0.25f}, .in = {3, 3, 8}},
+    {{.op = NP_OP_MHA, .heads = 4, .kv_heads = 2, .cross = true},
+     .in = TEXT(5, 12),
+     .memory = TEXT(7, 12),
      .summed = true},
     {{.op = NP_OP_MHA, .heads = 1, .hidden = 6, .positions = true, .unbiased = true},
      .in = TEXT(5, 8)},

@@ -74,6 +74,7 @@ static plain_step *const steps[NP_NODE_OP_COUNT] = {
     [NP_NODE_ACT] = plain_elementwise,
     [NP_NODE_GLU] = plain_glu,
     [NP_NODE_ROTATE] = plain_rotate,
+    [NP_NODE_REPEAT] = plain_repeat,
     [NP_NODE_ATTENTION] = plain_attention,
     [NP_NODE_LIGHTCONV] = plain_light,
     [NP_NODE_MAX_POOL] = plain_pool,

@@ -23,12 +23,11 @@ static struct np_attention attention_of(const struct plain *p, const struct node
 
 void plain_rotate(struct plain *p, const struct node *n, bool forward)
 {
-    size_t heads = (size_t)n->is->heads;
     const struct np_rotation rotation = {.samples = n->samples,
                                          .length = n->positions,
                                          .cols = n->cols,
-                                         .heads = 2 * heads,
-                                         .width = n->cols / 3 / heads,
+                                         .heads = (size_t)n->is->first,
+                                         .width = n->cols / (size_t)n->is->heads,
                                          .back = !forward};
     float *dx;
     if (forward) {
@@ -38,6 +37,26 @@ void plain_rotate(struct plain *p, const struct node *n, bool forward)
     dx = plain_array(n->count);
     p->kernels->rotate(p->team, dx, n->dy, &rotation);
     plain_take(p, n->is->in[0], dx);
+}
+
+/* Head h of the output is head h / times of the input; its gradient is added to that one's, which
+ * begins with +0. */
+void plain_repeat(struct plain *p, const struct node *n, bool forward)
+{
+    size_t few = plain_floats(p, n->is->in[0]) / n->rows, width = few / (size_t)n->is->heads;
+    size_t times = n->cols / few;
+    float *dx = forward ? NULL : plain_array(n->rows * few);
+    for (size_t i = 0; i < n->rows * few && !forward; i++)
+        dx[i] = 0.0f;
+    for (size_t i = 0; i < n->count; i++) {
+        size_t c = i % n->cols, at = i / n->cols * few + c / width / times * width + c % width;
+        if (forward)
+            n->y[i] = n->x[0][at];
+        else
+            dx[at] = dx[at] + n->dy[i];
+    }
+    if (!forward)
+        plain_take(p, n->is->in[0], dx);
 }
 
 void plain_attention(struct plain *p, const struct node *n, bool forward)

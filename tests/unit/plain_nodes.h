@@ -45,8 +45,8 @@ plain_step plain_conv, plain_light, plain_pool, plain_global_pool;
 /* plain_norms.c */
 plain_step plain_row_norm, plain_col_norm;
 /* plain_nodes.c; elementwise: activations by themselves, and sums with one. */
-plain_step plain_rotate, plain_attention, plain_scale, plain_glu, plain_elementwise, plain_merge,
-    plain_slice, plain_cut, plain_widen, plain_dropping, plain_positions, plain_embed, plain_xent,
-    plain_image, plain_zero;
+plain_step plain_rotate, plain_repeat, plain_attention, plain_scale, plain_glu, plain_elementwise,
+    plain_merge, plain_slice, plain_cut, plain_widen, plain_dropping, plain_positions, plain_embed,
+    plain_xent, plain_image, plain_zero;
 
 #endif

@@ -88,7 +88,15 @@ static void check_rotation(struct kind_check *c, const struct np_node *node)
 {
     struct np_shape out = shape_of(c, node->out);
     must(c, np_shape_equal(shape_of(c, node->in[0]), out));
-    must(c, node->heads > 0 && out.channels % (6 * node->heads) == 0);
+    must(c, node->heads > 0 && out.channels % (2 * node->heads) == 0);
+    must(c, node->first > 0 && node->first <= node->heads);
+}
+
+static void check_repeat(struct kind_check *c, const struct np_node *node)
+{
+    struct np_shape in = shape_of(c, node->in[0]), out = shape_of(c, node->out);
+    must(c, rows_agree(in, out) && node->heads > 0 && in.channels % node->heads == 0);
+    must(c, out.channels > in.channels && out.channels % in.channels == 0);
 }
 
 static void check_attention(struct kind_check *c, const struct np_node *node)
@@ -99,7 +107,8 @@ static void check_attention(struct kind_check *c, const struct np_node *node)
     if (node->in[0] == node->in[1])
         must(c, q.channels == 3 * out.channels);
     else
-        must(c, q.channels == out.channels && k.channels == 2 * out.channels && !node->causal);
+        must(c, q.channels == out.channels && k.channels == 2 * out.channels);
+    must(c, !node->causal || rows_agree(q, k));
 }
 
 static void check_merge(struct kind_check *c, const struct np_node *node)
@@ -180,6 +189,9 @@ static void check_node(struct kind_check *c, const struct np_node *node)
         break;
     case NP_NODE_ROTATE:
         check_rotation(c, node);
+        break;
+    case NP_NODE_REPEAT:
+        check_repeat(c, node);
         break;
     case NP_NODE_ATTENTION:
         check_attention(c, node);

@@ -13,6 +13,7 @@ static const struct reference_op *const ops[NP_NODE_OP_COUNT] = {
     [NP_NODE_ACT] = &reference_act,
     [NP_NODE_GLU] = &reference_glu,
     [NP_NODE_ROTATE] = &reference_rotate,
+    [NP_NODE_REPEAT] = &reference_repeat,
     [NP_NODE_ATTENTION] = &reference_attention,
     [NP_NODE_LIGHTCONV] = &reference_light,
     [NP_NODE_MAX_POOL] = &reference_max_pool,

@@ -56,9 +56,10 @@ struct reference_op {
 extern const struct reference_op reference_conv, reference_dwconv, reference_light,
     reference_max_pool, reference_avg_pool, reference_global_pool, reference_scale,
     reference_layer_norm, reference_rms_norm, reference_batch_norm, reference_group_norm,
-    reference_act, reference_glu, reference_rotate, reference_attention, reference_slice,
-    reference_widen, reference_merge, reference_add, reference_dropout, reference_drop_path,
-    reference_zero, reference_positions, reference_image, reference_embed, reference_xent;
+    reference_act, reference_glu, reference_rotate, reference_repeat, reference_attention,
+    reference_slice, reference_widen, reference_merge, reference_add, reference_dropout,
+    reference_drop_path, reference_zero, reference_positions, reference_image, reference_embed,
+    reference_xent;
 
 double reference_activate(enum np_act act, double u);
 double reference_slope(enum np_act act, double u);

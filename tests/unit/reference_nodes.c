@@ -214,16 +214,16 @@ static void attention_backward(const struct reference_node *n)
     }
 }
 
-/* y += x, the pairs of queries and keys turned by `sign` times their angles. */
+/* y += x, the pairs of heads that turn turned by `sign` times their angles. */
 static void turn(const struct reference_node *n, double *y, const double *x, double sign)
 {
     size_t cols = (size_t)n->out.channels, length = np_shape_rows(n->out);
-    size_t width = cols / 3 / (size_t)n->node->heads, half = width / 2;
+    size_t width = cols / (size_t)n->node->heads, half = width / 2;
     for (size_t e = 0; e < count_of(n); e++) {
         size_t i = e % cols % width, pair = i % half;
         double angle =
             (double)(e / cols % length) * pow(10000.0, -2.0 * (double)pair / (double)width) * sign;
-        if (e % cols >= cols / 3 * 2)
+        if (e % cols >= width * (size_t)n->node->first)
             y[e] += x[e];
         else if (i < half)
             y[e] += x[e] * cos(angle) - x[e + half] * sin(angle);
@@ -243,6 +243,28 @@ static void rotate_backward(const struct reference_node *n)
 }
 
 const struct reference_op reference_rotate = {rotate_forward, rotate_backward};
+
+/* The element that element e of the output repeats. */
+static size_t repeated(const struct reference_node *n, size_t e)
+{
+    size_t cols = (size_t)n->out.channels, few = (size_t)n->in[0].channels;
+    size_t width = few / (size_t)n->node->heads, c = e % cols;
+    return e / cols * few + c / width / (cols / few) * width + c % width;
+}
+
+static void repeat_forward(const struct reference_node *n)
+{
+    for (size_t e = 0; e < count_of(n); e++)
+        n->y[e] = n->x[0][repeated(n, e)];
+}
+
+static void repeat_backward(const struct reference_node *n)
+{
+    for (size_t e = 0; e < count_of(n); e++)
+        n->dx[0][repeated(n, e)] += n->dy[e];
+}
+
+const struct reference_op reference_repeat = {repeat_forward, repeat_backward};
 const struct reference_op reference_attention = {attention_forward, attention_backward};
 
 static void global_forward(const struct reference_node *n)

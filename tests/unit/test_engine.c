@@ -168,7 +168,7 @@ static const char *const recorded[TINY_KINDS] = {
     [TINY_WIDTHS] = "47e34f11a8eb4963bd7da7fb98fc256de95b585f4973e85fe15917de3b95b631",
     [TINY_NARROW] = "17e55c866f420ad2fd6d7ccbaccf2f65dc47fa868ef1977bcf336741a4d6e944",
     [TINY_SIZES] = "f2400341aa11d6b93f3bcb002e8ed0d69341082dbfcbbd257eee25a100ee1ede",
-    [TINY_ROTARY] = "d2ba899588fce3a9c2bed4d6fddbb63e75bf9c9d32cb9ade1042376f5d150def",
+    [TINY_ROTARY] = "3a101db95349c3b5f466e2cbeb7e5e679e371fe3373f99d353960a32d4e87eac",
     [TINY_RMS] = "a5fbccce939c8c7940581ca150286c75045d04f3409575585836113d86cd8764"};
 
 START_TEST(recorded_bits)

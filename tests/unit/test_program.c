@@ -221,10 +221,11 @@ END_TEST
 static void assert_nodes(const struct np_kind *kind, const char *expected)
 {
     static const char *const names[NP_NODE_OP_COUNT] = {
-        "conv",      "dwconv", "layer_norm", "rms_norm",  "batch_norm", "group_norm", "act",
-        "glu",       "rotate", "attention",  "lightconv", "max_pool",   "avg_pool",   "global_pool",
-        "scale",     "slice",  "cut",        "widen",     "merge",      "add",        "dropout",
-        "drop_path", "zero",   "positions",  "image",     "embed",      "xent"};
+        "conv",      "dwconv",   "layer_norm",  "rms_norm", "batch_norm", "group_norm",
+        "act",       "glu",      "rotate",      "repeat",   "attention",  "lightconv",
+        "max_pool",  "avg_pool", "global_pool", "scale",    "slice",      "cut",
+        "widen",     "merge",    "add",         "dropout",  "drop_path",  "zero",
+        "positions", "image",    "embed",       "xent"};
     char text[512] = "";
     for (int i = 0; i < kind->program.node_count; i++) {
         strcat(text, i ? " " : "");

@@ -176,6 +176,10 @@ START_TEST(test_overrides)
          "dropout: 0, drop_path: 0}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 4, norm: layer, bias: true, positions: none}",
          "        - {op: mha, heads: 4, mask: causal, dropout: 0, drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 6, kv_heads: 2}",
+         "        - {op: mha, heads: 6, kv_heads: 2, mask: causal, dropout: 0, drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 6, kv_heads: 6}",
+         "        - {op: mha, heads: 6, mask: causal, dropout: 0, drop_path: 0}\n"},
         {"space.head={op: lm, norm: rms}", "  head: {op: lm, norm: rms}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 4, mask: none, drop_path: 0.5}",
          "        - {op: mha, heads: 4, mask: none, dropout: 0, drop_path: 0.5}\n"},
@@ -299,8 +303,13 @@ START_TEST(test_bad_values)
         {"space.blocks.0.choices.0={op: lightconv, heads: 13}",
          "'heads' must be a whole number from 1 to 12, not '13'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, ratio: 2}",
-         "unknown key 'ratio' (known: op, hidden, heads, memory, mask, norm, bias, positions, "
+         "unknown key 'ratio' (known: op, hidden, heads, kv_heads, memory, mask, norm, bias, "
+         "positions, "
          "dropout, drop_path)"},
+        {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 4}",
+         "'kv_heads' must divide the 6 heads, not 4"},
+        {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 12}",
+         "'kv_heads' must be a whole number from 1 to 6, not '12'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, positions: rotary}",
          "rotary positions turn pairs, a head has 3 channels here"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, positions: learned}",

@@ -54,13 +54,18 @@ class Attention(nn.Module):
     def __init__(self, width, spec):
         super().__init__()
         self.heads, hidden = spec['heads'], spec.get('hidden', width)
-        self.qkv, self.out = linear(spec, width, 3 * hidden), linear(spec, hidden, width)
+        self.pairs = spec.get('kv_heads', self.heads)
+        head = hidden // self.heads
+        self.qkv = linear(spec, width, hidden + 2 * self.pairs * head)
+        self.out = linear(spec, hidden, width)
         turns = spec.get('positions') == 'rotary'
-        self.turn = Rotary(spec['length'], hidden // self.heads) if turns else nn.Identity()
+        self.turn = Rotary(spec['length'], head) if turns else nn.Identity()
 
     def forward(self, x):
-        q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=True)
+        each = self.qkv(x).unflatten(2, (self.heads + 2 * self.pairs, -1)).transpose(1, 2)
+        q, k, v = each.split([self.heads, self.pairs, self.pairs], 1)
+        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=True,
+                                           enable_gqa=self.pairs < self.heads)
         return self.out(y.transpose(1, 2).flatten(2))
 
 
