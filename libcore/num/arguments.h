@@ -68,7 +68,7 @@ struct np_conv {
 };
 
 /* A part of a tensor: element (i, j, k, l) lies i * stride[0] + j * stride[1] + k * stride[2] + l
- * floats behind its first. */
+ * floats behind its first. What is gathered may have strides of 0: it is repeated. */
 struct np_slice {
     size_t count[4], stride[3];
 };

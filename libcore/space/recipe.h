@@ -52,12 +52,11 @@
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, gated_ffn, identity also images, where they keep the shape):
  *          mha heads, kv_heads (heads), a divisor of them, hidden (the width), their width in all,
- *          memory (none): a name, whose value
- *          gives keys and values, the same for all candidates of a block, mask (causal;
- *          images and memory: none and nothing else)|none, positions (none)|rotary (neither images
- *          nor memory; heads of an even width); ffn ratio 1..64 (4), a multiple of 1/8,
- *          or hidden, the width between its layers, which ratio * width is, rounded down, act
- *          (gelu); gated_ffn likewise, act (swish); glu;
+ *          memory (none): a name, whose value gives keys and values, the same for all candidates of
+ *          a block, mask (causal; images and memory: none and nothing else)|none, positions
+ *          (none)|rotary (neither images nor memory; heads of an even width); ffn ratio 1..64 (4),
+ *          a multiple of 1/8, or hidden, the width between its layers, which ratio * width is,
+ *          rounded down, act (gelu); gated_ffn likewise, act (swish); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
  *          (pairs: of the target; once, and the only candidate of its block), positions
  *          (learned)|none; norm (also images) norm (layer)|rms, of images also batch|group, act

@@ -327,8 +327,8 @@ class Sequences:
                 candidate["heads"] = 1
 
     def modernise(self, block):
-        """Sometimes RMS norms, rotary positions, no biases; from numbers of its own, so that other
-        spaces are what they were."""
+        """Sometimes RMS norms, rotary positions, shared keys, no biases; from numbers of its own,
+        so that what else is drawn is what it was."""
         r = random.Random(repr(block))
         if not odds(r, 0.4):
             return block

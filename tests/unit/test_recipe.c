@@ -304,8 +304,7 @@ START_TEST(test_bad_values)
          "'heads' must be a whole number from 1 to 12, not '13'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, ratio: 2}",
          "unknown key 'ratio' (known: op, hidden, heads, kv_heads, memory, mask, norm, bias, "
-         "positions, "
-         "dropout, drop_path)"},
+         "positions, dropout, drop_path)"},
         {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 4}",
          "'kv_heads' must divide the 6 heads, not 4"},
         {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 12}",
