@@ -121,7 +121,8 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
                        micro_batches, micro_batches == 1 ? "" : "es");
     NP_TRY(allocate(model, blocks, (uint32_t)(blocks * given->candidates), stages, blocks, err));
     for (int b = 0; b < blocks; b++) {
-        model->each[b] = (struct np_stream_block){given->candidates, 0, b, b, 0, 0};
+        model->each[b] =
+            (struct np_stream_block){.candidates = given->candidates, .drawn = b, .width_drawn = b};
         model->layer_first[b + 1] = (uint32_t)((b + 1) * given->candidates);
         model->kind[b] = NP_CHOICE;
     }
@@ -176,7 +177,7 @@ enum np_status predict_model_of_plan(struct predict_model *model,
     NP_TRY(np_plan_sched_config(&config, plan, net, err));
     copy_config(model, &config, net->layers);
     for (int b = 0; b < recipe->block_count; b++)
-        model->each[b] = np_stream_block_of(&recipe->blocks[b]);
+        model->each[b] = np_stream_block_of(recipe, b);
     if (given->costs > PREDICT_PLAN_COSTS) {
         if (given->costs == PREDICT_DRAWN_COSTS)
             drawn_costs(model, 1);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "ops/op.h"
+#include "space/depth.h"
 
 void np_plan_clear(struct np_plan *plan)
 {
@@ -186,12 +187,20 @@ int np_plan_flights(const struct np_plan *plan, const struct np_supernet *net)
     return flights < INT_MAX / 2 ? (int)flights : INT_MAX / 2;
 }
 
+static double odds(const struct np_supernet *net, int position, uint32_t layer)
+{
+    int candidate = (int)(layer - net->layer_first[position]);
+    if (np_supernet_is_end(net, position))
+        return 1;
+    return np_depth_odds(net->recipe, &net->recipe->blocks[position - 1], candidate);
+}
+
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position)
 {
     double sum = 0;
     for (uint32_t l = net->layer_first[position]; l < net->layer_first[position + 1]; l++) {
         struct np_layer_cost cost = np_plan_cost(plan, net, position, (int)net->layer_kind[l]);
-        sum += (double)cost.f + (double)cost.b + (double)cost.w;
+        sum += odds(net, position, l) * ((double)cost.f + (double)cost.b + (double)cost.w);
     }
     return sum / (net->layer_first[position + 1] - net->layer_first[position]);
 }

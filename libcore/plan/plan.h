@@ -140,7 +140,8 @@ double np_plan_transfer_ns(const struct np_plan *plan, const struct np_supernet 
 struct np_layer_cost np_plan_cost(const struct np_plan *plan, const struct np_supernet *net,
                                   int position, int kind);
 
-/* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates. */
+/* Expected cost of a position, F + B + W of one micro-batch: the mean over its candidates, each
+ * as often as it is drawn. */
 double np_plan_load(const struct np_plan *plan, const struct np_supernet *net, int position);
 
 enum np_status np_plan_read(struct np_plan *plan, const char *path, const struct np_supernet *net,

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "space/cells.h"
+#include "space/depth.h"
 #include "space/op_fields.h"
 #include "space/recipe_internal.h"
-#include "space/widths.h"
 
 /* memory: the name of what it attends to, if it does; name: its own, "" none. */
 static enum np_status write_layer(struct np_buf *buf, const struct np_layer_spec *spec,
@@ -41,21 +41,25 @@ static bool same_block(const struct np_block *a, const struct np_block *b)
 {
     return a->count == b->count && a->out == b->out && a->memory == b->memory &&
            a->cell == b->cell && a->inputs == b->inputs && a->entangled == b->entangled &&
-           a->widths == b->widths && a->origin == b->origin &&
+           a->widths == b->widths && a->origin == b->origin && a->depth == b->depth &&
            strcmp(a->tie_widths, b->tie_widths) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->tie, b->tie) == 0 &&
            (a->choices == b->choices ||
             memcmp(a->choices, b->choices, (size_t)a->count * sizeof *a->choices) == 0);
 }
 
+/* Columns before an item's dash. */
+#define OUTER 4
+#define INNER 8 /* of a list within the list */
+
 /* A key whose value is a name, if there is one. */
-static enum np_status write_word(struct np_buf *buf, const char *key, const char *word,
+static enum np_status write_word(struct np_buf *buf, int indent, const char *key, const char *word,
                                  struct np_error *err)
 {
     enum np_status status;
     if (!*word)
         return NP_OK;
-    NP_TRY(np_buf_printf(buf, err, "      %s: ", key));
+    NP_TRY(np_buf_printf(buf, err, "%*s  %s: ", indent, "", key));
     NP_TRY(np_yaml_quote(buf, word, err));
     NP_TRY(np_buf_append(buf, "\n", 1, err));
 out:
@@ -68,16 +72,18 @@ static int widest(const struct np_block *block)
     return block->widths ? block->choices[block->count - 1].width : 0;
 }
 
-static enum np_status write_widths(struct np_buf *buf, const struct np_block *block,
+static enum np_status write_widths(struct np_buf *buf, int indent, const struct np_block *block,
                                    struct np_error *err)
 {
     enum np_status status = NP_OK;
+    if (block->widths)
+        NP_TRY(np_buf_printf(buf, err, "%*s  widths: [", indent, ""));
     for (int i = 0; i < block->widths; i++)
-        NP_TRY(np_buf_printf(buf, err, "%s%d", i ? ", " : "      widths: [",
+        NP_TRY(np_buf_printf(buf, err, i ? ", %d" : "%d",
                              block->choices[i * np_width_candidates(block)].width));
     if (block->widths)
         NP_TRY(np_buf_printf(buf, err, "]\n"));
-    NP_TRY(write_word(buf, "tie_widths", block->tie_widths, err));
+    NP_TRY(write_word(buf, indent, "tie_widths", block->tie_widths, err));
 out:
     return status;
 }
@@ -115,34 +121,18 @@ static const char *added(const struct repeat *r)
     return r->block->cell ? "" : name_at(r->recipe, r->block->sum);
 }
 
-static enum np_status write_blocks(struct np_buf *buf, const struct repeat *r, int repeat,
-                                   struct np_error *err)
+/* The candidates, of one width; that by which a block is passed over is not written. */
+static enum np_status write_choices(struct np_buf *buf, int indent, const struct repeat *r,
+                                    struct np_error *err)
 {
-    const struct np_recipe *recipe = r->recipe;
     const struct np_block *block = r->block;
-    const char *memory = name_at(recipe, block->memory);
+    const char *memory = name_at(r->recipe, block->memory);
     enum np_status status;
-    NP_TRY(np_buf_printf(buf, err, "    - repeat: %d\n", repeat));
-    NP_TRY(write_word(buf, "name", block->name, err));
-    NP_TRY(write_word(buf, "tie", block->tie, err));
-    NP_TRY(write_word(buf, "from", follows(r) ? "" : name_at(recipe, block->from), err));
-    NP_TRY(write_word(buf, "add", added(r), err));
-    if (block->cell)
-        NP_TRY(np_buf_printf(buf, err, "      cell: %d\n", block->cell));
-    if (block->inputs > 1)
-        NP_TRY(np_buf_printf(buf, err, "      inputs: %d\n", block->inputs));
-    NP_TRY(write_widths(buf, block, err));
-    if (recipe->input == NP_INPUT_IMAGES && widest(block) != block->out)
-        NP_TRY(np_buf_printf(buf, err, "      out: %d\n", block->out));
-    if (recipe->input == NP_INPUT_IMAGES)
-        NP_TRY(np_buf_printf(buf, err, "      stride: %d\n", block->stride));
-    if (block->entangled)
-        NP_TRY(np_buf_printf(buf, err, "      weights: entangled\n"));
-    if (block->origin)
-        NP_TRY(np_buf_printf(buf, err, "      origin: %d\n", block->origin));
-    NP_TRY(np_buf_printf(buf, err, "      choices:\n"));
+    NP_TRY(np_buf_printf(buf, err, "%*s  choices:\n", indent, ""));
     for (int i = 0; i < np_width_candidates(block); i++) {
-        NP_TRY(np_buf_printf(buf, err, "        - "));
+        if (np_depth_passes(block, i))
+            continue;
+        NP_TRY(np_buf_printf(buf, err, "%*s    - ", indent, ""));
         NP_TRY(write_layer(buf, &block->choices[i], NP_ROLE_CHOICE, memory, "", err));
         NP_TRY(np_buf_append(buf, "\n", 1, err));
     }
@@ -150,30 +140,93 @@ out:
     return status;
 }
 
+static enum np_status write_number(struct np_buf *buf, int indent, const char *key, int number,
+                                   struct np_error *err)
+{
+    return np_buf_printf(buf, err, "%*s  %s: %d\n", indent, "", key, number);
+}
+
+static enum np_status write_blocks(struct np_buf *buf, int indent, const struct repeat *r,
+                                   int repeat, struct np_error *err)
+{
+    const struct np_recipe *recipe = r->recipe;
+    const struct np_block *block = r->block;
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "%*s- repeat: %d\n", indent, "", repeat));
+    NP_TRY(write_word(buf, indent, "name", block->name, err));
+    NP_TRY(write_word(buf, indent, "tie", block->tie, err));
+    NP_TRY(write_word(buf, indent, "from", follows(r) ? "" : name_at(recipe, block->from), err));
+    NP_TRY(write_word(buf, indent, "add", added(r), err));
+    if (block->cell)
+        NP_TRY(write_number(buf, indent, "cell", block->cell, err));
+    if (block->inputs > 1)
+        NP_TRY(write_number(buf, indent, "inputs", block->inputs, err));
+    NP_TRY(write_widths(buf, indent, block, err));
+    if (recipe->input == NP_INPUT_IMAGES && widest(block) != block->out)
+        NP_TRY(write_number(buf, indent, "out", block->out, err));
+    if (recipe->input == NP_INPUT_IMAGES)
+        NP_TRY(write_number(buf, indent, "stride", block->stride, err));
+    if (block->entangled)
+        NP_TRY(np_buf_printf(buf, err, "%*s  weights: entangled\n", indent, ""));
+    if (block->origin)
+        NP_TRY(write_number(buf, indent, "origin", block->origin, err));
+    NP_TRY(write_choices(buf, indent, r, err));
+out:
+    return status;
+}
+
 /* Equal neighbours fold into one `repeat`; all but the first have stride 1 and read what was made
  * before. A cell is written as its first edge. */
-static bool goes_on(const struct repeat *r, int next)
+static bool goes_on(const struct repeat *r, int next, int end)
 {
     struct repeat other;
-    if (next == r->recipe->block_count)
+    if (next == end)
         return false;
     other = repeat_at(r->recipe, next);
     return other.block->stride == 1 && same_block(r->block, other.block) && follows(&other) &&
            !*added(r) && !*added(&other);
 }
 
+/* The item that begins with a block, of those before `end`: where the next one does. */
+static enum np_status write_item(struct np_buf *buf, int indent, const struct np_recipe *recipe,
+                                 int *first, int end, struct np_error *err)
+{
+    struct repeat repeat = repeat_at(recipe, *first);
+    int each = np_cell_blocks(repeat.block), next = *first + each;
+    enum np_status status;
+    while (goes_on(&repeat, next, end))
+        next += each;
+    status = write_blocks(buf, indent, &repeat, (next - *first) / each, err);
+    *first = next;
+    return status;
+}
+
+/* Repeats of which the last may be passed over: a list, of the first one's items. */
+static enum np_status write_depth(struct np_buf *buf, const struct np_recipe *recipe, int *first,
+                                  struct np_error *err)
+{
+    const struct np_depth *depth = &recipe->depths[recipe->blocks[*first].depth];
+    int most = depth->repeats[depth->count - 1], end = *first + depth->each;
+    enum np_status status;
+    NP_TRY(np_buf_printf(buf, err, "%*s- repeat: %d\n%*s  depth: [", OUTER, "", most, OUTER, ""));
+    for (int i = 0; i < depth->count; i++)
+        NP_TRY(np_buf_printf(buf, err, i ? ", %d" : "%d", depth->repeats[i]));
+    NP_TRY(np_buf_printf(buf, err, "]\n%*s  blocks:\n", OUTER, ""));
+    for (int i = *first; i < end;)
+        NP_TRY(write_item(buf, INNER, recipe, &i, end, err));
+    *first += most * depth->each;
+out:
+    return status;
+}
+
 static enum np_status write_list(struct np_buf *buf, const struct np_recipe *recipe,
                                  struct np_error *err)
 {
     enum np_status status = NP_OK;
-    for (int first = 0, next; first < recipe->block_count; first = next) {
-        struct repeat repeat = repeat_at(recipe, first);
-        int each = np_cell_blocks(repeat.block);
-        next = first + each;
-        while (goes_on(&repeat, next))
-            next += each;
-        NP_TRY(write_blocks(buf, &repeat, (next - first) / each, err));
-    }
+    for (int i = 0; i < recipe->block_count;)
+        NP_TRY(recipe->blocks[i].depth >= 0
+                   ? write_depth(buf, recipe, &i, err)
+                   : write_item(buf, OUTER, recipe, &i, recipe->block_count, err));
 out:
     return status;
 }

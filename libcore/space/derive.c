@@ -60,6 +60,8 @@ static void choose(struct np_block *block, const struct np_supernet *net, int b,
     block->count = 1;
     block->widths = block->widths ? 1 : 0;
     block->entangled = false;
+    block->depth = -1;
+    block->level = 0;
     block->cell = 0;
     block->inputs = 1;
     block->name = block->tie = "";

@@ -194,6 +194,7 @@ void np_recipe_clear(struct np_recipe *recipe)
     for (int i = 0; i < recipe->list_count; i++)
         free(recipe->lists[i]);
     free(recipe->lists);
+    free(recipe->depths);
     free(recipe->blocks);
     clear_words(recipe->names, recipe->name_count);
     clear_words(recipe->ties, recipe->tie_count);

@@ -27,6 +27,9 @@
  *          others have 1 and read what was made before.
  *          Or an item is {repeat, blocks: a list of items}, repeated as a whole: strides are its
  *          first repeat's, names are known within a repeat.
+ *          depth, of either: list of 1..64 ascending, from 0, the last of which is `repeat`, if
+ *          that is given: so many of the repeats are there (space/depth.h). What may be passed over
+ *          keeps the shape; no name, from, add, tie, cell or depth within.
  *          name, from, add: the name of what the last repeat makes, which later blocks read, or add
  *          theirs to (no cell, repeat 1, the same shape). Every block is read.
  *          weights: entangled candidates of one operator have the weights of the largest of them,
@@ -181,12 +184,22 @@ struct np_block {
     int out, stride;                     /* channels, of images */
     int from, memory, sum;               /* positions before p; memory, sum: -1 none */
     bool entangled;                      /* candidates share weights (space/parts.h) */
+    int depth;                           /* of the recipe's that it is in; -1 none */
+    int level;                           /* of its depth, 0: it is always there (space/depth.h) */
     int cell, inputs;                    /* nodes of the cell that it belongs to, 0: none */
     int drawn;                           /* the block whose draws are its own, too */
     int width_drawn;                     /* the block whose draws of a width are its own */
     int origin; /* number of the first candidate in the space that it is from (run/inherit.h) */
     int largest, smallest;               /* candidates; found for the sampler sandwich alone */
     const char *name, *tie, *tie_widths; /* "" none; one of the recipe's names, ties */
+};
+
+#define NP_MAX_DEPTHS 64 /* of an item */
+
+/* Repeats of an item of which the last ones may be passed over. */
+struct np_depth {
+    int first, each;                   /* its first block; blocks of a repeat */
+    int count, repeats[NP_MAX_DEPTHS]; /* that there may be, ascending; the last: that there are */
 };
 
 enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS, NP_DATA_PAIRS, NP_DATA_IDX, NP_DATA_CIFAR10 };
@@ -266,9 +279,10 @@ struct np_recipe {
     const char *stem_name; /* "" none; one of the names */
     int block_count;
     struct np_block *blocks;
-    int list_count, name_count, tie_count;
+    int list_count, name_count, tie_count, depth_count;
     struct np_layer_spec **lists; /* the candidates of every item of the list of blocks */
     char **names, **ties;         /* that the stem and blocks have */
+    struct np_depth *depths;      /* by ascending blocks */
     bool shared_frozen;
     int delay; /* D >= 1 when not frozen */
     enum np_sampler_kind sampler;

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "space/cells.h"
+#include "space/depth.h"
 #include "space/parts.h"
-#include "space/widths.h"
 
 /* The widths that the item's candidates come in, which ascend: [block->widths]. */
 static enum np_status read_widths(struct np_item *item, struct np_yaml_map *map, int *widths,
@@ -105,7 +105,8 @@ static enum np_status read_cell(const struct np_item_list *list, struct np_item 
     const struct np_yaml_node *cell = np_yaml_find(map, "cell"), *inputs = NULL;
     struct np_block *block = &item->block;
     enum np_status status;
-    NP_TRY(np_recipe_get_int(repeat, &item->repeat, 1, NP_MAX_BLOCKS, err));
+    if (np_yaml_find(map, "depth")->kind == NP_YAML_ABSENT)
+        NP_TRY(np_recipe_get_int(repeat, &item->repeat, 1, NP_MAX_BLOCKS, err));
     if (list->recipe->input == NP_INPUT_IMAGES) {
         inputs = np_yaml_find(map, "inputs");
         NP_TRY(np_recipe_get_int(inputs, &block->inputs, 1, 2, err));
@@ -230,16 +231,26 @@ static enum np_status refuse_part(const struct np_yaml_node *choice, const struc
                         shape_text(outer, sizeof outer, there));
 }
 
+/* Where the candidate behind the one at `choice` is written: those of each width are once. */
+static const struct np_yaml_node *next_choice(const struct np_yaml_node *choice,
+                                              const struct np_yaml_node *first)
+{
+    return choice->next ? choice->next : first;
+}
+
 /* Each candidate of an entangled block has a place in the largest one like it. */
-static enum np_status check_family(const struct np_family *family, const struct np_yaml_node *first,
-                                   struct np_error *err)
+static enum np_status check_family(const struct np_family *family, const struct np_block *block,
+                                   const struct np_yaml_node *first, struct np_error *err)
 {
     const struct np_yaml_node *choice = first;
-    for (int i = 0; i < family->count; i++, choice = choice->next ? choice->next : first) {
+    for (int i = 0; i < family->count; i++) {
         const struct np_kind *part = &family->kinds[i], *whole = &family->kinds[family->whole[i]];
         const struct np_tensor *tensor = np_part_misfit(part, whole);
+        if (np_depth_passes(block, i))
+            continue;
         if (tensor)
             return refuse_part(choice, tensor, whole, family->whole[i], err);
+        choice = next_choice(choice, first);
     }
     return NP_OK;
 }
@@ -259,10 +270,32 @@ static enum np_status check_entangled(const struct np_item *item,
             setting.memory = context->memories[context->memory];
         status = np_family_init(&family, context->recipe, &item->block, &setting, err);
         if (status == NP_OK)
-            status = check_family(&family, choice, err);
+            status = check_family(&family, &item->block, choice, err);
         np_family_clear(&family);
     }
     return status;
+}
+
+/* The candidate by which a block is passed over, which hands on what it reads. */
+static enum np_status add_pass(const struct np_item *item, const struct np_layer_context *context,
+                               struct np_layer_spec *spec, struct np_error *err)
+{
+    spec->op = NP_OP_IDENTITY;
+    for (int i = 0; i < context->place_count; i++) {
+        const struct np_place *place = &context->places[i];
+        struct np_channels channels =
+            np_width_channels(&item->block, context->candidate, place->x, place->in, place->out);
+        if (place->stride == 1 && np_shape_equal(place->in, place->out) &&
+            channels.reads == channels.makes)
+            continue;
+        return np_yaml_fail(item->node, err,
+                            "a 'depth' passes over what keeps the shape, not from %dx%dx%d to "
+                            "%dx%dx%d%s",
+                            place->in.height, place->in.width, channels.reads, place->out.height,
+                            place->out.width, channels.makes,
+                            place->stride == 1 ? "" : " by a stride");
+    }
+    return NP_OK;
 }
 
 static enum np_status read_choices(struct np_item_list *list, struct np_item *item,
@@ -284,10 +317,15 @@ static enum np_status read_choices(struct np_item_list *list, struct np_item *it
     for (int i = 0; item->block.widths && i < item->block.count; i++)
         spec[i].width = widths[i / np_width_candidates(&item->block)];
     find_places(list, item, &context);
-    for (int i = 0; i < item->block.count; i++, choice = choice->next ? choice->next : first) {
+    for (int i = 0; i < item->block.count; i++) {
         context.candidate = i;
+        if (np_depth_passes(&item->block, i)) {
+            NP_TRY(add_pass(item, &context, &spec[i], err));
+            continue;
+        }
         NP_TRY(np_recipe_read_layer(&spec[i], choice, &context, err));
         NP_TRY(check_target(list, item, &spec[i], choice, err));
+        choice = next_choice(choice, first);
     }
     NP_TRY(check_entangled(item, &context, first, err));
     item->block.memory = context.memory < 0 ? -1 : list->named.positions[context.memory];
@@ -296,29 +334,36 @@ out:
     return status;
 }
 
-/* Each once for every width. */
+/* Each once for every width, and one by which the block is passed over. */
 static enum np_status count_choices(struct np_item *item, const struct np_yaml_node *choices,
                                     struct np_error *err)
 {
     struct np_block *block = &item->block;
-    block->count = (int)choices->count * (block->widths ? block->widths : 1);
+    size_t each = choices->count + (block->level > 0), widths = block->widths ? block->widths : 1;
+    block->count = (int)(each * widths);
     if (block->count <= NP_MAX_CHOICES)
         return NP_OK;
-    return np_yaml_fail(choices, err, "%zu candidates of %d widths are more than %d",
-                        choices->count, block->widths, NP_MAX_CHOICES);
+    return np_yaml_fail(choices, err, "%zu candidates of %zu width%s are more than %d", each,
+                        widths, widths == 1 ? "" : "s", NP_MAX_CHOICES);
 }
 
 /* An item that is blocks. */
 static enum np_status read_blocks(struct np_item_list *list, const struct np_yaml_node *node,
                                   struct np_yaml_map *map, struct np_error *err)
 {
-    struct np_item item = {
-        .node = node,
-        .block = {.stride = 1, .inputs = 1, .from = list->made, .memory = -1, .sum = -1},
-        .repeat = 1};
+    struct np_item item = {.node = node,
+                           .block = {.stride = 1,
+                                     .inputs = 1,
+                                     .from = list->made,
+                                     .memory = -1,
+                                     .sum = -1,
+                                     .depth = list->depth,
+                                     .level = list->level},
+                           .repeat = 1};
     const struct np_yaml_node *choices, *choice;
     int widths[NP_MAX_WIDTHS];
     enum np_status status;
+    NP_TRY(np_item_check_depth(list, map, err));
     NP_TRY(read_cell(list, &item, map, err));
     NP_TRY(np_item_read_links(list, &item, map, err));
     NP_TRY(read_shape(list, &item, map, widths, err));
@@ -342,22 +387,44 @@ out:
 static enum np_status read_items(struct np_item_list *list, const struct np_yaml_node *node,
                                  struct np_error *err);
 
-/* An item that is a list, repeated as a whole. */
-static enum np_status read_list(struct np_item_list *list, const struct np_yaml_node *items,
-                                struct np_yaml_map *map, struct np_error *err)
+/* A repeat: the items of a list, or one that is blocks, whose keys are read each time. */
+static enum np_status read_repeat(struct np_item_list *list, const struct np_yaml_node *item,
+                                  const struct np_yaml_node *items, struct np_error *err)
+{
+    struct np_yaml_map map;
+    enum np_status status;
+    if (items->kind != NP_YAML_ABSENT)
+        return read_items(list, items, err);
+    NP_TRY(np_yaml_get_map(item, &map, err));
+    NP_TRY(read_blocks(list, item, &map, err));
+out:
+    return status;
+}
+
+/* An item that is repeated as a whole: a list, or what may be passed over. */
+static enum np_status read_whole(struct np_item_list *list, const struct np_yaml_node *item,
+                                 const struct np_yaml_node *items, struct np_yaml_map *map,
+                                 struct np_error *err)
 {
     size_t known = list->named.count;
-    bool inside = list->inside, again = list->again;
+    bool inside = list->inside, again = list->again, within = list->depth >= 0, begun;
     enum np_status status;
     int repeat = 1;
     NP_TRY(np_recipe_get_int(np_yaml_find(map, "repeat"), &repeat, 1, NP_MAX_BLOCKS, err));
-    NP_TRY(np_yaml_map_finish(map, err));
+    NP_TRY(np_items_begin_depth(list, map, &repeat, err));
+    begun = list->depth >= 0 && !within;
+    if (items->kind != NP_YAML_ABSENT)
+        NP_TRY(np_yaml_map_finish(map, err));
     list->inside = true;
     for (int i = 0; i < repeat; i++) {
-        NP_TRY(read_items(list, items, err));
+        if (begun)
+            np_items_set_level(list, i);
+        NP_TRY(read_repeat(list, item, items, err));
         list->named.count = known;
         list->again = true;
     }
+    if (begun)
+        np_items_end_depth(list);
     list->inside = inside;
     list->again = again;
 out:
@@ -374,8 +441,10 @@ static enum np_status read_items(struct np_item_list *list, const struct np_yaml
     for (; item; item = item->next) {
         NP_TRY(np_yaml_get_map(item, &map, err));
         items = np_yaml_find(&map, "blocks");
-        NP_TRY(items->kind == NP_YAML_ABSENT ? read_blocks(list, item, &map, err)
-                                             : read_list(list, items, &map, err));
+        if (items->kind == NP_YAML_ABSENT && np_yaml_find(&map, "depth")->kind == NP_YAML_ABSENT)
+            NP_TRY(read_blocks(list, item, &map, err));
+        else
+            NP_TRY(read_whole(list, item, items, &map, err));
     }
 out:
     return status;
@@ -422,7 +491,7 @@ static enum np_status check_pairs(const struct np_item_list *list, const struct 
 enum np_status np_recipe_read_blocks(struct np_recipe *recipe, const struct np_yaml_node *node,
                                      const char *stem_name, bool *batch_norm, struct np_error *err)
 {
-    struct np_item_list list = {.recipe = recipe, .layers = 2}; /* stem and head */
+    struct np_item_list list = {.recipe = recipe, .layers = 2, .depth = -1}; /* stem and head */
     enum np_status status;
     NP_TRY(np_grow(&list.shapes, &list.shape_capacity, 0, sizeof *list.shapes, err));
     list.shapes[0] = np_shape_of_stem(recipe);

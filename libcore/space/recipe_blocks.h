@@ -34,11 +34,13 @@ struct np_item_list {
         int repeat, widths; /* -1: none */
     } * tied;
     size_t block_capacity, shape_capacity, node_capacity, list_capacity;
-    size_t name_capacity, tie_capacity, tied_capacity;
+    size_t name_capacity, tie_capacity, tied_capacity, depth_capacity;
     bool *inner; /* of each of recipe->names: it is of a list within the list */
     size_t inner_capacity;
     bool inside; /* of such a list */
     bool again;  /* in a later repeat of one: no item has a stride */
+    int depth;   /* of recipe->depths, whose repeats are read; -1 none */
+    int level;   /* of its blocks, in the present repeat */
     bool target; /* the target of pairs has begun */
     bool batch_norm;
 };
@@ -55,6 +57,15 @@ struct np_item {
 /* Before all items: the word, unless it is "", stands for what the stem makes. */
 enum np_status np_items_name_stem(struct np_item_list *list, const char *word,
                                   struct np_error *err);
+/* Of an item that is repeated as a whole: its depths, if it has some, the last of which is *repeat.
+ * Then, before each repeat, which one it is; and when all are there. */
+enum np_status np_items_begin_depth(struct np_item_list *list, struct np_yaml_map *map, int *repeat,
+                                    struct np_error *err);
+void np_items_set_level(struct np_item_list *list, int repeat);
+void np_items_end_depth(struct np_item_list *list);
+/* Of an item that is blocks: not all keys are for what a depth passes over. */
+enum np_status np_item_check_depth(const struct np_item_list *list, struct np_yaml_map *map,
+                                   struct np_error *err);
 /* Before the item's blocks are there: its name, its ties, and what it reads and adds to. */
 enum np_status np_item_read_links(struct np_item_list *list, struct np_item *item,
                                   struct np_yaml_map *map, struct np_error *err);

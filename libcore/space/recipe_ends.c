@@ -1,7 +1,7 @@
 /* The largest and the smallest candidate of every block, which the sampler sandwich takes. */
+#include "space/depth.h"
 #include "space/recipe_internal.h"
 #include "space/supernet.h"
-#include "space/widths.h"
 
 static size_t weights_of(const struct np_supernet *net, uint32_t layer)
 {
@@ -9,12 +9,14 @@ static size_t weights_of(const struct np_supernet *net, uint32_t layer)
     return kind->whole ? kind->part_floats : kind->floats;
 }
 
-/* The first of the largest of a width, or of the smallest. */
+/* The first of the largest of a width, or of the smallest, which passes over what can be. */
 static int find_candidate(const struct np_supernet *net, int block, int width, int sign)
 {
     const struct np_block *b = &net->recipe->blocks[block];
     int each = np_width_candidates(b), best = 0;
     uint32_t first = net->layer_first[block + 1] + (uint32_t)(width * each);
+    if (b->level > 0 && sign < 0)
+        return each - 1;
     for (int c = 1; c < each; c++) {
         size_t own = weights_of(net, first + (uint32_t)c);
         size_t most = weights_of(net, first + (uint32_t)best);

@@ -33,6 +33,9 @@ static int fair_members(const struct np_recipe *recipe)
 static enum np_status check_fair(const struct np_recipe *recipe, const struct np_yaml_node *members,
                                  struct np_error *err)
 {
+    if (recipe->depth_count > 0)
+        return np_yaml_fail(members, err,
+                            "fair takes every candidate equally often: it has no 'depth'");
     for (int i = 0; i < recipe->block_count; i++)
         if (recipe->members % recipe->blocks[i].count != 0)
             return np_yaml_fail(members, err,

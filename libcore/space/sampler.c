@@ -54,15 +54,30 @@ static uint16_t draw_below(uint64_t seed, enum np_purpose purpose, int member, i
     return (uint16_t)np_philox_below(np_draw(key, step, element), (uint64_t)bound);
 }
 
-/* One of a block's candidates. */
+/* Candidates of each width. */
+static int candidates_each(const struct np_stream_block *b)
+{
+    return b->widths ? b->candidates / b->widths : b->candidates;
+}
+
+bool np_stream_passes(const struct np_stream_block *b, int candidate)
+{
+    int each = candidates_each(b);
+    return b->level > 0 && candidate % each == each - 1;
+}
+
+/* One of a block's candidates: element 0; 1 is its width, and 2 the number of its depth. */
 static uint16_t draw_choice(const struct np_stream_shape *shape, uint64_t seed,
                             enum np_purpose purpose, int member, int block, uint64_t step)
 {
     const struct np_stream_block *b = &shape->each[block];
-    int each = b->widths ? b->candidates / b->widths : b->candidates, width = 0;
+    int each = candidates_each(b), passing = b->level > 0, width = 0;
     if (b->widths)
         width = draw_below(seed, purpose, member, b->width_drawn, step, 1, b->widths);
-    return (uint16_t)(width * each + draw_below(seed, purpose, member, b->drawn, step, 0, each));
+    if (passing && draw_below(seed, purpose, member, b->depth_drawn, step, 2, b->depths) < b->level)
+        return (uint16_t)(width * each + each - 1);
+    return (uint16_t)(width * each +
+                      draw_below(seed, purpose, member, b->drawn, step, 0, each - passing));
 }
 
 void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint64_t step,
@@ -73,10 +88,21 @@ void np_stream_uniform(const struct np_stream_shape *shape, uint64_t seed, uint6
             *choices++ = draw_choice(shape, seed, NP_DRAW_SUBNET, member, block, step);
 }
 
-struct np_stream_block np_stream_block_of(const struct np_block *block)
+struct np_stream_block np_stream_block_of(const struct np_recipe *recipe, int block)
 {
-    return (struct np_stream_block){block->count,       block->widths,  block->drawn,
-                                    block->width_drawn, block->largest, block->smallest};
+    const struct np_block *b = &recipe->blocks[block];
+    struct np_stream_block of = {.candidates = b->count,
+                                 .widths = b->widths,
+                                 .drawn = b->drawn,
+                                 .width_drawn = b->width_drawn,
+                                 .largest = b->largest,
+                                 .smallest = b->smallest,
+                                 .level = b->level};
+    if (b->level > 0) {
+        of.depths = recipe->depths[b->depth].count;
+        of.depth_drawn = recipe->depths[b->depth].first;
+    }
+    return of;
 }
 
 enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_stream_block **each,
@@ -86,7 +112,7 @@ enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_str
     if (status != NP_OK)
         return status;
     for (int b = 0; b < recipe->block_count; b++)
-        (*each)[b] = np_stream_block_of(&recipe->blocks[b]);
+        (*each)[b] = np_stream_block_of(recipe, b);
     *shape = (struct np_stream_shape){recipe->block_count, recipe->members, *each};
     return NP_OK;
 }

@@ -14,13 +14,15 @@
  *          layers make wait longest. A function of
  *          the seed alone; any step is reached by replaying less than 4096 steps.
  *
+ * Depths are drawn for all blocks of one at once, each as often; fair has none (space/depth.h).
  * Widths are drawn first, then one of the candidates of the width; fair: a permutation for each
  * width, whose places members take as they take the width.
  * Blocks that are tied draw alike, with the key of the first of them, and so do those whose widths
- * are. What is read is not tied, but for widths.
+ * are. What is read is not tied, but for widths and depths.
  *
  * Errors    NP_EINPUT "stream.txt:7: 12 indices, not 16", "stream.txt:7:5: candidate 9 of block 3
- *           is not in 0..7"; tied widths of different numbers; the end of a file inside a step, or
+ *           is not in 0..7"; tied widths of different numbers; blocks of one depth
+ *           that go on behind one that is passed over; the end of a file inside a step, or
  *           before step `first`, between steps it is the end; fair with other members.
  * Ownership np_stream_close closes the file unless it is standard input.
  * Threads   one reader; np_stream_eval_subnet any.
@@ -37,9 +39,13 @@ struct np_stream_block {
     int candidates, widths; /* as in struct np_block */
     int drawn, width_drawn;
     int largest, smallest;
+    int level, depths, depth_drawn; /* level 0: none; of its depth, how many, and the first block */
 };
 
-struct np_stream_block np_stream_block_of(const struct np_block *block);
+struct np_stream_block np_stream_block_of(const struct np_recipe *recipe, int block);
+
+/* Whether the candidate is the one by which the block is passed over (space/depth.h). */
+bool np_stream_passes(const struct np_stream_block *block, int candidate);
 
 /* Of a space; also made without a recipe (--blocks, --candidates). */
 struct np_stream_shape {

@@ -105,12 +105,34 @@ static enum np_status check_width(const struct reader *r, const struct np_stream
         r->name.s, r->line, column, choices[block], block, width, choices[first], first, other);
 }
 
+/* Of one depth the last blocks are passed over: all of a level, and of those behind it. */
+static enum np_status check_depth(const struct reader *r, const struct np_stream_shape *shape,
+                                  const uint16_t *choices, int block, unsigned long long column,
+                                  struct np_error *err)
+{
+    const struct np_stream_block *b = &shape->each[block], *before = b - 1;
+    bool passed, was;
+    if (b->level == 0 || block == b->depth_drawn || before->level == 0)
+        return NP_OK;
+    passed = np_stream_passes(b, choices[block]);
+    was = np_stream_passes(before, choices[block - 1]);
+    if (passed == was || (passed && before->level < b->level))
+        return NP_OK;
+    return np_fail(err, NP_EINPUT,
+                   "%s:%llu:%llu: candidate %d of block %d %s, candidate %d of block %d %s: they "
+                   "are of one depth",
+                   r->name.s, r->line, column, choices[block], block,
+                   passed ? "passes over it" : "does not pass over it", choices[block - 1],
+                   block - 1, was ? "does" : "does not");
+}
+
 /* One index, from its first digit to the character behind it. The line's surplus is only counted.
  */
 static enum np_status read_index(struct reader *r, const struct np_stream_shape *shape,
                                  uint16_t *choices, int block, struct np_error *err)
 {
     unsigned long long column = r->column;
+    enum np_status status;
     int value = 0;
     for (; isdigit(r->c); advance(r))
         value = value > (INT_MAX - 9) / 10 ? INT_MAX : 10 * value + (r->c - '0');
@@ -122,7 +144,10 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
         return np_fail(err, NP_EINPUT, "%s:%llu:%llu: candidate %d of block %d is not in 0..%d",
                        r->name.s, r->line, column, value, block, shape->each[block].candidates - 1);
     choices[block] = (uint16_t)value;
-    return check_width(r, shape, choices, block, column, err);
+    NP_TRY(check_width(r, shape, choices, block, column, err));
+    NP_TRY(check_depth(r, shape, choices, block, column, err));
+out:
+    return status;
 }
 
 /* The rest of a line whose first character was read: its indices, or none. */

@@ -31,6 +31,29 @@ setup() {
     same a d
 }
 
+# Of three blocks the last two may be passed over: identities, which a stream can choose as well.
+@test "depth: every plan gives the reference's bits, those of identities that are written" {
+    tiny_recipe
+    layers='choices: [{op: mha, heads: 4}, {op: ffn, ratio: 2}'
+    deep="space.blocks=[{depth: [1, 2, 3], $layers]}]"
+    np-train recipe.yaml --run a -q --schedule sequential -s "$deep"
+    np-train recipe.yaml --run b -q -n 3 -M 4 -W 4 -s "$deep"
+    np-train recipe.yaml --run c -q -n 2 --threads 2 --inject-delays 3 -s "$deep"
+    same a b
+    same a c
+    np-evaluate recipe.yaml --run a -q --random 10 --batches 1 -s "$deep" | cut -f 3 > drawn
+    np-train recipe.yaml --run d -q --subnets drawn -s "$deep"
+    np-train recipe.yaml --run e -q --subnets drawn -n 2 -s \
+        "space.blocks=[{$layers]}, {repeat: 2, $layers, {op: identity}]}]"
+    [ "$(cut -d ' ' -f 2- drawn | sort -u | wc -l)" -gt 3 ]
+    grep -q ' 2$' drawn
+    cmp d/ledger.tsv e/ledger.tsv
+    echo 0 2 1 > drawn
+    apart="candidate 1 of block 2 does not pass over it, candidate 2 of block 1 does"
+    refused "drawn:1:5: $apart: they are of one depth" \
+        np-train recipe.yaml --run f --subnets drawn -s "$deep"
+}
+
 @test "batch norm keeps a mini-batch in one piece" {
     image_recipe
     whole="batch norm takes its statistics from the whole mini-batch: there must be 1 micro-batch, not"

@@ -4,7 +4,7 @@ import json
 import os
 
 import inputs
-from spaces import Images, Sequences, divisors, odds
+from spaces import Images, Sequences, deepen, divisors, odds
 
 
 class Recipe:
@@ -17,11 +17,13 @@ class Recipe:
                   "tokens": inputs.tokens if odds(r, 0.3) else inputs.text}[self.kind]
         data, given = source(r, folder)
         space = self._space(r, given, data["kind"] == "cifar10")
+        if not self.fair:
+            space["blocks"] = [deepen(block) for block in space["blocks"]]
         train = self._train(r)
         if self.batch_norm:
             train["calibration"] = r.choice([1, 2, 3])
         self._each = self._listed({"blocks": space["blocks"]})
-        self.candidates = [count for count, _, _ in self._each]
+        self.candidates = [count for count, _, _, _ in self._each]
         self.positions = len(self.candidates) + 2
         self.data_files = data["files"]
         text = {"naspipe": "recipe/1", "seed": r.choice([0, 1, 7, r.getrandbits(32), 2**64 - 1]),
@@ -46,23 +48,36 @@ class Recipe:
 
     @staticmethod
     def _listed(block):
-        """Of the blocks of an item: how many candidates, how many of a width, and its tie."""
+        """Of the blocks of an item: how many candidates, how many of a width, its tie, and of its
+        depth which one, how many pass over it, and how many there are."""
         repeat = block.get("repeat", 1)
+        if "depth" in block:
+            once = {key: value for key, value in block.items() if key not in ("repeat", "depth")}
+            depths, listed, which = block["depth"], Recipe._listed(once), object()
+            levels = [sum(n <= i for n in depths) for i in range(repeat)]
+            return [(count // each * (each + (level > 0)), each + (level > 0), tie,
+                     (which, level, len(depths)))
+                    for level in levels for count, each, tie, _ in listed]
         if "blocks" in block:
             return [b for item in block["blocks"] for b in Recipe._listed(item)] * repeat
         nodes, two = block.get("cell", 2), block.get("inputs", 1) == 2
         each = len(block["choices"])
-        one = (each * len(block.get("widths", [0])), each, block.get("tie_widths"))
+        one = (each * len(block.get("widths", [0])), each, block.get("tie_widths"), (None, 0, 1))
         edges = [one] * (nodes * (nodes - 1) // 2 - two)
-        fixed = (1, 1, None)
+        fixed = (1, 1, None, (None, 0, 1))
         return ([fixed, fixed] + edges + [fixed] * (nodes - 3) if two else edges) * repeat
 
     def settled(self, subnet):
-        """The subnet with the width of the first block wherever widths are tied."""
-        widths, out = {}, []
-        for choice, (_, each, tie) in zip(subnet, self._each):
+        """The subnet with the width of the first block wherever widths are tied, and one depth for
+        what is of one."""
+        widths, drawn, out = {}, {}, []
+        for choice, (_, each, tie, (which, level, depths)) in zip(subnet, self._each):
             width = widths.setdefault(tie, choice // each) if tie else choice // each
-            out.append(width * each + choice % each)
+            choice %= each
+            if level > 0:
+                passed = drawn.setdefault(which, choice % depths) < level
+                choice = each - 1 if passed else choice % (each - 1)
+            out.append(width * each + choice)
         return out
 
     @staticmethod

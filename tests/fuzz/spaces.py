@@ -72,6 +72,19 @@ def _attention(r, width):
     return hidden | {"heads": r.choice(divisors(hidden.get("hidden", width)))}
 
 
+def deepen(item):
+    """Sometimes one that has repeats has a depth instead; from numbers of its own, too."""
+    r, items = random.Random(repr(item)), item.get("blocks", [item])
+    refused = {"name", "from", "add", "tie", "cell"}
+    if "blocks" in item:
+        refused |= {"out", "stride", "widths", "blocks"}
+    if item.get("repeat", 1) == 1 or not odds(r, 0.4) or \
+            any(refused & set(one) or ("widths" in one) != ("tie_widths" in one) for one in items):
+        return item
+    least = r.randrange(1, item["repeat"])
+    return item | {"depth": list(range(least, item["repeat"] + 1))}
+
+
 class Images:
     """Blocks of images; `batch_norm` says in the end whether any layer has it."""
 

@@ -9,7 +9,10 @@ static inline struct np_stream_shape stream_shape(struct np_stream_block *each, 
                                                   int members, const int *candidates)
 {
     for (int b = 0; b < blocks; b++)
-        each[b] = (struct np_stream_block){candidates[b], 0, b, b, candidates[b] - 1, 0};
+        each[b] = (struct np_stream_block){.candidates = candidates[b],
+                                           .drawn = b,
+                                           .width_drawn = b,
+                                           .largest = candidates[b] - 1};
     return (struct np_stream_shape){blocks, members, each};
 }
 

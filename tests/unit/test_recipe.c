@@ -342,8 +342,9 @@ START_TEST(test_bad_values)
          "unknown mask 'full' (known: none, causal)"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, memory: first}",
          "no block before this one has a name"},
-        {"space.blocks.0.out=24", "unknown key 'out' (known: blocks, repeat, cell, from, add, tie, "
-                                  "tie_widths, name, widths, weights, origin, choices)"},
+        {"space.blocks.0.out=24",
+         "unknown key 'out' (known: blocks, depth, repeat, cell, from, add, tie, "
+         "tie_widths, name, widths, weights, origin, choices)"},
         {"space.blocks.0.cell=17", "'cell' must be a whole number from 2 to 16, not '17'"},
         {"space.blocks.0.name=''", "'name' must have 1 to 64 bytes"},
         {"space.blocks=[{cell: 16, repeat: 35, choices: [{op: glu}]}]",

@@ -382,7 +382,7 @@ START_TEST(what_does_not_fit)
         {"[{inputs: 2, cell: 6, out: 16385, choices: [{op: zero}]}]",
          "the cell makes 65540 channels, more than 65536"},
         {"[{repeat: 2, blocks: [{choices: [{op: ffn}]}], stride: 2}]",
-         "unknown key 'stride' (known: blocks, repeat)"},
+         "unknown key 'stride' (known: blocks, repeat, depth)"},
         {"[{blocks: []}]", "'blocks' must have at least 1 item, not 0"},
         {"[{repeat: 64, blocks: [{repeat: 64, blocks: [{choices: [{op: ffn}]}, {choices: [{op: "
          "zero}]}]}]}]",

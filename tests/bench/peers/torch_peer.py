@@ -20,6 +20,7 @@ import yaml
 import notes
 
 WARM_STEPS, TRIAL_STEPS = 5, 10
+NO_DEPTH = (None, 0, 1)  # whose a block is, how many of its depths pass over it, and of how many
 LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
 
 
@@ -49,6 +50,7 @@ class Trainer:
         self.half = half
         self.net = supernet(recipe['space']).to(device, memory_format=layout)
         self.candidates = [len(block) for block in self.net.blocks]
+        self.depths = getattr(self.net, 'depths', [NO_DEPTH] * len(self.candidates))
         self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
         self.smoothing = train.get('loss', {}).get('label_smoothing', 0.0)
         self.batches = batches(recipe, directory, self.generator)
@@ -56,13 +58,25 @@ class Trainer:
         self.fair = sampler.get('kind', 'uniform') == 'fair'
         self.members = max(self.candidates) if self.fair else sampler.get('members', 1)
 
+    def draw(self, bound):
+        return int(torch.randint(0, bound, (), generator=self.generator))
+
+    def draw_subnet(self):
+        """A choice for each block, the last one where the depth passes over it."""
+        drawn, choices = {}, []
+        for count, (which, level, depths) in zip(self.candidates, self.depths):
+            if level > 0 and which not in drawn:
+                drawn[which] = self.draw(depths)
+            passed = level > 0 and drawn[which] < level
+            choices.append(count - 1 if passed else self.draw(count - (level > 0)))
+        return choices
+
     def draw_subnets(self):
         """A list of choices for each member of the step."""
         if self.fair:
             orders = [torch.randperm(n, generator=self.generator) for n in self.candidates]
             return [[int(order[m % len(order)]) for order in orders] for m in range(self.members)]
-        return [[int(torch.randint(0, n, (), generator=self.generator)) for n in self.candidates]
-                for _ in range(self.members)]
+        return [self.draw_subnet() for _ in range(self.members)]
 
     def wait(self):
         if self.device == 'cuda':

@@ -138,11 +138,17 @@ def candidate(width, length, spec):
     return nn.Identity() if spec['op'] == 'identity' else Branch(width, spec | {'length': length})
 
 
-def blocks_of(items):
-    """The choice blocks of a list of them and of lists that are repeated as wholes."""
+def blocks_of(items, depth=torch_peer.NO_DEPTH):
+    """The candidates of the choice blocks of a list of them and of lists that are repeated as wholes,
+    and of which depth they are; what may be passed over has an identity more."""
     for item in items:
-        for _ in range(item.get('repeat', 1)):
-            yield from blocks_of(item['blocks']) if 'blocks' in item else [item]
+        depths, which = item.get('depth', [item.get('repeat', 1)]), object()
+        for i in range(depths[-1]):
+            own = (which, sum(n <= i for n in depths), len(depths)) if 'depth' in item else depth
+            if 'blocks' in item:
+                yield from blocks_of(item['blocks'], own)
+            else:
+                yield item['choices'] + [{'op': 'identity'}] * (own[1] > 0), own
 
 
 class Supernet(nn.Module):
@@ -152,9 +158,11 @@ class Supernet(nn.Module):
         self.token = nn.Embedding(tokens['vocab'], width)
         learned = space.get('stem', {}).get('positions', 'learned') == 'learned'
         self.position = nn.Embedding(tokens['length'], width) if learned else None
+        blocks = list(blocks_of(space['blocks']))
+        self.depths = [depth for _, depth in blocks]
         self.blocks = nn.ModuleList(
-            nn.ModuleList(candidate(width, tokens['length'], spec) for spec in block['choices'])
-            for block in blocks_of(space['blocks']))
+            nn.ModuleList(candidate(width, tokens['length'], spec) for spec in choices)
+            for choices, _ in blocks)
         self.norm = norm_of(width, space.get('head', {}))
         self.out = nn.Linear(width, tokens['vocab'], bias=False)
 
