@@ -20,7 +20,8 @@ Q        := $(if $(V),,@)
 SAY       = @$(if $(V),:,printf '%-6s %s\n' $(1) $(2))
 
 VERSION  := 0.1.0
-TOOLS    := np-partition np-train np-predict-trace np-evaluate np-derive np-export np-verify
+TOOLS    := np-partition np-train np-predict-trace np-evaluate np-evolve np-derive np-export \
+            np-verify
 
 NP_PACKAGES := yaml-0.1 libzstd libcrypto jansson liburing
 NP_CPPFLAGS := -Ilibcore -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \

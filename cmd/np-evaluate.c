@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli.h"
+#include "run/scores.h"
 #include "run/scoring.h"
 #include "space/sampler.h"
 #include "space_options.h"
@@ -224,7 +225,6 @@ static enum np_status on_next(void *context, uint16_t *choices, bool *more, bool
     return NP_OK;
 }
 
-/* "2.0313	0.4102	0 3 1 2": loss, accuracy, candidates. */
 static enum np_status on_scored(void *context, const uint16_t *choices, struct np_score score,
                                 struct np_error *err)
 {
@@ -232,10 +232,7 @@ static enum np_status on_scored(void *context, const uint16_t *choices, struct n
     uint64_t total = p->stream ? UINT64_MAX : p->options->random;
     struct cli_eta eta = cli_progress_eta(&p->progress, ++p->scored, total);
     cli_progress_clear(stdout);
-    printf("%s\t%s\t", np_text_double(score.loss).s, np_text_double(score.accuracy).s);
-    for (int b = 0; b < p->shape.blocks; b++)
-        printf(b ? " %d" : "%d", choices[b]);
-    putchar('\n');
+    np_score_write(stdout, score, choices, p->shape.blocks);
     if (fflush(stdout) != 0)
         return np_fail_errno(err, "cannot write to standard output");
     if (cli_progress_due(&p->progress))

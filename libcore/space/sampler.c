@@ -54,24 +54,12 @@ static uint16_t draw_below(uint64_t seed, enum np_purpose purpose, int member, i
     return (uint16_t)np_philox_below(np_draw(key, step, element), (uint64_t)bound);
 }
 
-/* Candidates of each width. */
-static int candidates_each(const struct np_stream_block *b)
-{
-    return b->widths ? b->candidates / b->widths : b->candidates;
-}
-
-bool np_stream_passes(const struct np_stream_block *b, int candidate)
-{
-    int each = candidates_each(b);
-    return b->level > 0 && candidate % each == each - 1;
-}
-
 /* One of a block's candidates: element 0; 1 is its width, and 2 the number of its depth. */
 static uint16_t draw_choice(const struct np_stream_shape *shape, uint64_t seed,
                             enum np_purpose purpose, int member, int block, uint64_t step)
 {
     const struct np_stream_block *b = &shape->each[block];
-    int each = candidates_each(b), passing = b->level > 0, width = 0;
+    int each = np_stream_each(b), passing = b->level > 0, width = 0;
     if (b->widths)
         width = draw_below(seed, purpose, member, b->width_drawn, step, 1, b->widths);
     if (passing && draw_below(seed, purpose, member, b->depth_drawn, step, 2, b->depths) < b->level)

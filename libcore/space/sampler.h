@@ -44,8 +44,18 @@ struct np_stream_block {
 
 struct np_stream_block np_stream_block_of(const struct np_recipe *recipe, int block);
 
+/* Candidates of each width. */
+static inline int np_stream_each(const struct np_stream_block *b)
+{
+    return b->widths ? b->candidates / b->widths : b->candidates;
+}
+
 /* Whether the candidate is the one by which the block is passed over (space/depth.h). */
-bool np_stream_passes(const struct np_stream_block *block, int candidate);
+static inline bool np_stream_passes(const struct np_stream_block *b, int candidate)
+{
+    int each = np_stream_each(b);
+    return b->level > 0 && candidate % each == each - 1;
+}
 
 /* Of a space; also made without a recipe (--blocks, --candidates). */
 struct np_stream_shape {
@@ -56,6 +66,12 @@ struct np_stream_shape {
 /* That of a recipe; *each, where its blocks lie, is the caller's to free. */
 enum np_status np_stream_shape_init(struct np_stream_shape *shape, struct np_stream_block **each,
                                     const struct np_recipe *recipe, struct np_error *err);
+
+/* choices[block] = candidate, those before it being there. NP_EINPUT if no subnet has them: it is
+ * none of the block's; a width is not that of what it is tied to; a block goes on behind one that
+ * is passed over. */
+enum np_status np_stream_choose(uint16_t *choices, const struct np_stream_shape *shape, int block,
+                                int candidate, struct np_error *err);
 
 /* Draws from a sampler, beginning at step `first`. */
 enum np_status np_stream_draw(struct np_stream **out, const struct np_stream_shape *shape,

@@ -79,59 +79,13 @@ static enum np_status refuse_char(const struct reader *r, struct np_error *err)
                    np_text_escape(text, sizeof text, &byte, 1));
 }
 
-/* Which of a block's widths, from 0, a candidate is of. */
-static int width_of(const struct np_stream_block *block, int candidate)
-{
-    return candidate / (block->candidates / block->widths);
-}
-
-/* Widths that are tied are of one number: candidates count on it. */
-static enum np_status check_width(const struct reader *r, const struct np_stream_shape *shape,
-                                  const uint16_t *choices, int block, unsigned long long column,
-                                  struct np_error *err)
-{
-    const struct np_stream_block *b = &shape->each[block];
-    int first = b->width_drawn, width, other;
-    if (!b->widths || first == block || b->drawn != block)
-        return NP_OK;
-    width = width_of(b, choices[block]);
-    other = width_of(&shape->each[first], choices[first]);
-    if (width == other)
-        return NP_OK;
-    return np_fail(
-        err, NP_EINPUT,
-        "%s:%llu:%llu: candidate %d of block %d is of width %d, candidate %d of block %d "
-        "of width %d: they are tied",
-        r->name.s, r->line, column, choices[block], block, width, choices[first], first, other);
-}
-
-/* Of one depth the last blocks are passed over: all of a level, and of those behind it. */
-static enum np_status check_depth(const struct reader *r, const struct np_stream_shape *shape,
-                                  const uint16_t *choices, int block, unsigned long long column,
-                                  struct np_error *err)
-{
-    const struct np_stream_block *b = &shape->each[block], *before = b - 1;
-    bool passed, was;
-    if (b->level == 0 || block == b->depth_drawn || before->level == 0)
-        return NP_OK;
-    passed = np_stream_passes(b, choices[block]);
-    was = np_stream_passes(before, choices[block - 1]);
-    if (passed == was || (passed && before->level < b->level))
-        return NP_OK;
-    return np_fail(err, NP_EINPUT,
-                   "%s:%llu:%llu: candidate %d of block %d %s, candidate %d of block %d %s: they "
-                   "are of one depth",
-                   r->name.s, r->line, column, choices[block], block,
-                   passed ? "passes over it" : "does not pass over it", choices[block - 1],
-                   block - 1, was ? "does" : "does not");
-}
-
 /* One index, from its first digit to the character behind it. The line's surplus is only counted.
  */
 static enum np_status read_index(struct reader *r, const struct np_stream_shape *shape,
                                  uint16_t *choices, int block, struct np_error *err)
 {
     unsigned long long column = r->column;
+    struct np_error why;
     enum np_status status;
     int value = 0;
     for (; isdigit(r->c); advance(r))
@@ -140,14 +94,10 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
         return refuse_char(r, err);
     if (block >= shape->blocks)
         return NP_OK;
-    if (value >= shape->each[block].candidates)
-        return np_fail(err, NP_EINPUT, "%s:%llu:%llu: candidate %d of block %d is not in 0..%d",
-                       r->name.s, r->line, column, value, block, shape->each[block].candidates - 1);
-    choices[block] = (uint16_t)value;
-    NP_TRY(check_width(r, shape, choices, block, column, err));
-    NP_TRY(check_depth(r, shape, choices, block, column, err));
-out:
-    return status;
+    status = np_stream_choose(choices, shape, block, value, &why);
+    if (status != NP_OK)
+        return np_fail(err, status, "%s:%llu:%llu: %s", r->name.s, r->line, column, why.msg);
+    return NP_OK;
 }
 
 /* The rest of a line whose first character was read: its indices, or none. */

@@ -3,12 +3,12 @@
 
 load common
 
-TOOLS="np-partition np-train np-predict-trace np-evaluate np-derive np-export np-verify"
+TOOLS="np-partition np-train np-predict-trace np-evaluate np-evolve np-derive np-export np-verify"
 
 setup_file() {
     for shell in bash zsh fish; do
         (cd "$NP_BIN" && "$NP_TREE/completions/generate" $shell ./np-partition ./np-train \
-            ./np-predict-trace ./np-evaluate ./np-derive \
+            ./np-predict-trace ./np-evaluate ./np-evolve ./np-derive \
             ./np-export ./np-verify) > "$BATS_FILE_TMPDIR/naspipe.$shell"
     done
 }

@@ -16,8 +16,8 @@ in_tree() {
 
 @test "install into DESTDIR, run from there, uninstall" {
     in_tree install DESTDIR="$PWD/root" PREFIX=/usr > log
-    for tool in np-partition np-train np-predict-trace np-evaluate np-derive np-export \
-        np-verify; do
+    for tool in np-partition np-train np-predict-trace np-evaluate np-evolve np-derive \
+        np-export np-verify; do
         [ -x "root/usr/bin/$tool" ]
         [ -s "root/usr/share/man/man1/$tool.1" ]
         [ -s "root/usr/share/bash-completion/completions/$tool" ]

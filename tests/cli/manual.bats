@@ -45,6 +45,11 @@ readme() {
     [ "$(digest_of fresh)" != "$(digest_of tuned)" ]
 }
 
+@test "np-evolve(1)" {
+    examples np-evolve.1
+    [ "$(cut -f 3 first.tsv second.tsv | sort -u | wc -l)" -eq 40 ]
+}
+
 @test "np-verify(1)" {
     examples np-verify.1
 }

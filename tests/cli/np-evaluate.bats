@@ -206,24 +206,3 @@ untrained() {
     [ "$status" -eq 2 ]
     [[ "$output" = *'standard output'* ]]
 }
-
-@test "examples/evolve: better in the end, within the limit, the same after a break" {
-    unsanitized
-    sed -i 's/steps: 6/steps: 100/' recipe.yaml
-    np-train recipe.yaml --run a -q > digest
-    evolve() {
-        GENERATIONS=$1 "$NP_TREE/examples/evolve" recipe.yaml a "$2" 180000 2> talk
-    }
-    evolve 1 scores > /dev/null
-    evolve 3 scores > best
-    evolve 3 whole | cmp - best
-    cmp scores whole
-    [ "$(cut -f 3 scores | sort -u | wc -l)" -eq 60 ]
-    sort -g scores | sed 5q | cmp - best
-    np-partition recipe.yaml --estimate --profile-from model -q > estimate
-    awk -F '\t' 'NR == FNR { flops[$1, $2] = $7; next }
-        { split($3, gene, " "); sum = flops["stem", 0] + flops["head", 0]
-          for (i = 1; i <= 4; i++) sum += flops["block0" i - 1, gene[i]]
-          loss[int((FNR - 1) / 20)] += $1; if (sum > 180000) exit 1 }
-        END { exit !(loss[2] < loss[0]) }' estimate scores
-}

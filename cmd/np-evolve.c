@@ -1,0 +1,262 @@
+/* np-evolve: the next subnets for an evolutionary search to score. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "cli.h"
+#include "run/scores.h"
+#include "space/breed.h"
+#include "space_options.h"
+
+#define TRIES 1000 /* children for each that is wanted */
+
+enum { OPT_SCORES = 0x100, OPT_BY, OPT_POPULATION, OPT_PARENTS, OPT_MUTATION, OPT_FLOPS, OPT_SIZE };
+
+static const struct argp_option table[] = {
+    {"scores", OPT_SCORES, "FILE", 0, "what was scored so far, np-evaluate's lines; - is a pipe",
+     0},
+    {"by", OPT_BY, "WHAT", 0, "what makes parents: the least loss (default), or accuracy", 0},
+    {"population", OPT_POPULATION, "N", 0, "subnets to write (20)", 0},
+    {"parents", OPT_PARENTS, "N", 0, "how many of the best have children (10)", 0},
+    {"mutation", OPT_MUTATION, "P", 0, "how likely a mutant's choice is drawn anew (0.1)", 0},
+    {"flops", OPT_FLOPS, "N", 0, "operations of a sample's forward pass that a subnet has at most",
+     0},
+    {"parameters", OPT_SIZE, "N", 0, "weights that it has at most", 0},
+    {"output", 'o', "FILE", 0, "write the subnets to FILE instead of standard output", 0},
+    {0}};
+
+struct options {
+    struct space_options space;
+    const char *scores, *output;
+    bool by_accuracy;
+    size_t population, parents;
+    double mutation, flops, parameters;
+};
+
+static void check(const struct options *o, struct argp_state *state)
+{
+    const char *const inputs[] = {o->space.path, o->scores};
+    if (!o->space.path)
+        argp_error(state, "a recipe is needed");
+    cli_one_standard(state, inputs, 2);
+    cli_apart(state, "output", o->output, inputs, 2);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const by[] = {"loss", "accuracy"};
+    struct options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->space;
+        return 0;
+    case OPT_SCORES:
+        o->scores = arg;
+        return 0;
+    case OPT_BY:
+        o->by_accuracy = cli_word(state, "by", arg, by, 2) == 1;
+        return 0;
+    case OPT_POPULATION:
+        o->population = (size_t)cli_int(state, "population", arg, 1, 65536);
+        return 0;
+    case OPT_PARENTS:
+        o->parents = (size_t)cli_int(state, "parents", arg, 1, 65536);
+        return 0;
+    case OPT_MUTATION:
+        o->mutation = cli_number(state, "mutation", arg, 0, 1);
+        return 0;
+    case OPT_FLOPS:
+        o->flops = cli_number(state, "flops", arg, 1, HUGE_VAL);
+        return 0;
+    case OPT_SIZE:
+        o->parameters = cli_number(state, "parameters", arg, 1, HUGE_VAL);
+        return 0;
+    case 'o':
+        o->output = arg;
+        return 0;
+    case ARGP_KEY_END:
+        check(o, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+struct search {
+    const struct options *options;
+    struct space space;
+    struct np_stream_shape shape;
+    struct np_stream_block *each; /* of it */
+    struct np_scores scores;
+    uint16_t *parents; /* [options->parents][blocks] */
+    size_t parent_count;
+    uint16_t *children; /* [options->population][blocks] */
+    size_t child_count;
+};
+
+/* --- parents ---------------------------------------------------------------------------------- */
+
+struct ranked {
+    double value; /* less is better */
+    size_t line;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return x->line < y->line ? -1 : 1;
+}
+
+static const uint16_t *scored(const struct search *s, size_t line)
+{
+    return s->scores.choices + line * (size_t)s->shape.blocks;
+}
+
+static bool is_among(const struct search *s, const uint16_t *list, size_t count,
+                     const uint16_t *choices)
+{
+    size_t blocks = (size_t)s->shape.blocks;
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(list + i * blocks, choices, blocks * sizeof *choices) == 0)
+            return true;
+    return false;
+}
+
+/* The best that were scored, each once; not those whose score is no number. */
+static enum np_status choose_parents(struct search *s, struct np_error *err)
+{
+    const struct options *o = s->options;
+    size_t blocks = (size_t)s->shape.blocks, count = 0;
+    struct ranked *ranked = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&s->parents, o->parents, blocks * sizeof *s->parents, err));
+    NP_TRY(np_alloc(&ranked, s->scores.count, sizeof *ranked, err));
+    for (size_t i = 0; i < s->scores.count; i++) {
+        struct np_score score = s->scores.score[i];
+        double value = o->by_accuracy ? -score.accuracy : score.loss;
+        if (!isnan(value))
+            ranked[count++] = (struct ranked){value, i};
+    }
+    qsort(ranked, count, sizeof *ranked, compare);
+    for (size_t i = 0; i < count && s->parent_count < o->parents; i++) {
+        const uint16_t *choices = scored(s, ranked[i].line);
+        if (!is_among(s, s->parents, s->parent_count, choices))
+            memcpy(s->parents + s->parent_count++ * blocks, choices, blocks * sizeof *choices);
+    }
+out:
+    free(ranked);
+    return status;
+}
+
+/* --- children --------------------------------------------------------------------------------- */
+
+/* Whether the subnet keeps to the limits, as np-partition --estimate counts it. */
+static bool is_small(const struct search *s, const uint16_t *choices)
+{
+    const struct np_supernet *net = &s->space.net;
+    double flops = 0, parameters = 0;
+    for (int p = 0; p < net->positions; p++) {
+        const struct np_kind *kind = np_supernet_kind(net, np_supernet_chosen(net, choices, p));
+        flops += np_kind_flops(kind).forward;
+        parameters += (double)(kind->whole ? kind->part_floats : kind->floats);
+    }
+    return flops <= s->options->flops && parameters <= s->options->parameters;
+}
+
+/* As many as are wanted, none of which was scored before; fewer where no others are found. */
+static enum np_status breed(struct search *s, struct np_error *err)
+{
+    const struct options *o = s->options;
+    const struct np_breed breed = {.shape = &s->shape,
+                                   .parents = s->parents,
+                                   .count = s->parent_count,
+                                   .mutation = o->mutation,
+                                   .seed = s->space.recipe.seed,
+                                   .round = s->scores.count};
+    size_t blocks = (size_t)s->shape.blocks;
+    enum np_status status;
+    NP_TRY(np_alloc(&s->children, o->population, blocks * sizeof *s->children, err));
+    for (uint32_t i = 0; i < TRIES * o->population && s->child_count < o->population; i++) {
+        uint16_t *child = s->children + s->child_count * blocks;
+        if (cli_stop_requested)
+            NP_TRY(np_fail(err, NP_ESTOP, "stopped on request"));
+        np_breed_child(child, &breed, i);
+        if (is_small(s, child) && !is_among(s, s->scores.choices, s->scores.count, child) &&
+            !is_among(s, s->children, s->child_count, child))
+            s->child_count++;
+    }
+    if (s->child_count == 0)
+        NP_TRY(
+            np_fail(err, NP_ENO, "no subnet that is within the limits, and not scored, was found"));
+out:
+    return status;
+}
+
+static enum np_status write_children(const struct search *s, struct np_buf *text,
+                                     struct np_error *err)
+{
+    enum np_status status = NP_OK;
+    const uint16_t *choice = s->children;
+    for (size_t i = 0; i < s->child_count; i++)
+        for (int b = 0; b < s->shape.blocks; b++)
+            NP_TRY(
+                np_buf_printf(text, err, "%d%c", *choice++, b + 1 < s->shape.blocks ? ' ' : '\n'));
+    NP_TRY(cli_write(s->options->output, text->text, text->used, err));
+    if (s->child_count < s->options->population)
+        cli_note("%zu of %zu subnets: no others were found", s->child_count,
+                 s->options->population);
+out:
+    return status;
+}
+
+static void search_clear(struct search *s)
+{
+    free(s->parents);
+    free(s->children);
+    np_scores_clear(&s->scores);
+    free(s->each);
+    space_close(&s->space);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&space_options_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = table,
+        .parser = parse,
+        .args_doc = "RECIPE",
+        .doc = "Write the next subnets that an evolutionary search scores: children of the best "
+               "that were scored so far, a line each.",
+        .children = children};
+    struct options options = {.population = 20,
+                              .parents = 10,
+                              .mutation = 0.1,
+                              .flops = HUGE_VAL,
+                              .parameters = HUGE_VAL};
+    struct search s = {.options = &options};
+    struct np_buf text = {0};
+    struct np_error err;
+    enum np_status status;
+    cli_parse(&argp, argc, argv, &options);
+    cli_catch_signals();
+    NP_TRY(space_open(&s.space, &options.space, &err));
+    NP_TRY(space_spares(&s.space, "output", options.output, &err));
+    NP_TRY(np_stream_shape_init(&s.shape, &s.each, &s.space.recipe, &err));
+    if (options.scores)
+        NP_TRY(np_scores_read(&s.scores, options.scores, &s.shape, &err));
+    NP_TRY(choose_parents(&s, &err));
+    NP_TRY(breed(&s, &err));
+    NP_TRY(write_children(&s, &text, &err));
+out:
+    if (status == NP_ESTOP)
+        cli_note("stopped on request: there are no subnets");
+    else if (status != NP_OK)
+        cli_error(&err);
+    np_buf_clear(&text);
+    search_clear(&s);
+    return cli_finish(cli_exit_code(status));
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# np-evolve: the next subnets for an evolutionary search.
+
+load common
+
+setup() {
+    fresh_directory
+    tiny_recipe
+}
+
+# scores LOSS SUBNET...: np-evaluate's lines, of ascending losses from that one.
+scores() {
+    local loss=$1
+    shift
+    for subnet; do
+        printf '%s\t0.5\t%s\n' "$loss" "$subnet"
+        loss=$((loss + 1))
+    done
+}
+
+@test "children of the best, each once, none that was scored; the same again" {
+    np-evolve recipe.yaml > first
+    [ "$(sort -u first | wc -l)" -eq 20 ]
+    : > none
+    np-evolve recipe.yaml --scores none | cmp - first
+    scores 1 '0 0 0 0' '1 1 1 1' '2 2 2 2' '3 3 3 3' > scores
+    np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 --population 14 > children
+    ! grep -q '[23]' children || return 1 # with what two parents have
+    [ "$(sort -u children | wc -l)" -eq 14 ]
+    ! grep -qxF -e '0 0 0 0' -e '1 1 1 1' children || return 1
+    np-evolve recipe.yaml --scores - --parents 2 --mutation 0 --population 14 < scores |
+        cmp - children
+    np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 -o fewer 2> talk
+    [ "$(wc -l < fewer)" -eq 14 ]
+    [ "$(cat talk)" = 'np-evolve: 14 of 20 subnets: no others were found' ]
+    np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 -s seed=8 | sort |
+        cmp - <(sort children)
+    # losses that are no number make no parents; accuracies may
+    { printf 'nan\t0.9\t3 3 3 0\n' && cat scores; } > wrong
+    np-evolve recipe.yaml --scores wrong --parents 2 --mutation 0 --population 14 | sort |
+        cmp - <(sort children)
+    np-evolve recipe.yaml --scores wrong --parents 1 --population 8 --by accuracy > others
+    awk '($1 == 3) + ($2 == 3) + ($3 == 3) + ($4 == 0) >= 2 { near++ } END { exit near < 6 }' others
+}
+
+@test "limits" {
+    np-evolve recipe.yaml --flops 180000 --population 40 > small
+    np-evolve recipe.yaml --parameters 10000 --population 40 > light
+    for limit in '4 180000 small' '1 10000 light'; do
+        read -r column most file <<< "$limit"
+        np-partition recipe.yaml --estimate --profile-from model -q --subnets "$file" |
+            awk -F '\t' -v c="$column" -v most="$most" 'NR > 1 && $c > most { exit 1 }'
+    done
+    run np-evolve recipe.yaml --flops 1
+    [ "$status" -eq 1 ]
+    [ "$output" = 'np-evolve: error: no subnet that is within the limits, and not scored, was found' ]
+}
+
+@test "widths, ties and depths stay what they are" {
+    cat > deep.yaml <<< "$(sed '/^  blocks:/,/identity/d; /^train:/i\  blocks:\
+    - {depth: [1, 2, 4], choices: [{op: ffn, ratio: 1}, {op: ffn, ratio: 2}]}\
+    - {widths: [8, 16], tie_widths: t, depth: [1, 3], choices: [{op: conv1d, kernel: 2}]}\
+    - {widths: [8, 16], tie_widths: t, choices: [{op: ffn}, {op: glu}]}\
+    - {repeat: 2, tie: u, choices: [{op: mha, heads: 2}, {op: identity}]}' recipe.yaml)"
+    np-evolve deep.yaml --population 30 > subnets
+    for generation in 1 2 3; do
+        np-partition deep.yaml --estimate --profile-from model -q --subnets subnets |
+            awk -F '\t' -v OFS='\t' 'NR > 1 { print $1, 0, $NF }' >> scores # all are subnets
+        [ "$(wc -l < scores)" -eq $((generation * 30)) ]
+        np-evolve deep.yaml --scores scores --population 30 > subnets
+    done
+    [ "$(cut -f 3 scores | sort -u | wc -l)" -eq 90 ]
+    cut -f 3 scores | awk '$9 != $10 { exit 1 }'
+}
+
+@test "what is refused" {
+    scores 1 '0 0 0 0' '0 0 0 4' > bad
+    refused 'bad:2: candidate 4 of block 3 is not in 0..3' np-evolve recipe.yaml --scores bad
+    scores 1 '0 0 0' > bad
+    refused 'bad:1: 3 candidates, not 4' np-evolve recipe.yaml --scores bad
+    scores 1 '0 0 0 0 0' > bad
+    refused 'bad:1: 5 candidates, not 4' np-evolve recipe.yaml --scores bad
+    scores 1 '0 0 x 0' > bad
+    refused 'bad:1: no candidate: x' np-evolve recipe.yaml --scores bad
+    echo '1 2 0 0 0 0' > bad
+    refused 'bad:1: no loss, accuracy and candidates with tabulators between them' \
+        np-evolve recipe.yaml --scores bad
+    scores x '0 0 0 0' > bad
+    refused 'bad:1: no number: x' np-evolve recipe.yaml --scores bad
+    refused "cannot open 'none': No such file or directory" np-evolve recipe.yaml --scores none
+    declined "unknown --by 'los' (did you mean 'loss'?)" np-evolve recipe.yaml --by los
+    declined "--mutation must be a number from 0 to 1, not '2'" np-evolve recipe.yaml --mutation 2
+    declined 'a recipe is needed' np-evolve
+}
+
+@test "examples/evolve: better in the end, within the limit, the same after a break" {
+    unsanitized
+    sed -i 's/steps: 6/steps: 100/' recipe.yaml
+    np-train recipe.yaml --run a -q > digest
+    evolve() {
+        GENERATIONS=$1 "$NP_TREE/examples/evolve" recipe.yaml a "$2" --flops 180000 2> talk
+    }
+    evolve 1 scores > /dev/null
+    evolve 3 scores > best
+    evolve 3 whole | cmp - best
+    cmp scores whole
+    [ "$(cut -f 3 scores | sort -u | wc -l)" -eq 60 ]
+    sort -g scores | sed 5q | cmp - best
+    np-partition recipe.yaml --estimate --profile-from model -q > estimate
+    awk -F '\t' 'NR == FNR { flops[$1, $2] = $7; next }
+        { split($3, gene, " "); sum = flops["stem", 0] + flops["head", 0]
+          for (i = 1; i <= 4; i++) sum += flops["block0" i - 1, gene[i]]
+          loss[int((FNR - 1) / 20)] += $1; if (sum > 180000) exit 1 }
+        END { exit !(loss[2] < loss[0]) }' estimate scores
+}
