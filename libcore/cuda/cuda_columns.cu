@@ -11,9 +11,28 @@ struct sum_terms : column_terms {
     }
 };
 
+/* A thread a column where they are short: of a block most threads would have no row. */
+#define FEW_ROWS 32
+
+static void sum_few(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
+                    size_t cols)
+{
+    cuda_cells(team, segments, cols, [=] __device__(size_t segment, uint32_t c) {
+        float sum = 0.0f;
+        for (size_t r = 0; r < rows; r++)
+            sum = sum + x[(segment * rows + r) * cols + c];
+        out[segment * cols + c] = sum;
+        return 0u;
+    });
+}
+
 void np_cuda_col_sum(struct np_team *team, float *out, const float *x, size_t segments, size_t rows,
                      size_t cols, size_t grain, enum np_sum how)
 {
+    if (segments > 1 && rows > 0 && rows <= FEW_ROWS && grain == 0 && how == NP_SUM_NEW) {
+        sum_few(team, out, x, segments, rows, cols);
+        return;
+    }
     sum_columns(team, column_sums<COLUMN_SUM, sum_terms>{
                           {out}, segments, rows, cols, grain, how, false, {{}, x, rows, cols}});
 }

@@ -345,18 +345,31 @@ class Sequences:
         r = random.Random(repr(block))
         if not odds(r, 0.4):
             return block
+        entangled = "weights" in block
+        if entangled:
+            self.share_one(block["choices"])
         for candidate in block["choices"]:
             op = candidate["op"]
             if op not in ("identity", "embedding"):
                 candidate["norm"] = "rms"
             if op in ("mha", "ffn", "gated_ffn"):
                 candidate["bias"] = False
-            if op == "mha" and "weights" not in block:
+            if op == "mha" and not entangled:
                 candidate["kv_heads"] = r.choice(divisors(candidate["heads"]))
             if op == "mha" and "memory" not in candidate and \
                     candidate.get("hidden", self.width) // candidate["heads"] % 2 == 0:
                 candidate["positions"] = "rotary"
         return block
+
+    def share_one(self, choices):
+        """One head of keys and values for all attention that has parts of the first one's weights,
+        if those of the others are no larger."""
+        mha = [c for c in choices if c["op"] == "mha"]
+        sizes = [(c.get("hidden", self.width), c["heads"]) for c in mha]
+        if sizes and all(1 < heads and hidden <= sizes[0][0] and
+                         hidden // heads <= sizes[0][0] // sizes[0][1] for hidden, heads in sizes):
+            for candidate in mha:
+                candidate["kv_heads"] = 1
 
     def embedding(self):
         return {"op": "embedding", "positions": self.r.choice(["learned", "none"])}

@@ -42,6 +42,8 @@ static const struct layer_case cases[] = {
      .summed = true},
     {{.op = NP_OP_MHA, .heads = 1, .hidden = 6, .positions = true, .unbiased = true},
      .in = TEXT(5, 8)},
+    {{.op = NP_OP_MHA, .heads = 300, .kv_heads = 1, .hidden = 600, .causal = true},
+     .in = TEXT(3, 8)}, /* more repeats than a chunk has */
     {{.op = NP_OP_FFN, .ratio = 2, .act = NP_ACT_SWISH, .unbiased = true}, .in = TEXT(5, 8)},
     {{.op = NP_OP_MHA, .heads = 3, .norm = NP_NORM_OF_RMS, .causal = true}, .in = TEXT(33, 24)},
     {{.op = NP_OP_MHA, .heads = 2, .cross = true, .dropout = 0.1f},

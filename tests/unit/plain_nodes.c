@@ -39,21 +39,23 @@ void plain_rotate(struct plain *p, const struct node *n, bool forward)
     plain_take(p, n->is->in[0], dx);
 }
 
-/* Head h of the output is head h / times of the input; its gradient is added to that one's, which
- * begins with +0. */
+/* Head h of the output is head h / times of the input, whose gradient is the chunked sum of
+ * theirs. */
 void plain_repeat(struct plain *p, const struct node *n, bool forward)
 {
     size_t few = plain_floats(p, n->is->in[0]) / n->rows, width = few / (size_t)n->is->heads;
     size_t times = n->cols / few;
     float *dx = forward ? NULL : plain_array(n->rows * few);
-    for (size_t i = 0; i < n->rows * few && !forward; i++)
-        dx[i] = 0.0f;
-    for (size_t i = 0; i < n->count; i++) {
-        size_t c = i % n->cols, at = i / n->cols * few + c / width / times * width + c % width;
-        if (forward)
-            n->y[i] = n->x[0][at];
-        else
-            dx[at] = dx[at] + n->dy[i];
+    for (size_t i = 0; i < n->rows * few; i++) {
+        size_t first = i / width * times * width + i % width;
+        float chunk = 0.0f;
+        for (size_t t = 0; t < times && forward; t++)
+            n->y[first + t * width] = n->x[0][i];
+        for (size_t t = 0; t < times && !forward; t++) {
+            chunk = (t % NP_KC ? chunk : 0.0f) + n->dy[first + t * width];
+            if (t + 1 == times || (t + 1) % NP_KC == 0)
+                dx[i] = t < NP_KC ? chunk : dx[i] + chunk;
+        }
     }
     if (!forward)
         plain_take(p, n->is->in[0], dx);
