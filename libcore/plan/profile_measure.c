@@ -96,10 +96,15 @@ out:
 }
 
 /* How many layers of each distinct kind are measured: a subnet's layers in all, about, so that they
- * take as much cache from each other as they do in training. */
-static int copies_of(const struct np_supernet *net, int count)
+ * take as much cache from each other as they do in training; fewer where those fill any cache. */
+static int copies_of(const struct np_supernet *net, const struct np_supernet *distinct, int count)
 {
-    int copies = (net->positions + count / 2) / count;
+    int copies = (net->positions + count / 2) / count, enough;
+    size_t floats = 0;
+    for (int k = 0; k < count; k++)
+        floats += layer_floats(net, &distinct->kinds[k], 1);
+    enough = 1 + (int)(GROUP_FLOATS / (floats + 1));
+    copies = copies < enough ? copies : enough;
     return copies > 1 ? copies : 1;
 }
 
@@ -118,7 +123,7 @@ static enum np_status tell_apart(struct np_supernet *distinct, int *count, int *
         if (which[k] == *count)
             distinct->kinds[(*count)++] = net->kinds[k];
     }
-    distinct->kind_count = *count * copies_of(net, *count);
+    distinct->kind_count = *count * copies_of(net, distinct, *count);
     for (int i = *count; i < distinct->kind_count; i++)
         distinct->kinds[i] = distinct->kinds[i - *count];
     return NP_OK;

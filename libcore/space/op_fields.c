@@ -76,8 +76,8 @@ static const struct np_op_fields rows[] = {
      .norm = NP_NORM_OF_LAYER},
 
     {HEAD(LM), "lm", SEQUENCES, F(NORM), LAYER},
-    {HEAD(CLASSIFIER), "classifier", IMAGES, F(FEATURES) | F(NORM) | F(ACT),
-     POOLED | ROWS, BATCH, RELU},
+    {HEAD(CLASSIFIER), "classifier", IMAGES,
+     F(HIDDEN) | F(FEATURES) | F(NORM) | F(ACT) | F(DROPOUT), POOLED | ROWS, BATCH, RELU},
 };
 /* clang-format on */
 
@@ -175,6 +175,7 @@ bool np_field_is_absent(const struct np_op_fields *op, const struct np_layer_spe
            (field == NP_FIELD_KV_HEADS && !spec->kv_heads) ||
            (field == NP_FIELD_POSITIONS && op->op == NP_OP_MHA && !spec->positions) ||
            (field == NP_FIELD_HIDDEN && !spec->hidden) ||
+           (field == NP_FIELD_DROPOUT && op->role == NP_ROLE_HEAD && spec->dropout == 0.0f) ||
            (field == NP_FIELD_RATIO && spec->ratio == 0.0f) ||
            (field == NP_FIELD_EXPAND && !spec->expand);
 }

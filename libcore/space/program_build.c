@@ -279,9 +279,14 @@ int np_build_add(struct np_build *b, int x, int branch, enum np_act act)
     return node->out;
 }
 
+int np_build_dropout(struct np_build *b, int x)
+{
+    return drop(b, NP_NODE_DROPOUT, x, b->kind->spec.dropout);
+}
+
 int np_build_residual(struct np_build *b, int x, int branch, enum np_act act)
 {
-    branch = drop(b, NP_NODE_DROPOUT, branch, b->kind->spec.dropout);
+    branch = np_build_dropout(b, branch);
     branch = drop(b, NP_NODE_DROP_PATH, branch, b->kind->spec.drop_path);
     return np_build_add(b, x, branch, act);
 }

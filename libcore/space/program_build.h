@@ -101,6 +101,8 @@ void np_build_xent(struct np_build *b, int x);
 /* The first channels of x; x, and then zeros. */
 int np_build_cut(struct np_build *b, int x, int channels);
 int np_build_widen(struct np_build *b, int x, int channels);
+/* What the layer's dropout leaves of x. */
+int np_build_dropout(struct np_build *b, int x);
 /* act(x + branch); residual: of the branch after its dropout and drop-path. */
 int np_build_add(struct np_build *b, int x, int branch, enum np_act act);
 int np_build_residual(struct np_build *b, int x, int branch, enum np_act act);

@@ -121,24 +121,29 @@ int np_program_zero(struct np_build *b)
 }
 
 /* Features, if there are any; then the mean over positions and a linear layer. */
+/* `act` is of the features and of the hidden layer; without both of what is read. */
 int np_program_classifier(struct np_build *b)
 {
     const struct np_kind *kind = b->kind;
     const struct np_layer_spec *spec = &kind->spec;
     bool bare = spec->norm == NP_NORM_NONE;
+    enum np_act act = spec->features || !spec->hidden ? spec->act : NP_ACT_NONE;
     int x = b->x;
     struct np_build_product features = {.name = "features",
                                         .channels = spec->features,
                                         .groups = 1,
                                         .window = np_build_causal_window(1),
                                         .bias = bare,
-                                        .act = bare ? spec->act : NP_ACT_NONE,
+                                        .act = bare ? act : NP_ACT_NONE,
                                         .fill = NP_FILL_HE};
     if (spec->features)
         x = np_build_product(b, x, &features);
     if (!spec->features || !bare)
-        x = np_build_norm(b, "norm", x, spec->norm, spec->act);
+        x = np_build_norm(b, "norm", x, spec->norm, act);
     x = np_build_global_pool(b, x);
+    if (spec->hidden)
+        x = np_build_linear(b, "hidden", x, spec->hidden, true, spec->act);
+    x = np_build_dropout(b, x);
     x = np_build_linear(b, "out", x, (int)kind->vocab, true, NP_ACT_NONE);
     np_build_xent(b, x);
     return -1;

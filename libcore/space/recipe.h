@@ -47,10 +47,10 @@
  *          `out` of its channels. inputs 2, N from 3: nodes 0 and 1 are the values before the last
  *          and the last, made to fit by fixed blocks; nodes 2 .. are concatenated by such
  *          (space/cells.h).
- *          head, tokens and pairs: {op (lm), norm (layer)|rms}; images: {op (classifier), features
- *          0..65536 (0: none), norm (batch; without features none)|layer|rms|none, act (relu;
- *          without features none)}: a 1 x 1 convolution to the features, norm, act, global pool,
- *          linear
+ *          head, tokens and pairs: {op (lm), norm (layer)|rms}; images: {op (classifier), hidden
+ *          0..65536 (0: none), features likewise, norm (batch; without features none)|layer|rms|
+ *          none, act (relu; without features and hidden none), dropout (0)}: a 1 x 1 convolution to
+ *          the features, norm, act, global pool, linear to hidden, act, dropout, linear
  *   choice: op and its keys; act none|relu|relu6|gelu|swish|hswish|sigmoid|hsigmoid; dropout [0, 1)
  *          (0), drop_path [0, 1) (0) where there is a residual.
  *     sequences (mha, ffn, gated_ffn, identity also images, where they keep the shape):

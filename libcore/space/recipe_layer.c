@@ -187,12 +187,13 @@ out:
 
 static enum np_status read_hidden(struct reading *r)
 {
+    bool head = r->context->role == NP_ROLE_HEAD;
     bool other = np_op_has(r->op, NP_FIELD_RATIO) || np_op_has(r->op, NP_FIELD_EXPAND);
     bool follows = r->context->block && r->context->block->widths;
     int preset = 0;
-    if (!other && !follows && r->op->op != NP_OP_MHA)
+    if (!other && !follows && !head && r->op->op != NP_OP_MHA)
         preset = np_hidden_of(r->spec, r->places[0].out.channels);
-    return read_int(r, NP_FIELD_HIDDEN, preset, 1, NP_MAX_WIDTH);
+    return read_int(r, NP_FIELD_HIDDEN, preset, head ? 0 : 1, NP_MAX_WIDTH);
 }
 
 /* Channels that heads share. */
@@ -298,7 +299,8 @@ static unsigned norms_of(const struct reading *r)
     return sequence ? NP_BIT(NP_NORM_OF_LAYER) | NP_BIT(NP_NORM_OF_RMS) : r->op->norms;
 }
 
-/* A classifier without features has no norm and no act unless it says so. */
+/* A classifier without features has no norm unless it says so; and no act, unless it is hidden
+ * channels'. */
 static bool without_features(const struct reading *r)
 {
     return r->op->op == NP_OP_CLASSIFIER && r->spec->features == 0;
@@ -333,7 +335,7 @@ static enum np_status read_bias(struct reading *r)
 static enum np_status read_act(struct reading *r)
 {
     const char *names[NP_ACT_COUNT];
-    int which = without_features(r) ? NP_ACT_NONE : (int)r->op->act;
+    int which = without_features(r) && !r->spec->hidden ? NP_ACT_NONE : (int)r->op->act;
     enum np_status status;
     for (int i = 0; i < NP_ACT_COUNT; i++)
         names[i] = np_act_name((enum np_act)i);

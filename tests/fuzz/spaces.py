@@ -300,6 +300,9 @@ class Images:
             blocks += items
         head = {"op": "classifier", "features": self.r.choice([0, 1, 3, 17, 33, 64]),
                 "norm": self.norm("layer", "none"), "act": self.r.choice(ACTS)}
+        own = random.Random(repr(head) + repr(blocks))
+        if odds(own, 0.3):
+            head |= {"hidden": own.choice([1, 5, 16, 33]), "dropout": own.choice([0, 0.1, 0.5])}
         return {"input": given, "width": self.width, "stem": stem, "blocks": blocks, "head": head}
 
 

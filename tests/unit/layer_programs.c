@@ -177,6 +177,14 @@ int layer_program_rotations(struct np_build *b)
     return np_build_add(b, np_build_add(b, x, y, NP_ACT_NONE), NP_VALUE_X, NP_ACT_NONE);
 }
 
+/* Heads that are repeated more often than a chunk of their gradient's sum has terms. */
+int layer_program_repeats(struct np_build *b)
+{
+    struct np_node *node = np_build_node(b, NP_NODE_REPEAT, NP_VALUE_X, -1, b->kind->out);
+    node->heads = 2;
+    return node->out;
+}
+
 int layer_program_norms(struct np_build *b)
 {
     int x = np_build_norm(b, "a", NP_VALUE_X, NP_NORM_OF_GROUPS, NP_ACT_SWISH);

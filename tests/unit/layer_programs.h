@@ -21,6 +21,7 @@ int layer_program_squeeze(struct np_build *b);
 int layer_program_pools(struct np_build *b);
 int layer_program_bare_attention(struct np_build *b);
 int layer_program_rotations(struct np_build *b);
+int layer_program_repeats(struct np_build *b);
 int layer_program_norms(struct np_build *b);
 int layer_program_batch_norms(struct np_build *b);
 int layer_program_unread(struct np_build *b);

@@ -204,6 +204,13 @@ START_TEST(test_ends)
          "  stem: {op: patch, kernel: [7, 5], positions: none}\n"},
         {"space.head={features: 32}",
          "  head: {op: classifier, features: 32, norm: batch, act: relu}\n"},
+        {"space.head={features: 32, hidden: 48, act: hswish, dropout: 0.2}",
+         "  head: {op: classifier, hidden: 48, features: 32, norm: batch, act: hswish, dropout: "
+         "0.2}\n"},
+        {"space.head={hidden: 48}",
+         "  head: {op: classifier, hidden: 48, features: 0, norm: none, act: relu}\n"},
+        {"space.head={hidden: 0, dropout: 0}",
+         "  head: {op: classifier, features: 0, norm: none, act: none}\n"},
         {"space.head={norm: layer, act: gelu}",
          "  head: {op: classifier, features: 0, norm: layer, act: gelu}\n"},
         {"data.train={kind: idx, files: [a, b, c, d], mean: [0.5, 0.25, 0.125], std: [1, 2, 4], "

@@ -324,7 +324,7 @@ START_TEST(test_examples)
         {"examples/nlp-c2.yaml", 6726501248},
         {"examples/nlp-c3.yaml", 3396871616},
         {"examples/ofa-small.yaml", 151202},
-        {"examples/ofa.yaml", 6109032},
+        {"examples/ofa.yaml", 7659112},
         {"examples/resnet-small.yaml", 728362},
         {"examples/resnet.yaml", 96949608},
         {"examples/spos-small.yaml", 1280810},
