@@ -12,12 +12,25 @@
 
 #define TRIES 1000 /* children for each that is wanted */
 
-enum { OPT_SCORES = 0x100, OPT_BY, OPT_POPULATION, OPT_PARENTS, OPT_MUTATION, OPT_FLOPS, OPT_SIZE };
+enum pareto { PARETO_NONE, PARETO_FLOPS, PARETO_PARAMETERS };
+
+enum {
+    OPT_SCORES = 0x100,
+    OPT_BY,
+    OPT_PARETO,
+    OPT_POPULATION,
+    OPT_PARENTS,
+    OPT_MUTATION,
+    OPT_FLOPS,
+    OPT_SIZE
+};
 
 static const struct argp_option table[] = {
     {"scores", OPT_SCORES, "FILE", 0, "what was scored so far, np-evaluate's lines; - is a pipe",
      0},
     {"by", OPT_BY, "WHAT", 0, "what makes parents: the least loss (default), or accuracy", 0},
+    {"pareto", OPT_PARETO, "WHAT", 0,
+     "parents are those that no other beats in both the score and flops, or parameters", 0},
     {"population", OPT_POPULATION, "N", 0, "subnets to write (20)", 0},
     {"parents", OPT_PARENTS, "N", 0, "how many of the best have children (10)", 0},
     {"mutation", OPT_MUTATION, "P", 0, "how likely a mutant's choice is drawn anew (0.1)", 0},
@@ -31,6 +44,7 @@ struct options {
     struct space_options space;
     const char *scores, *output;
     bool by_accuracy;
+    enum pareto pareto;
     size_t population, parents;
     double mutation, flops, parameters;
 };
@@ -46,7 +60,7 @@ static void check(const struct options *o, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const by[] = {"loss", "accuracy"};
+    static const char *const by[] = {"loss", "accuracy"}, *const sizes[] = {"flops", "parameters"};
     struct options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -57,6 +71,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_BY:
         o->by_accuracy = cli_word(state, "by", arg, by, 2) == 1;
+        return 0;
+    case OPT_PARETO:
+        o->pareto = PARETO_FLOPS + cli_word(state, "pareto", arg, sizes, 2);
         return 0;
     case OPT_POPULATION:
         o->population = (size_t)cli_int(state, "population", arg, 1, 65536);
@@ -96,18 +113,46 @@ struct search {
     size_t child_count;
 };
 
+/* --- what a subnet takes ---------------------------------------------------------------------- */
+
+struct size {
+    double flops, parameters;
+};
+
+/* As np-partition --estimate counts it. */
+static struct size size_of(const struct search *s, const uint16_t *choices)
+{
+    const struct np_supernet *net = &s->space.net;
+    struct size size = {0, 0};
+    for (int p = 0; p < net->positions; p++) {
+        const struct np_kind *kind = np_supernet_kind(net, np_supernet_chosen(net, choices, p));
+        size.flops += np_kind_flops(kind).forward;
+        size.parameters += (double)(kind->whole ? kind->part_floats : kind->floats);
+    }
+    return size;
+}
+
+static bool is_small(const struct search *s, const uint16_t *choices)
+{
+    struct size size = size_of(s, choices);
+    return size.flops <= s->options->flops && size.parameters <= s->options->parameters;
+}
+
 /* --- parents ---------------------------------------------------------------------------------- */
 
+/* What was scored: less is better, of both. */
 struct ranked {
-    double value; /* less is better */
+    double score, size; /* size: as far as it counts, else 0 */
     size_t line;
 };
 
 static int compare(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->value != y->value)
-        return x->value < y->value ? -1 : 1;
+    if (x->score != y->score)
+        return x->score < y->score ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
     return x->line < y->line ? -1 : 1;
 }
 
@@ -126,46 +171,71 @@ static bool is_among(const struct search *s, const uint16_t *list, size_t count,
     return false;
 }
 
-/* The best that were scored, each once; not those whose score is no number. */
-static enum np_status choose_parents(struct search *s, struct np_error *err)
+/* Ranks what was scored, each subnet once; not those whose score is no number. */
+static size_t rank_scored(struct ranked *ranked, const struct search *s)
 {
-    const struct options *o = s->options;
-    size_t blocks = (size_t)s->shape.blocks, count = 0;
-    struct ranked *ranked = NULL;
-    enum np_status status;
-    NP_TRY(np_alloc(&s->parents, o->parents, blocks * sizeof *s->parents, err));
-    NP_TRY(np_alloc(&ranked, s->scores.count, sizeof *ranked, err));
+    size_t count = 0;
     for (size_t i = 0; i < s->scores.count; i++) {
         struct np_score score = s->scores.score[i];
-        double value = o->by_accuracy ? -score.accuracy : score.loss;
-        if (!isnan(value))
-            ranked[count++] = (struct ranked){value, i};
+        struct size size = size_of(s, scored(s, i));
+        struct ranked r = {s->options->by_accuracy ? -score.accuracy : score.loss, 0, i};
+        if (isnan(r.score) || is_among(s, s->scores.choices, i, scored(s, i)))
+            continue;
+        if (s->options->pareto)
+            r.size = s->options->pareto == PARETO_FLOPS ? size.flops : size.parameters;
+        ranked[count++] = r;
     }
     qsort(ranked, count, sizeof *ranked, compare);
-    for (size_t i = 0; i < count && s->parent_count < o->parents; i++) {
-        const uint16_t *choices = scored(s, ranked[i].line);
-        if (!is_among(s, s->parents, s->parent_count, choices))
-            memcpy(s->parents + s->parent_count++ * blocks, choices, blocks * sizeof *choices);
+    return count;
+}
+
+/* Takes from the list those which no other beats in both, into `front`; without sizes the first. */
+static size_t take_front(struct ranked *front, struct ranked *ranked, size_t *count)
+{
+    size_t taken = 0, left = 0;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < *count; i++)
+        if (ranked[i].size < least) {
+            least = ranked[i].size;
+            front[taken++] = ranked[i];
+        } else {
+            ranked[left++] = ranked[i];
+        }
+    *count = left;
+    return taken;
+}
+
+/* As many of a front as there is room for, evenly from its ends. */
+static void add_parents(struct search *s, const struct ranked *front, size_t count)
+{
+    size_t blocks = (size_t)s->shape.blocks, room = s->options->parents - s->parent_count;
+    for (size_t i = 0; i < count && i < room; i++) {
+        size_t which = count <= room ? i : room == 1 ? 0 : i * (count - 1) / (room - 1);
+        memcpy(s->parents + s->parent_count++ * blocks, scored(s, front[which].line),
+               blocks * sizeof *s->parents);
+    }
+}
+
+static enum np_status choose_parents(struct search *s, struct np_error *err)
+{
+    size_t blocks = (size_t)s->shape.blocks, count;
+    struct ranked *ranked = NULL, *front = NULL;
+    enum np_status status;
+    NP_TRY(np_alloc(&s->parents, s->options->parents, blocks * sizeof *s->parents, err));
+    NP_TRY(np_alloc(&ranked, s->scores.count, sizeof *ranked, err));
+    NP_TRY(np_alloc(&front, s->scores.count, sizeof *front, err));
+    count = rank_scored(ranked, s);
+    while (count > 0 && s->parent_count < s->options->parents) {
+        size_t taken = take_front(front, ranked, &count);
+        add_parents(s, front, taken);
     }
 out:
     free(ranked);
+    free(front);
     return status;
 }
 
 /* --- children --------------------------------------------------------------------------------- */
-
-/* Whether the subnet keeps to the limits, as np-partition --estimate counts it. */
-static bool is_small(const struct search *s, const uint16_t *choices)
-{
-    const struct np_supernet *net = &s->space.net;
-    double flops = 0, parameters = 0;
-    for (int p = 0; p < net->positions; p++) {
-        const struct np_kind *kind = np_supernet_kind(net, np_supernet_chosen(net, choices, p));
-        flops += np_kind_flops(kind).forward;
-        parameters += (double)(kind->whole ? kind->part_floats : kind->floats);
-    }
-    return flops <= s->options->flops && parameters <= s->options->parameters;
-}
 
 /* As many as are wanted, none of which was scored before; fewer where no others are found. */
 static enum np_status breed(struct search *s, struct np_error *err)

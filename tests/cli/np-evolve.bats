@@ -43,6 +43,31 @@ scores() {
     awk '($1 == 3) + ($2 == 3) + ($3 == 3) + ($4 == 0) >= 2 { near++ } END { exit near < 6 }' others
 }
 
+# Operations of block 0's candidates ascend from 3, 2, 0 to 1; the rest is alike.
+@test "the front of good scores and small subnets" {
+    scores 1 '1 3 3 3' '1 2 3 3' '0 3 3 3' '2 3 3 3' '1 1 3 3' '3 3 3 3' '0 0 3 3' > scores
+    parents() {
+        np-evolve recipe.yaml --scores scores --mutation 0 --population 200 "$@" 2> /dev/null |
+            sort > children
+    }
+    # no other is better and as small: of blocks 0 and 1 candidates of 1 3, 0 3, 2 3 and 3 3
+    parents --pareto flops --parents 4
+    [ -z "$(cut -d ' ' -f 2 children | grep -v 3)" ] || return 1
+    parents --pareto flops --parents 2 # its ends
+    [ ! -s children ]
+    parents --parents 2
+    [ ! -s children ] # 1 3 and 1 2: one block apart
+    # the second front is 1 2, the third 1 1 and 0 0
+    parents --pareto flops --parents 5
+    grep -q '^[0-3] 2' children
+    ! grep -q '^[0-3] [01]' children || return 1
+    parents --pareto flops --parents 6 # the first of it
+    grep -q '^[0-3] 1' children
+    ! grep -q '^[0-3] 0' children || return 1
+    parents --pareto parameters --parents 7
+    grep -q '^[0-3] 0' children
+}
+
 @test "limits" {
     np-evolve recipe.yaml --flops 180000 --population 40 > small
     np-evolve recipe.yaml --parameters 10000 --population 40 > light
