@@ -312,12 +312,12 @@ int main(int argc, char **argv)
     struct np_error err;
     enum np_status status;
     cli_parse(&argp, argc, argv, &options);
-    cli_catch_signals();
     NP_TRY(space_open(&s.space, &options.space, &err));
     NP_TRY(space_spares(&s.space, "output", options.output, &err));
     NP_TRY(np_stream_shape_init(&s.shape, &s.each, &s.space.recipe, &err));
     if (options.scores)
         NP_TRY(np_scores_read(&s.scores, options.scores, &s.shape, &err));
+    cli_catch_signals(); /* who waits for scores is not kept */
     NP_TRY(choose_parents(&s, &err));
     NP_TRY(breed(&s, &err));
     NP_TRY(write_children(&s, &text, &err));

@@ -11,6 +11,7 @@
 #ifndef NP_SPACE_RECIPE_BLOCKS_H
 #define NP_SPACE_RECIPE_BLOCKS_H
 
+#include "space/cells.h"
 #include "space/recipe_layer.h"
 
 /* The words that stand for values. */
@@ -54,6 +55,12 @@ struct np_item {
     const char *word;    /* by which its value is known; "" none */
 };
 
+/* Blocks that the item stands for. */
+static inline size_t np_item_blocks(const struct np_item *item)
+{
+    return (size_t)item->repeat * (size_t)np_cell_blocks(&item->block);
+}
+
 /* Before all items: the word, unless it is "", stands for what the stem makes. */
 enum np_status np_items_name_stem(struct np_item_list *list, const char *word,
                                   struct np_error *err);
@@ -72,6 +79,13 @@ enum np_status np_item_read_links(struct np_item_list *list, struct np_item *ite
 /* With its widths, on which candidates count: whether what they are tied to has as many. */
 enum np_status np_item_check_widths(const struct np_item_list *list, const struct np_item *item,
                                     struct np_yaml_map *map, struct np_error *err);
+/* Counts the candidates that are written, each once for every width, and one more by which a block
+ * is passed over; then reads them, from the first one on. */
+enum np_status np_item_count_choices(struct np_item *item, const struct np_yaml_node *choices,
+                                     struct np_error *err);
+enum np_status np_item_read_choices(struct np_item_list *list, struct np_item *item,
+                                    const struct np_yaml_node *first, const int *widths,
+                                    struct np_error *err);
 /* With its candidates: whether what it is tied to is like it, and has the shape that it adds to. */
 enum np_status np_item_check_links(const struct np_item_list *list, const struct np_item *item,
                                    struct np_yaml_map *map, struct np_error *err);
