@@ -108,8 +108,8 @@ enum np_status np_scores_read(struct np_scores *scores, const char *path,
                        .in = standard ? stdin : NULL};
     enum np_status status;
     *scores = (struct np_scores){.count = 0};
-    if (!standard)
-        NP_TRY(np_file_open(&r.in, path, false, err));
+    if (!standard && !(r.in = fopen(path, "re")))
+        NP_TRY(np_fail_errno(err, "cannot open '%s'", r.name.s));
     NP_TRY(read_lines(&r, err));
 out:
     if (r.in && !standard)

@@ -20,7 +20,7 @@ struct np_scores {
     size_t score_capacity, choice_capacity;
 };
 
-/* Of subnets of the shape; "-" is standard input. */
+/* Of subnets of the shape, from a file or pipe; "-" is standard input. */
 enum np_status np_scores_read(struct np_scores *scores, const char *path,
                               const struct np_stream_shape *shape, struct np_error *err);
 void np_scores_clear(struct np_scores *scores);

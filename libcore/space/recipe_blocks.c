@@ -231,7 +231,7 @@ static enum np_status read_whole(struct np_item_list *list, const struct np_yaml
         list->again = true;
     }
     if (begun)
-        np_items_end_depth(list);
+        NP_TRY(np_items_end_depth(list, err));
     list->inside = inside;
     list->again = again;
 out:

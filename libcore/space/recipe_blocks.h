@@ -65,11 +65,11 @@ static inline size_t np_item_blocks(const struct np_item *item)
 enum np_status np_items_name_stem(struct np_item_list *list, const char *word,
                                   struct np_error *err);
 /* Of an item that is repeated as a whole: its depths, if it has some, the last of which is *repeat.
- * Then, before each repeat, which one it is; and when all are there. */
+ * Then, before each repeat, which one it is; and when all are there, which must be alike. */
 enum np_status np_items_begin_depth(struct np_item_list *list, struct np_yaml_map *map, int *repeat,
                                     struct np_error *err);
 void np_items_set_level(struct np_item_list *list, int repeat);
-void np_items_end_depth(struct np_item_list *list);
+enum np_status np_items_end_depth(struct np_item_list *list, struct np_error *err);
 /* Of an item that is blocks: not all keys are for what a depth passes over. */
 enum np_status np_item_check_depth(const struct np_item_list *list, struct np_yaml_map *map,
                                    struct np_error *err);

@@ -119,21 +119,33 @@ static enum np_status check_entangled(const struct np_item *item,
     return status;
 }
 
-/* The candidate by which a block is passed over, which hands on what it reads. */
+/* Whether an identity in a block hands on all that there is of what it reads. */
+static bool hands_on(const struct np_block *block, const struct np_place *place,
+                     struct np_channels channels)
+{
+    const struct np_block *x = place->x;
+    if (block->widths && (!x || !np_widths_tied(x, block) || x->sum >= 0))
+        return false;
+    return place->stride == 1 && np_shape_equal(place->in, place->out) &&
+           channels.reads == channels.makes;
+}
+
+/* The candidate by which a block is passed over. */
 static enum np_status add_pass(const struct np_item *item, const struct np_layer_context *context,
                                struct np_layer_spec *spec, struct np_error *err)
 {
+    const struct np_block *block = &item->block;
     spec->op = NP_OP_IDENTITY;
     for (int i = 0; i < context->place_count; i++) {
         const struct np_place *place = &context->places[i];
         struct np_channels channels =
-            np_width_channels(&item->block, context->candidate, place->x, place->in, place->out);
-        if (place->stride == 1 && np_shape_equal(place->in, place->out) &&
-            channels.reads == channels.makes)
+            np_width_channels(block, context->candidate, place->x, place->in, place->out);
+        if (hands_on(block, place, channels))
             continue;
         return np_yaml_fail(item->node, err,
-                            "a 'depth' passes over what keeps the shape, not from %dx%dx%d to "
+                            "a 'depth' passes over what keeps the shape%s, not from %dx%dx%d to "
                             "%dx%dx%d%s",
+                            block->widths ? ", its widths tied to those it reads" : "",
                             place->in.height, place->in.width, channels.reads, place->out.height,
                             place->out.width, channels.makes,
                             place->stride == 1 ? "" : " by a stride");

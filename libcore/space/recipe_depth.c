@@ -1,4 +1,6 @@
 /* Depths: items of which the last repeats may be passed over. */
+#include <string.h>
+
 #include "base/memory.h"
 #include "space/depth.h"
 #include "space/recipe_blocks.h"
@@ -58,12 +60,44 @@ void np_items_set_level(struct np_item_list *list, int repeat)
         list->level++;
 }
 
-void np_items_end_depth(struct np_item_list *list)
+/* Whether blocks of the same item are so in all that is written of them. */
+static bool are_alike(const struct np_block *a, const struct np_block *b)
+{
+    int a_each = np_width_candidates(a), b_each = np_width_candidates(b);
+    if (a->out != b->out)
+        return false;
+    for (int i = 0; i < a->count; i++) {
+        int c = i % a_each;
+        if (!np_depth_passes(a, i) &&
+            memcmp(&a->choices[i], &b->choices[i / a_each * b_each + c], sizeof *a->choices) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The canonical text has one repeat for all: what an item does not say must not differ. */
+static enum np_status check_repeats(const struct np_item_list *list, const struct np_depth *depth,
+                                    struct np_error *err)
+{
+    const struct np_block *blocks = list->recipe->blocks;
+    for (int b = depth->first + depth->each; b < list->recipe->block_count; b++) {
+        const struct np_block *first = &blocks[depth->first + (b - depth->first) % depth->each];
+        if (!are_alike(first, &blocks[b]))
+            return np_yaml_fail(list->nodes[b], err,
+                                "the repeats of a 'depth' are alike: 'out' must be said, as this "
+                                "block makes %d channels in the first one and %d in another",
+                                first->out, blocks[b].out);
+    }
+    return NP_OK;
+}
+
+enum np_status np_items_end_depth(struct np_item_list *list, struct np_error *err)
 {
     struct np_depth *depth = &list->recipe->depths[list->depth];
     depth->each = (list->recipe->block_count - depth->first) / depth->repeats[depth->count - 1];
     list->depth = -1;
     list->level = 0;
+    return check_repeats(list, depth, err);
 }
 
 enum np_status np_item_check_depth(const struct np_item_list *list, struct np_yaml_map *map,

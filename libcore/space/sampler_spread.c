@@ -47,8 +47,10 @@ static uint64_t forward_end(const struct np_stream *stream, const uint16_t *step
     for (int block = 0; block < blocks; block++) {
         const uint64_t *updated = s->updated + s->first[block];
         for (int member = 0; member < members; member++) {
-            uint64_t ready = updated[step[member * blocks + block]];
-            now = ready > now ? ready : now;
+            int candidate = step[member * blocks + block];
+            bool waits = !np_stream_passes(&stream->shape.each[block], candidate);
+            if (waits && updated[candidate] > now)
+                now = updated[candidate];
         }
         now += TASK;
         if (now + (uint64_t)(blocks - 1 - block) * TASK >= limit)

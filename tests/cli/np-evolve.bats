@@ -30,6 +30,8 @@ scores() {
     ! grep -qxF -e '0 0 0 0' -e '1 1 1 1' children || return 1
     np-evolve recipe.yaml --scores - --parents 2 --mutation 0 --population 14 < scores |
         cmp - children
+    np-evolve recipe.yaml --scores <(cat scores) --parents 2 --mutation 0 --population 14 |
+        cmp - children
     np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 -o fewer 2> talk
     [ "$(wc -l < fewer)" -eq 14 ]
     [ "$(cat talk)" = 'np-evolve: 14 of 20 subnets: no others were found' ]
@@ -112,6 +114,8 @@ scores() {
         np-evolve recipe.yaml --scores bad
     scores x '0 0 0 0' > bad
     refused 'bad:1: no number: x' np-evolve recipe.yaml --scores bad
+    mkdir directory
+    refused "cannot read 'directory': Is a directory" np-evolve recipe.yaml --scores directory
     refused "cannot open 'none': No such file or directory" np-evolve recipe.yaml --scores none
     declined "unknown --by 'los' (did you mean 'loss'?)" np-evolve recipe.yaml --by los
     declined "--mutation must be a number from 0 to 1, not '2'" np-evolve recipe.yaml --mutation 2

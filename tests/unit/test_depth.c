@@ -245,7 +245,8 @@ START_TEST(they_draw_as_without)
 }
 END_TEST
 
-static void pin(const char *text, const char *blocks, const char *digest)
+static void pin(const char *text, const char *blocks, enum np_sampler_kind sampler,
+                const char *digest)
 {
     static uint16_t choices[200][3 * STAGE_BLOCKS];
     struct np_recipe recipe;
@@ -257,7 +258,7 @@ static void pin(const char *text, const char *blocks, const char *digest)
     read_blocks(&recipe, text, blocks);
     memset(choices, 0, sizeof choices);
     ck_assert_int_eq(np_stream_shape_init(&shape, &each, &recipe, NULL), NP_OK);
-    ck_assert_int_eq(np_stream_draw(&stream, &shape, recipe.sampler, 1, 7, 0, NULL), NP_OK);
+    ck_assert_int_eq(np_stream_draw(&stream, &shape, sampler, 8, 7, 0, NULL), NP_OK);
     for (int step = 0; step < 200; step++)
         ck_assert_int_eq(np_stream_next(stream, choices[step], &more, NULL), NP_OK);
     ck_assert_int_eq(np_digest_compute(&found, choices, sizeof choices, NULL), NP_OK);
@@ -270,8 +271,12 @@ static void pin(const char *text, const char *blocks, const char *digest)
 /* What is drawn is for ever. */
 START_TEST(pinned)
 {
-    pin(images, stages, "0a42cfae62460edeea6ab8b4ff53137101c29e09d989d1a66fede723a7713ee1");
-    pin(tokens, "[{depth: [0, 1, 3], choices: [{op: ffn}, {op: glu}]}]",
+    pin(images, stages, NP_SAMPLER_SANDWICH,
+        "0a42cfae62460edeea6ab8b4ff53137101c29e09d989d1a66fede723a7713ee1");
+    pin(tokens,
+        "[{depth: [1, 5, 9], choices: [{op: ffn}, {op: glu}, {op: norm}, {op: mha, heads: 2}]}]",
+        NP_SAMPLER_SPREAD, "5e910d6c966839b02b573c47dc05da7bc1b0282ab163b9b955f2e5207868777c");
+    pin(tokens, "[{depth: [0, 1, 3], choices: [{op: ffn}, {op: glu}]}]", NP_SAMPLER_SANDWICH,
         "86cc41cd645796be74bd7165e8aab910628f3aba9892580d2b570dc21d8c4062");
 }
 END_TEST
@@ -392,7 +397,27 @@ START_TEST(what_is_refused)
          "conv2d}]}]}]",
          "a 'depth' passes over what keeps the shape, not from 9x6x8 to 9x6x12"},
         {images, "[{depth: [1, 2], widths: [4, 8], choices: [{op: conv2d}]}]",
-         "a 'depth' passes over what keeps the shape, not from 9x6x8 to 9x6x4"},
+         "a 'depth' passes over what keeps the shape, its widths tied to those it reads, not from "
+         "9x6x8 to 9x6x4"},
+        {images,
+         "[{depth: [1, 2], blocks: [{widths: [4, 8], tie_widths: t, choices: [{op: conv2d}]}, "
+         "{choices: [{op: conv2d}]}]}]",
+         "a 'depth' passes over what keeps the shape, its widths tied to those it reads, not from "
+         "9x6x4 to 9x6x4"},
+        {images, "[{depth: [0, 1], widths: [4, 8], choices: [{op: conv2d}]}]",
+         "its widths tied to those it reads, not from 9x6x4 to 9x6x4"},
+        {images,
+         "[{name: a, choices: [{op: norm}]}, {widths: [4, 8], tie_widths: t, add: a, choices: "
+         "[{op: norm}]}, {depth: [0, 1], widths: [4, 8], tie_widths: t, choices: [{op: norm}]}]",
+         "its widths tied to those it reads, not from 9x6x4 to 9x6x4"},
+        {images,
+         "[{depth: [2], blocks: [{choices: [{op: conv2d}]}, {out: 12, choices: [{op: conv2d}]}]}]",
+         "the repeats of a 'depth' are alike: 'out' must be said, as this block makes 8 channels "
+         "in the first one and 12 in another"},
+        {images,
+         "[{depth: [2, 3], blocks: [{choices: [{op: bottleneck}, {op: resnet_basic}]}, {out: 12, "
+         "choices: [{op: bottleneck}]}]}]",
+         "the repeats of a 'depth' are alike"},
     };
     struct np_recipe recipe;
     struct np_error err = {.msg = ""};
