@@ -226,7 +226,8 @@ UNSANITIZED := $(patsubst %,tests/cli/%.bats,balanced-cuts completions device-me
 CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats))
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
-            %/test_conv %/test_ops %/test_transport %/test_stash %/fast.bats %/mpi.bats
+            %/test_conv %/test_ops %/test_transport %/test_stash %/fast.bats %/mpi.bats \
+            %/np-train.bats %/inherit.bats %/hostile.bats
 # A program looks for leaks once, not after every test: a look takes longer than most of them.
 run-tests = NP_TEST_FULL=$(if $(SAN)$(SHORT),0,1) NP_BIN='$(abspath $(BUILD))' LC_ALL=C \
             $(if $(findstring address,$(SAN)),CK_FORK=no) tests/run-tests \
