@@ -112,6 +112,15 @@ static bool wants_stop(const struct np_engine *e)
     return hooks->stop && hooks->stop(hooks->context);
 }
 
+void np_engine_heed_stop(struct np_engine *e)
+{
+    uint64_t started = np_sched_started(e->sched);
+    if (is_over(e) || !wants_stop(e))
+        return;
+    np_engine_limit(e, started ? started : 1);
+    e->stopping = true;
+}
+
 /* Whether to wait no longer for the stream's writer, who may wait for a loss that will not come. */
 static bool gives_up(void *engine)
 {
@@ -137,14 +146,9 @@ static enum np_status feed(struct np_engine *e, struct np_stream *stream, uint64
         struct np_slot *slot;
         while (!has_room(e) && !is_over(e))
             pthread_cond_wait(&e->feed, &e->lock);
+        np_engine_heed_stop(e);
         if (is_over(e))
             break;
-        if (wants_stop(e)) {
-            uint64_t started = np_sched_started(e->sched);
-            np_engine_limit(e, started ? started : 1);
-            e->stopping = true;
-            break;
-        }
         slot = np_engine_slot(e, np_sched_known(e->sched));
         last = e->base + np_sched_known(e->sched) + 1 >= end;
         incomplete = np_sched_known(e->sched) - np_sched_completed(e->sched);
@@ -185,17 +189,19 @@ static void end_stages(struct np_engine *e, int started)
     e->quit = false;
 }
 
-/* What the run came to, worst first. */
-static enum np_status verdict(struct np_engine *e, enum np_status fed, struct np_error *err)
+/* What the run came to, worst first. What is asked when the last step has begun stops nothing. */
+static enum np_status verdict(struct np_engine *e, enum np_status fed, uint64_t end,
+                              struct np_error *err)
 {
+    uint64_t next = e->base + e->reported;
     if (e->status != NP_OK)
         return np_fail(err, e->status, "%s", e->err.msg);
     if (e->faulted)
         return np_step_fault_error(&e->fault, e->config.net,
                                    np_engine_slot(e, e->fault.step - e->base)->choices, err);
-    if (fed == NP_OK && e->stopping)
+    if (fed == NP_OK && e->stopping && next < end)
         return np_fail(err, NP_ESTOP, "stopped on request after step %llu",
-                       (unsigned long long)(e->base + e->reported));
+                       (unsigned long long)next);
     return fed;
 }
 
@@ -248,7 +254,7 @@ enum np_status np_engine_train(struct np_engine *e, struct np_stream *stream, ui
     *next = e->base + e->reported;
     if (e->faulted && e->fault.step < *next) /* which is passed over, not reported */
         *next = e->fault.step;
-    return verdict(e, status, err);
+    return verdict(e, status, end, err);
 }
 
 struct np_train_times np_engine_times(const struct np_engine *e)

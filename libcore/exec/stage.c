@@ -259,6 +259,7 @@ void *np_stage_main(void *argument)
         fail(e, status, &err);
     while (!e->quit) {
         stage->woken = false; /* for what it is told from here on */
+        np_engine_heed_stop(e);
         if (np_sched_next(e->sched, stage->device, &task)) {
             run_task(stage, &task);
         } else if (stage->settled < stage->started) {

@@ -44,7 +44,7 @@ struct np_train_hooks {
     void *context;
     enum np_status (*step)(void *context, const struct np_step_record *record,
                            struct np_error *err);
-    bool (*stop)(void *context); /* polled between steps; NULL: never */
+    bool (*stop)(void *context); /* polled between tasks; NULL: never */
 };
 
 struct np_train_config {
