@@ -1,4 +1,5 @@
 /* np-evolve: the next subnets for an evolutionary search to score. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,12 @@
 #include "cli.h"
 #include "run/scores.h"
 #include "space/breed.h"
+#include "space/subnet_set.h"
 #include "space_options.h"
 
-#define TRIES 1000 /* children for each that is wanted */
+/* How many children are tried: for each that is wanted; and in a row without one that is new, for
+ * all, and for each that is known. */
+enum { TRIES = 1000, IN_VAIN = 20 * TRIES, AGAIN = 10 };
 
 enum pareto { PARETO_NONE, PARETO_FLOPS, PARETO_PARAMETERS };
 
@@ -85,10 +89,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->mutation = cli_number(state, "mutation", arg, 0, 1);
         return 0;
     case OPT_FLOPS:
-        o->flops = cli_number(state, "flops", arg, 1, HUGE_VAL);
+        o->flops = cli_number(state, "flops", arg, 1, DBL_MAX);
         return 0;
     case OPT_SIZE:
-        o->parameters = cli_number(state, "parameters", arg, 1, HUGE_VAL);
+        o->parameters = cli_number(state, "parameters", arg, 1, DBL_MAX);
         return 0;
     case 'o':
         o->output = arg;
@@ -107,10 +111,10 @@ struct search {
     struct np_stream_shape shape;
     struct np_stream_block *each; /* of it */
     struct np_scores scores;
-    uint16_t *parents; /* [options->parents][blocks] */
+    struct np_subnet_set known; /* what was scored, then the children */
+    size_t scored;              /* of them */
+    uint16_t *parents;          /* [options->parents][blocks] */
     size_t parent_count;
-    uint16_t *children; /* [options->population][blocks] */
-    size_t child_count;
 };
 
 /* --- what a subnet takes ---------------------------------------------------------------------- */
@@ -143,7 +147,7 @@ static bool is_small(const struct search *s, const uint16_t *choices)
 /* What was scored: less is better, of both. */
 struct ranked {
     double score, size; /* size: as far as it counts, else 0 */
-    size_t line;
+    size_t subnet;      /* of those known */
 };
 
 static int compare(const void *a, const void *b)
@@ -153,43 +157,47 @@ static int compare(const void *a, const void *b)
         return x->score < y->score ? -1 : 1;
     if (x->size != y->size)
         return x->size < y->size ? -1 : 1;
-    return x->line < y->line ? -1 : 1;
+    return x->subnet < y->subnet ? -1 : 1;
 }
 
-static const uint16_t *scored(const struct search *s, size_t line)
+static const uint16_t *subnet(const struct search *s, size_t number)
 {
-    return s->scores.choices + line * (size_t)s->shape.blocks;
+    return s->known.choices + number * s->known.blocks;
 }
 
-static bool is_among(const struct search *s, const uint16_t *list, size_t count,
-                     const uint16_t *choices)
+/* What was scored, each subnet once, ranked[scores.count], with its last score. */
+static enum np_status find_scored(struct search *s, struct ranked *ranked, struct np_error *err)
 {
-    size_t blocks = (size_t)s->shape.blocks;
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(list + i * blocks, choices, blocks * sizeof *choices) == 0)
-            return true;
-    return false;
-}
-
-/* Ranks what was scored, each subnet once; not those whose score is no number. */
-static size_t rank_scored(struct ranked *ranked, const struct search *s)
-{
-    size_t count = 0;
+    enum np_status status = NP_OK;
     for (size_t i = 0; i < s->scores.count; i++) {
         struct np_score score = s->scores.score[i];
-        struct size size = size_of(s, scored(s, i));
-        struct ranked r = {s->options->by_accuracy ? -score.accuracy : score.loss, 0, i};
-        if (isnan(r.score) || is_among(s, s->scores.choices, i, scored(s, i)))
-            continue;
-        if (s->options->pareto)
-            r.size = s->options->pareto == PARETO_FLOPS ? size.flops : size.parameters;
-        ranked[count++] = r;
+        const uint16_t *choices = s->scores.choices + i * s->known.blocks;
+        size_t which;
+        NP_TRY(np_subnet_set_add(&s->known, &which, choices, err));
+        ranked[which] = (struct ranked){
+            .score = s->options->by_accuracy ? -score.accuracy : score.loss, .subnet = which};
+        if (s->options->pareto) {
+            struct size size = size_of(s, choices);
+            ranked[which].size = s->options->pareto == PARETO_FLOPS ? size.flops : size.parameters;
+        }
     }
+    s->scored = s->known.count;
+out:
+    return status;
+}
+
+/* The best first; not those whose score is no number. */
+static size_t rank(struct ranked *ranked, size_t all)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all; i++)
+        if (!isnan(ranked[i].score))
+            ranked[count++] = ranked[i];
     qsort(ranked, count, sizeof *ranked, compare);
     return count;
 }
 
-/* Takes from the list those which no other beats in both, into `front`; without sizes the first. */
+/* Takes from the list those which no other beats in both, into `front`. */
 static size_t take_front(struct ranked *front, struct ranked *ranked, size_t *count)
 {
     size_t taken = 0, left = 0;
@@ -211,7 +219,7 @@ static void add_parents(struct search *s, const struct ranked *front, size_t cou
     size_t blocks = (size_t)s->shape.blocks, room = s->options->parents - s->parent_count;
     for (size_t i = 0; i < count && i < room; i++) {
         size_t which = count <= room ? i : room == 1 ? 0 : i * (count - 1) / (room - 1);
-        memcpy(s->parents + s->parent_count++ * blocks, scored(s, front[which].line),
+        memcpy(s->parents + s->parent_count++ * blocks, subnet(s, front[which].subnet),
                blocks * sizeof *s->parents);
     }
 }
@@ -224,7 +232,10 @@ static enum np_status choose_parents(struct search *s, struct np_error *err)
     NP_TRY(np_alloc(&s->parents, s->options->parents, blocks * sizeof *s->parents, err));
     NP_TRY(np_alloc(&ranked, s->scores.count, sizeof *ranked, err));
     NP_TRY(np_alloc(&front, s->scores.count, sizeof *front, err));
-    count = rank_scored(ranked, s);
+    NP_TRY(find_scored(s, ranked, err));
+    count = rank(ranked, s->scored);
+    if (!s->options->pareto)
+        add_parents(s, ranked, count < s->options->parents ? count : s->options->parents);
     while (count > 0 && s->parent_count < s->options->parents) {
         size_t taken = take_front(front, ranked, &count);
         add_parents(s, front, taken);
@@ -247,22 +258,26 @@ static enum np_status breed(struct search *s, struct np_error *err)
                                    .mutation = o->mutation,
                                    .seed = s->space.recipe.seed,
                                    .round = s->scores.count};
-    size_t blocks = (size_t)s->shape.blocks;
+    size_t most = s->scored + o->population, in_vain = 0, which;
+    uint16_t *child = NULL;
     enum np_status status;
-    NP_TRY(np_alloc(&s->children, o->population, blocks * sizeof *s->children, err));
-    for (uint32_t i = 0; i < TRIES * o->population && s->child_count < o->population; i++) {
-        uint16_t *child = s->children + s->child_count * blocks;
+    NP_TRY(np_alloc(&child, s->known.blocks, sizeof *child, err));
+    for (uint32_t i = 0; i < TRIES * o->population && s->known.count < most; i++) {
+        size_t known = s->known.count;
         if (cli_stop_requested)
             NP_TRY(np_fail(err, NP_ESTOP, "stopped on request"));
         np_breed_child(child, &breed, i);
-        if (is_small(s, child) && !is_among(s, s->scores.choices, s->scores.count, child) &&
-            !is_among(s, s->children, s->child_count, child))
-            s->child_count++;
+        if (is_small(s, child))
+            NP_TRY(np_subnet_set_add(&s->known, &which, child, err));
+        in_vain = s->known.count > known ? 0 : in_vain + 1;
+        if (in_vain > IN_VAIN + AGAIN * known)
+            break;
     }
-    if (s->child_count == 0)
+    if (s->known.count == s->scored)
         NP_TRY(
             np_fail(err, NP_ENO, "no subnet that is within the limits, and not scored, was found"));
 out:
+    free(child);
     return status;
 }
 
@@ -270,15 +285,15 @@ static enum np_status write_children(const struct search *s, struct np_buf *text
                                      struct np_error *err)
 {
     enum np_status status = NP_OK;
-    const uint16_t *choice = s->children;
-    for (size_t i = 0; i < s->child_count; i++)
+    const uint16_t *choice = subnet(s, s->scored);
+    size_t count = s->known.count - s->scored;
+    for (size_t i = 0; i < count; i++)
         for (int b = 0; b < s->shape.blocks; b++)
             NP_TRY(
                 np_buf_printf(text, err, "%d%c", *choice++, b + 1 < s->shape.blocks ? ' ' : '\n'));
     NP_TRY(cli_write(s->options->output, text->text, text->used, err));
-    if (s->child_count < s->options->population)
-        cli_note("%zu of %zu subnets: no others were found", s->child_count,
-                 s->options->population);
+    if (count < s->options->population)
+        cli_note("%zu of %zu subnets: no others were found", count, s->options->population);
 out:
     return status;
 }
@@ -286,7 +301,7 @@ out:
 static void search_clear(struct search *s)
 {
     free(s->parents);
-    free(s->children);
+    np_subnet_set_clear(&s->known);
     np_scores_clear(&s->scores);
     free(s->each);
     space_close(&s->space);
@@ -315,6 +330,7 @@ int main(int argc, char **argv)
     NP_TRY(space_open(&s.space, &options.space, &err));
     NP_TRY(space_spares(&s.space, "output", options.output, &err));
     NP_TRY(np_stream_shape_init(&s.shape, &s.each, &s.space.recipe, &err));
+    s.known.blocks = (size_t)s.shape.blocks;
     if (options.scores)
         NP_TRY(np_scores_read(&s.scores, options.scores, &s.shape, &err));
     cli_catch_signals(); /* who waits for scores is not kept */

@@ -12,6 +12,7 @@
 #include "run/products_file.h"
 #include "run/prune.h"
 #include "run/subnets_file.h"
+#include "space/subnet_set.h"
 
 struct session {
     const struct np_session_config *config;
@@ -196,49 +197,21 @@ static void session_clear(struct session *s)
     free(s->residence);
 }
 
-/* Subnets by what they choose: place[room], 1 + the number of one or 0, room a power of two. */
-struct known {
-    size_t *place, room;
-};
-
-/* Where a subnet is, or the place that it gets. */
-static size_t *find_known(const struct known *known, const uint16_t *choices, size_t blocks,
-                          const uint16_t *subnet)
-{
-    uint64_t hash = 0xCBF29CE484222325u; /* FNV-1a */
-    for (size_t b = 0; b < blocks; b++)
-        hash = (hash ^ subnet[b]) * 0x100000001B3u;
-    for (size_t i = (hash ^ hash >> 32) % known->room;; i = (i + 1) % known->room) {
-        size_t *at = &known->place[i];
-        if (!*at || memcmp(choices + (*at - 1) * blocks, subnet, blocks * sizeof *subnet) == 0)
-            return at;
-    }
-}
-
-/* The evaluation's subnets, each once, choices[*different][blocks]; as[i], i < count, says which of
- * them the i-th one is: a space of few has them several times. */
-static enum np_status draw_subnets(const struct session *s, uint16_t *choices, size_t *as,
-                                   size_t count, size_t *different, struct np_error *err)
+/* The evaluation's subnets, each once; as[i], i < count, says which of them the i-th one is: a
+ * space of few has them several times. */
+static enum np_status draw_subnets(const struct session *s, struct np_subnet_set *different,
+                                   size_t *as, size_t count, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
-    size_t blocks = (size_t)recipe->block_count;
-    struct known known = {NULL, 2};
+    uint16_t *choices = NULL;
     enum np_status status;
-    while (known.room < 2 * count)
-        known.room *= 2;
-    NP_TRY(np_zalloc(&known.place, known.room, sizeof *known.place, err));
-    *different = 0;
+    NP_TRY(np_alloc(&choices, different->blocks, sizeof *choices, err));
     for (size_t i = 0; i < count; i++) {
-        uint16_t *next = choices + *different * blocks;
-        size_t *at;
-        np_stream_eval_subnet(&s->shape, recipe->seed, i, next);
-        at = find_known(&known, choices, blocks, next);
-        if (!*at)
-            *at = ++*different;
-        as[i] = *at - 1;
+        np_stream_eval_subnet(&s->shape, recipe->seed, i, choices);
+        NP_TRY(np_subnet_set_add(different, &as[i], choices, err));
     }
 out:
-    free(known.place);
+    free(choices);
     return status;
 }
 
@@ -246,21 +219,19 @@ out:
 static enum np_status evaluate(struct session *s, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
-    const struct np_recipe *recipe = c->net->recipe;
-    size_t count = c->eval_subnets, blocks = (size_t)recipe->block_count;
-    uint16_t *choices = NULL;
-    size_t *as = NULL;
+    size_t count = c->eval_subnets, *as = NULL;
+    struct np_subnet_set subnets = {.blocks = (size_t)c->net->recipe->block_count};
     struct np_score *different = NULL, *scores = NULL, mean = {0, 0};
     struct np_evaluator *evaluator = NULL;
     double begun = np_now_s();
     struct np_evaluation evaluation = {.data = c->valid_data, .batches = c->eval_batches};
     enum np_status status;
-    NP_TRY(np_alloc(&choices, count, blocks * sizeof *choices, err));
     NP_TRY(np_alloc(&as, count, sizeof *as, err));
     NP_TRY(np_alloc(&scores, count, sizeof *scores, err));
-    NP_TRY(np_alloc(&different, count, sizeof *different, err));
-    NP_TRY(draw_subnets(s, choices, as, count, &evaluation.count, err));
-    evaluation.choices = choices;
+    NP_TRY(draw_subnets(s, &subnets, as, count, err));
+    NP_TRY(np_alloc(&different, subnets.count, sizeof *different, err));
+    evaluation.choices = subnets.choices;
+    evaluation.count = subnets.count;
     NP_TRY(np_evaluator_new(&evaluator, &s->train, s->state, s->engine, err));
     NP_TRY(np_evaluate(different, evaluator, &evaluation, err));
     for (size_t i = 0; i < count; i++) {
@@ -274,7 +245,7 @@ static enum np_status evaluate(struct session *s, struct np_error *err)
 out:
     s->eval_s += np_now_s() - begun;
     np_evaluator_free(evaluator);
-    free(choices);
+    np_subnet_set_clear(&subnets);
     free(as);
     free(scores);
     free(different);

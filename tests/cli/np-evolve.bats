@@ -45,6 +45,33 @@ scores() {
     awk '($1 == 3) + ($2 == 3) + ($3 == 3) + ($4 == 0) >= 2 { near++ } END { exit near < 6 }' others
 }
 
+@test "a subnet that was scored again has its last score" {
+    children() {
+        np-evolve recipe.yaml --scores "$1" --parents 1 --mutation 0.1 --population 8
+    }
+    scores 1 '0 0 0 0' '1 1 1 1' '2 2 2 2' > scores
+    { scores 1 '0 0 0 0' '1 1 1 1' && scores 0 '2 2 2 2'; } > better
+    { cat scores && scores 0 '2 2 2 2'; } > again
+    { scores 4 '0 0 0 0' && cat again; } > worse # of two scores the second
+    [ "$(children scores | grep -o 0 | wc -l)" -gt 16 ]
+    [ "$(children better | grep -o 2 | wc -l)" -gt 16 ]
+    [ "$(children again | grep -o 2 | wc -l)" -gt 16 ]
+    [ "$(children worse | grep -o 2 | wc -l)" -gt 16 ]
+    scores nan '2 2 2 2' >> again
+    [ "$(children again | grep -o 0 | wc -l)" -gt 16 ]
+}
+
+@test "as many as there are, and no more" {
+    np-evolve recipe.yaml --population 65536 > all 2> talk
+    [ "$(sort -u all | wc -l)" -eq 256 ]
+    [ "$(wc -l < all)" -eq 256 ]
+    [ "$(cat talk)" = 'np-evolve: 256 of 65536 subnets: no others were found' ]
+    awk '{ print "1\t0.5\t" $0 }' all > scores
+    run np-evolve recipe.yaml --scores scores
+    [ "$status" -eq 1 ]
+    [ "$output" = 'np-evolve: error: no subnet that is within the limits, and not scored, was found' ]
+}
+
 # Operations of block 0's candidates ascend from 3, 2, 0 to 1; the rest is alike.
 @test "the front of good scores and small subnets" {
     scores 1 '1 3 3 3' '1 2 3 3' '0 3 3 3' '2 3 3 3' '1 1 3 3' '3 3 3 3' '0 0 3 3' > scores
@@ -133,8 +160,12 @@ scores() {
     }
     evolve 1 scores > /dev/null
     evolve 3 scores > best
+    [ "$(cat talk)" = "$(printf 'evolve: generation %d of 3\n' 2 3)" ]
     evolve 3 whole | cmp - best
     cmp scores whole
+    EVALUATE='--batches 1 --threads 1' evolve 1 rough > /dev/null
+    cut -f 3 rough | cmp - <(sed 20q scores | cut -f 3)
+    ! cmp -s rough <(sed 20q scores) || return 1
     [ "$(cut -f 3 scores | sort -u | wc -l)" -eq 60 ]
     sort -g scores | sed 5q | cmp - best
     np-partition recipe.yaml --estimate --profile-from model -q > estimate
