@@ -92,9 +92,10 @@ static enum np_status warn_of_memory(const struct parts *p, const struct train_o
         return NP_OK;
     status = np_memory_total(&total, &p->plan, o->stash != NULL, &p->space.net, err);
     if (status == NP_OK && total > usable)
-        cli_warn("this comes to take %s, and %s may be used: see --device-memory, --stash FILE and "
-                 "np-partition --max-batch",
-                 np_text_size(total).s, np_text_size(usable).s);
+        cli_warn(
+            "this may come to take %s, and %s may be used: see --device-memory, --stash FILE and "
+            "np-partition --max-batch",
+            np_text_size(total).s, np_text_size(usable).s);
     return status;
 }
 

@@ -85,9 +85,10 @@ static void show(struct train_report *r, const struct np_step_record *record,
     if (times->stage_s > 0 && times->busy_s <= times->stage_s)
         snprintf(bubble, sizeof bubble, " | bubble %.1f %%",
                  100 * (1 - times->busy_s / times->stage_s));
-    cli_progress_show(&r->progress, "step %llu/%llu | %.1f steps/s | loss %.3f%s%s%s",
-                      (unsigned long long)record->step + 1, (unsigned long long)r->end, rate, mean,
-                      valid, bubble, eta.s);
+    cli_progress_show(&r->progress, "step %llu/%llu | %.1f %s | loss %.3f%s%s%s",
+                      (unsigned long long)record->step + 1, (unsigned long long)r->end,
+                      rate < 1 ? 1 / rate : rate, rate < 1 ? "s a step" : "steps/s", mean, valid,
+                      bubble, eta.s);
 }
 
 static enum np_status on_step(void *context, const struct np_step_record *record,
@@ -125,10 +126,20 @@ static void on_evaluated(void *context, uint64_t step, struct np_score mean)
                  mean.loss, 100 * mean.accuracy);
 }
 
+static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
+{
+    struct train_report *r = context;
+    cli_progress_show(&r->progress, "%s the checkpoint | layer %zu/%zu",
+                      writes ? "writing" : "reading", done < layers ? done + 1 : layers, layers);
+}
+
 struct np_session_hooks train_report_hooks(struct train_report *report)
 {
-    return (struct np_session_hooks){
-        .context = report, .step = on_step, .evaluated = on_evaluated, .stop = cli_stop};
+    return (struct np_session_hooks){.context = report,
+                                     .step = on_step,
+                                     .evaluated = on_evaluated,
+                                     .checkpoint = on_checkpoint,
+                                     .stop = cli_stop};
 }
 
 /* A stream that ends before the recipe does ends the run well, but perhaps nobody meant it to. */
@@ -154,12 +165,13 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
         double rate = (double)steps / result->seconds;
         double samples = rate * recipe->members * recipe->batch;
         bool images = recipe->input == NP_INPUT_IMAGES;
-        cli_note("%llu steps in %.2f s: %.1f ms a step, %.0f %s/s, %s in the stages",
-                 (unsigned long long)steps, result->seconds, 1e3 / rate,
-                 images ? samples : samples * recipe->length, images ? "images" : "tokens",
-                 np_text_size(result->memory_bytes).s);
+        double done = images ? samples : samples * recipe->length;
+        cli_note("%llu steps in %.2f s: %.1f ms a step, %.*f %s/s, %s in the stages",
+                 (unsigned long long)steps, result->seconds, 1e3 / rate, done < 10 ? 2 : 0, done,
+                 images ? "images" : "tokens", np_text_size(result->memory_bytes).s);
         if (result->eval_seconds > 0)
             cli_note("evaluations in %.2f s", result->eval_seconds);
+        cli_note("checkpoints in %.2f s", result->checkpoint_seconds);
         if (result->times.stage_s > 0)
             cli_note("bubble %.1f %%", 100 * (1 - result->times.busy_s / result->times.stage_s));
     }

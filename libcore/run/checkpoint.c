@@ -27,6 +27,7 @@ struct np_checkpoints {
     struct stored *stored; /* [layers]; updates 0: nothing, or what the layer was given */
     void *block;           /* holds: */
     float *window;         /* as a stash wants it */
+    struct np_checkpoint_hooks hooks;
 };
 
 static enum np_status window_new(struct np_checkpoints *c, struct np_error *err)
@@ -42,7 +43,7 @@ out:
 
 enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
                                   struct np_state *state, const struct np_digest *data,
-                                  struct np_error *err)
+                                  const struct np_checkpoint_hooks *hooks, struct np_error *err)
 {
     struct np_checkpoints *c = NULL;
     char *objects = NULL;
@@ -51,6 +52,7 @@ enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
     c->run = run;
     c->state = state;
     c->data = *data;
+    c->hooks = *hooks;
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&c->store, objects, err));
     NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
@@ -197,23 +199,41 @@ out:
     return status;
 }
 
+static void tell(const struct np_checkpoints *c, bool writes, size_t done, size_t layers)
+{
+    if (c->hooks.progress)
+        c->hooks.progress(c->hooks.context, writes, done, layers);
+}
+
+static bool has_changed(const struct np_checkpoints *c, uint32_t layer)
+{
+    const struct np_layer_state *l = &c->state->layers[layer];
+    return np_layer_is_own(l) && c->stored[layer].updates != l->updates;
+}
+
 enum np_status np_checkpoints_write(struct np_checkpoints *c, uint64_t step,
                                     struct np_digest *digest, struct np_error *err)
 {
     const struct np_supernet *net = c->state->net;
     struct np_manifest m = {.recipe = net->recipe->digest, .data = c->data, .step = step};
+    size_t done = 0, changed = 0;
     enum np_status status = NP_OK;
+    for (uint32_t layer = 0; layer < net->layers; layer++)
+        changed += has_changed(c, layer);
     for (uint32_t layer = 0; layer < net->layers; layer++) {
         const struct np_layer_state *l = &c->state->layers[layer];
         char name[NP_LAYER_NAME];
         if (!np_layer_is_own(l))
             continue;
-        if (c->stored[layer].updates != l->updates)
+        if (has_changed(c, layer)) {
+            tell(c, true, done++, changed);
             NP_TRY(put_layer(c, layer, err));
+        }
         np_supernet_layer_name(net, layer, name);
         NP_TRY(np_manifest_add(&m, &c->stored[layer].digest, l->updates, name, err));
         NP_TRY(put_old(c, &m, layer, name, err));
     }
+    tell(c, true, done, changed);
     NP_TRY(np_store_sync(&c->store, err));
     NP_TRY(np_manifest_write(&m, c->run, digest, err));
 out:
@@ -274,9 +294,14 @@ enum np_status np_checkpoints_read(struct np_checkpoints *c, bool *found, uint64
         goto out;
     NP_TRY(np_manifest_load(&m, &path, digest, c->run, steps[count - 1], c->state->net, NULL,
                             &c->data, err));
-    for (size_t i = 0; i < m.count; i++)
-        NP_TRY(get_entry(c, &m.entries[i], path, err));
     *step = m.step;
+    for (size_t i = 0; i < m.count; i++) {
+        if (c->hooks.stop && c->hooks.stop(c->hooks.context))
+            NP_TRY(np_fail(err, NP_ESTOP, "stopped on request after step %llu",
+                           (unsigned long long)m.step));
+        tell(c, false, i, m.count);
+        NP_TRY(get_entry(c, &m.entries[i], path, err));
+    }
 out:
     np_manifest_clear(&m);
     free(steps);

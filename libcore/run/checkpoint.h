@@ -15,18 +15,26 @@
 #include "io/store.h"
 #include "run/manifest.h"
 
+/* What a checkpoint of gigabytes takes is told meanwhile; any may be NULL. */
+struct np_checkpoint_hooks {
+    void *context;
+    /* So many of the layers are written, or read. */
+    void (*progress)(void *context, bool writes, size_t done, size_t layers);
+    bool (*stop)(void *context); /* asked where layers are read */
+};
+
 struct np_checkpoints;
 
 enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
                                   struct np_state *state, const struct np_digest *data,
-                                  struct np_error *err);
+                                  const struct np_checkpoint_hooks *hooks, struct np_error *err);
 void np_checkpoints_free(struct np_checkpoints *checkpoints);
 
 /* Writes the state after `step` completed steps. */
 enum np_status np_checkpoints_write(struct np_checkpoints *checkpoints, uint64_t step,
                                     struct np_digest *digest, struct np_error *err);
 /* Fills a fresh state from the latest checkpoint of the run; *found false and step 0 if it has none
- * yet. */
+ * yet. NP_ESTOP when hooks.stop said so: step and digest are known, the state is not filled. */
 enum np_status np_checkpoints_read(struct np_checkpoints *checkpoints, bool *found, uint64_t *step,
                                    struct np_digest *digest, struct np_error *err);
 

@@ -29,7 +29,7 @@ struct session {
     struct np_stream_shape shape;
     struct np_stream_block *each; /* of it */
     uint64_t step;                /* completed */
-    double eval_s;                /* that evaluations took */
+    double eval_s, save_s;        /* that evaluations and checkpoints took */
     uint64_t saved;               /* step of the last checkpoint, if has_saved */
     bool has_saved;
     struct np_digest digest;
@@ -42,6 +42,14 @@ static bool on_stop(void *context)
     const struct session *s = context;
     const struct np_session_hooks *hooks = &s->config->hooks;
     return s->hook_status != NP_OK || (hooks->stop && hooks->stop(hooks->context));
+}
+
+static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
+{
+    const struct session *s = context;
+    const struct np_session_hooks *hooks = &s->config->hooks;
+    if (hooks->checkpoint)
+        hooks->checkpoint(hooks->context, writes, done, layers);
 }
 
 static enum np_status open_stream(struct session *s, struct np_error *err)
@@ -151,6 +159,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                    struct np_error *err)
 {
     const struct np_digest *data = np_data_digest(config->train_data);
+    const struct np_checkpoint_hooks hooks = {s, on_checkpoint, on_stop};
     enum np_status status;
     *s = (struct session){.config = config};
     if (config->net->recipe->numerics->capability && !config->products)
@@ -174,7 +183,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
         NP_TRY(np_engine_new(&s->engine, &s->train, s->state, err));
     if (s->engine && np_plan_swaps(config->plan))
         NP_TRY(np_zalloc(&s->residence, (size_t)config->plan->stages, sizeof *s->residence, err));
-    NP_TRY(np_checkpoints_new(&s->checkpoints, config->run, s->state, data, err));
+    NP_TRY(np_checkpoints_new(&s->checkpoints, config->run, s->state, data, &hooks, err));
     NP_TRY(config->resume ? continue_run(s, err) : begin_run(s, err));
     NP_TRY(
         np_ledger_open(&s->ledger, config->run, s->step, config->ledger_layers, config->net, err));
@@ -254,6 +263,7 @@ out:
 
 static enum np_status checkpoint(struct session *s, struct np_error *err)
 {
+    double begun = np_now_s();
     enum np_status status = NP_OK;
     if (!s->has_saved || s->saved != s->step) {
         NP_TRY(np_ledger_sync(s->ledger, err));
@@ -265,6 +275,7 @@ static enum np_status checkpoint(struct session *s, struct np_error *err)
     if (s->config->keep)
         NP_TRY(np_prune(s->config->run, s->config->keep, err));
 out:
+    s->save_s += np_now_s() - begun;
     return status;
 }
 
@@ -374,8 +385,7 @@ enum np_status np_session_run(struct np_session_result *result,
     begun = np_now_s();
     status = train(&s, end, err);
     result->next = s.step;
-    result->eval_seconds = s.eval_s;
-    result->seconds = np_now_s() - begun - s.eval_s;
+    result->seconds = np_now_s() - begun - s.eval_s - s.save_s;
     if (status == NP_OK || status == NP_ESTOP || status == NP_EINPUT) {
         struct np_error why;
         saved = checkpoint(&s, &why);
@@ -389,6 +399,8 @@ enum np_status np_session_run(struct np_session_result *result,
             status = np_fail(err, saved, "%s", why.msg);
     }
     result->digest = s.digest;
+    result->eval_seconds = s.eval_s;
+    result->checkpoint_seconds = s.save_s;
     if (s.engine) {
         result->times = np_engine_times(s.engine);
         for (int d = 0; d < np_plan_devices(config->plan); d++)

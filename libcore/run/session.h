@@ -29,6 +29,8 @@ struct np_session_hooks {
                            const struct np_train_times *times, struct np_error *err);
     /* The mean score on the validation data after `step` completed steps. */
     void (*evaluated)(void *context, uint64_t step, struct np_score mean);
+    /* A checkpoint is being written, or read: so many of its layers are done. */
+    void (*checkpoint)(void *context, bool writes, size_t done, size_t layers);
     bool (*stop)(void *context);
 };
 
@@ -60,9 +62,9 @@ struct np_session_config {
 };
 
 struct np_session_result {
-    struct np_digest digest;      /* of the last checkpoint */
-    uint64_t first, next;         /* steps trained in this session: first .. next - 1 */
-    double seconds, eval_seconds; /* of training, of evaluations */
+    struct np_digest digest; /* of the last checkpoint */
+    uint64_t first, next;    /* steps trained in this session: first .. next - 1 */
+    double seconds, eval_seconds, checkpoint_seconds; /* of training alone, and beside it */
     struct np_train_times times;
     uint64_t memory_bytes; /* of all stages, at most */
     bool has_residence;

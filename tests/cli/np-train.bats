@@ -183,7 +183,7 @@ checkpoints() {
     yes '        - {op: ffn, ratio: 64}' | head -n 4000 | sed -i '/- choices:/r /dev/stdin' $wide
     : > none
     np-train $wide --run a --subnets none -n 1 > /dev/null 2> said
-    grep -q '^np-train: warning: this comes to take 5.8 TiB, and .* may be used: ' said
+    grep -q '^np-train: warning: this may come to take 5.8 TiB, and .* may be used: ' said
     for options in '-q' '--device-memory 4GiB --stash scratch'; do
         # shellcheck disable=SC2086 # words
         np-train $wide --run "b$options" --subnets none -n 1 $options > /dev/null 2> said
@@ -612,7 +612,7 @@ checkpoints() {
     export TERM=vt100
     script -qec "np-train recipe.yaml --run a --stages 2" /dev/null < /dev/null > typed
     tr '\r' '\n' < typed | grep -qE \
-        'step [0-9]+/6 \| [0-9.]+ steps/s \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA 0:00'
+        'step [0-9]+/6 \| [0-9.]+ (steps/s|s a step) \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA 0:00'
     tail -n 1 typed | grep -q "$(printf '\r\033\\[K')$(digest_of a)  a"
     script -qec "np-train recipe.yaml --run b --stages 2 -q" /dev/null < /dev/null > typed
     [ "$(tr -d '\r' < typed)" = "$(digest_of b)  b" ]
@@ -647,7 +647,7 @@ wait $!
 END
     script -qec "bash on-terminal" /dev/null < /dev/null > typed
     tr '\r' '\n' < typed > lines
-    grep -q "^$(printf '\033\\[K')step 1/6 | [0-9.]* steps/s | l" lines # the first 29 characters
+    grep -q "^$(printf '\033\\[K')step 1/6 | [0-9.]* s" lines # the first 29 characters
     [ "$(tr -d '\033' < lines | sed 's/^\[K//' | grep '^step' | awk 'length > 29' | wc -l)" -eq 0 ]
     grep -q "^$(printf '\033\\[K')np-train: step 1: validation loss" lines
     grep -q "^$(printf '\033\\[K')[0-9.]*	[0-9.]*	[0-3] " lines # a score
@@ -659,6 +659,7 @@ END
 @test "-v says what it came to, -q nothing" {
     np-train recipe.yaml --run a -v --stages 2 > out 2> talk
     grep -q '^np-train: 6 steps in .* tokens/s' talk
+    grep -q "^np-train: checkpoints in [0-9.]* s$" talk
     np-train recipe.yaml --run b --stop-after 2 -q > out 2> talk
     [ ! -s talk ]
 }

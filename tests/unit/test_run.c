@@ -31,6 +31,7 @@ static char *path_in(const char *run, const char *name)
 }
 
 static uint64_t keep; /* checkpoints; 0: all */
+static struct np_session_hooks hooks;
 
 /* One session on RUN in the test's directory. */
 static enum np_status session(struct tiny *t, const char *run, const struct tiny_shape *shape,
@@ -48,7 +49,8 @@ static enum np_status session(struct tiny *t, const char *run, const struct tiny
                                        .ledger_layers = true,
                                        .stop_after = stop_after,
                                        .keep = keep,
-                                       .provenance = "{}\n"};
+                                       .provenance = "{}\n",
+                                       .hooks = hooks};
     enum np_status status;
     tiny_plan(t, &plan, shape);
     status = np_session_run(result, &config, &t->err);
@@ -117,6 +119,50 @@ START_TEST(stop_and_resume)
 END_TEST
 
 /* What is noted where WHAT is done to the run's NAME; and where that was. */
+/* Layers of checkpoints that were written and read, and how many are read before a stop. */
+struct copied {
+    size_t layers[2], read;
+};
+
+static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
+{
+    struct copied *copied = context;
+    ck_assert_uint_eq(done, copied->layers[writes]);
+    ck_assert_uint_le(done, layers);
+    copied->layers[writes] += done < layers;
+}
+
+static bool has_read(void *context)
+{
+    const struct copied *copied = context;
+    return copied->layers[false] >= copied->read;
+}
+
+/* A checkpoint that is read can be stopped, and nothing has changed. */
+START_TEST(stop_where_a_checkpoint_is_read)
+{
+    struct tiny t;
+    struct copied copied = {.read = 2};
+    struct np_session_result first, part;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    hooks = (struct np_session_hooks){.context = &copied, .checkpoint = on_checkpoint};
+    tiny_must(session(&t, "stopped", &two_stages, 2, false, &first), &t.err);
+    ck_assert_uint_gt(copied.layers[true], 3);
+    ck_assert_uint_eq(copied.layers[false], 0);
+    hooks.stop = has_read;
+    ck_assert_int_eq(session(&t, "stopped", &two_stages, 0, true, &part), NP_ESTOP);
+    ck_assert_str_eq(t.err.msg, "stopped on request after step 2");
+    ck_assert_uint_eq(copied.layers[false], 2);
+    ck_assert_uint_eq(part.next, 2);
+    ck_assert_mem_eq(&part.digest, &first.digest, sizeof part.digest);
+    hooks = (struct np_session_hooks){.stop = NULL};
+    tiny_must(session(&t, "stopped", &two_stages, 0, true, &part), &t.err);
+    run_whole(&t, "undisturbed", &sequential, &first);
+    ck_assert_mem_eq(&part.digest, &first.digest, sizeof part.digest);
+    tiny_close(&t);
+}
+END_TEST
+
 static const char *did_call(const char *what, const char *name)
 {
     static char call[300];
@@ -404,6 +450,7 @@ int main(void)
     TCase *tests = suite_case(suite, "run");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, processors_have_portable_numerics_alone);
+    tcase_add_test(tests, stop_where_a_checkpoint_is_read);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, the_manifest_comes_last);
     tcase_add_test(tests, old_checkpoints_go_before_their_objects);
