@@ -184,12 +184,18 @@ uint64_t cli_bytes(struct argp_state *state, const char *option, const char *tex
 int cli_word(struct argp_state *state, const char *option, const char *text,
              const char *const *words, size_t count)
 {
+    char list[128] = "";
+    size_t used = 0;
     for (size_t i = 0; i < count; i++)
         if (strcmp(words[i], text) == 0)
             return (int)i;
     const char *near = np_text_suggest(text, words, count);
-    argp_error(state, near ? "unknown --%s '%s' (did you mean '%s'?)" : "unknown --%s '%s'", option,
-               np_text_safe(text).s, near);
+    if (near)
+        argp_error(state, "unknown --%s '%s' (did you mean '%s'?)", option, np_text_safe(text).s,
+                   near);
+    for (size_t i = 0; i < count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
+    argp_error(state, "unknown --%s '%s': it is one of %s", option, np_text_safe(text).s, list);
     return 0;
 }
 

@@ -234,7 +234,7 @@ static enum np_status on_scored(void *context, const uint16_t *choices, struct n
     cli_progress_clear(stdout);
     np_score_write(stdout, score, choices, p->shape.blocks);
     if (fflush(stdout) != 0)
-        return np_fail_errno(err, "cannot write to standard output");
+        return np_fail_errno(err, "cannot write standard output");
     if (cli_progress_due(&p->progress))
         cli_progress_show(&p->progress, "%llu scored | loss %.3f, accuracy %.1f %%%s",
                           (unsigned long long)p->scored, score.loss, 100 * score.accuracy, eta.s);
@@ -255,6 +255,25 @@ static int jobs_of(const struct parts *p)
     return jobs < 1 ? 1 : jobs;
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* More batches than have every image, or pair, equally often say nothing new. */
+static void note_batches(const struct parts *p)
+{
+    const struct np_recipe *recipe = &p->space.recipe;
+    uint64_t count = np_data_count(p->valid), enough;
+    if (p->options->quiet || recipe->input == NP_INPUT_TOKENS)
+        return;
+    enough = count / common_divisor(count, (uint64_t)recipe->batch);
+    if (p->options->batches > enough)
+        cli_note("%llu of %llu batches would have each of %llu %s equally often",
+                 (unsigned long long)enough, (unsigned long long)p->options->batches,
+                 (unsigned long long)count, recipe->input == NP_INPUT_PAIRS ? "pairs" : "images");
+}
+
 static enum np_status run(struct parts *p, struct np_error *err)
 {
     const struct options *o = p->options;
@@ -272,6 +291,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
                                        .hooks = {p, on_next, on_scored, cli_stop}};
     enum np_status status;
     cli_catch_signals();
+    note_batches(p);
     cli_progress_begin(&p->progress, o->quiet);
     status = np_scoring_run(&config, err);
     cli_progress_end(&p->progress);

@@ -169,6 +169,12 @@ untrained() {
         "$NP_TREE/tests/cli/check-export" a a.st > /dev/null
         rm -r b
     done
+    # 8 images, 4 a batch
+    np-evaluate recipe.yaml --run a --random 1 --batches 2 2> talk | cmp - <(
+        np-evaluate recipe.yaml --run a --random 1 --batches 4 2> more)
+    [ ! -s talk ]
+    [ "$(cat more)" = \
+        'np-evaluate: 2 of 4 batches would have each of 8 images equally often' ]
     declined "another recipe: it has 'steps: 6', not 'steps: 7'" scored recipe.yaml -s train.steps=7
     # versions of a layer that is read with a delay, the first of them not trained yet
     rm -r a
