@@ -166,9 +166,12 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
         double samples = rate * recipe->members * recipe->batch;
         bool images = recipe->input == NP_INPUT_IMAGES;
         double done = images ? samples : samples * recipe->length;
-        cli_note("%llu steps in %.2f s: %.1f ms a step, %.*f %s/s, %s in the stages",
-                 (unsigned long long)steps, result->seconds, 1e3 / rate, done < 10 ? 2 : 0, done,
-                 images ? "images" : "tokens", np_text_size(result->memory_bytes).s);
+        cli_note("%llu steps in %.2f s: %.1f ms a step, %.*f %s/s", (unsigned long long)steps,
+                 result->seconds, 1e3 / rate, done < 10 ? 2 : 0, done,
+                 images ? "images" : "tokens");
+        if (result->memory_bytes > 0)
+            cli_note("%s in the stages%s", np_text_size(result->memory_bytes).s,
+                     result->has_residence ? "" : ", weights and moments apart");
         if (result->eval_seconds > 0)
             cli_note("evaluations in %.2f s", result->eval_seconds);
         cli_note("checkpoints in %.2f s", result->checkpoint_seconds);
