@@ -216,7 +216,7 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # options, recipes and damaged files, and one run or more of most of the rest. Of CUDA, trainings,
 # for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself in the
 # plain build.
-THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash team \
+THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash stop team \
             transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
             $(filter-out $(if $(SAN),%/test_training),$(UNIT_BIN)) $(FAR_BIN))

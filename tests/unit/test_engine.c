@@ -4,87 +4,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/train.h"
-#include "float_control.h"
+#include "engine_run.h"
 #include "io/digest.h"
-#include "plan/stage_memory.h"
 #include "sched/trace.h"
 #include "sleep_calls.h"
 #include "suite.h"
 #include "team_run.h"
-#include "tiny.h"
-
-static struct np_train_config config_of(struct tiny *f, struct tiny_outcome *o,
-                                        struct np_plan *plan, const struct tiny_shape *shape)
-{
-    tiny_plan(f, plan, shape);
-    return (struct np_train_config){.net = &f->net,
-                                    .data = f->data,
-                                    .kernels = tiny_kernels(shape->isa),
-                                    .plan = plan,
-                                    .delay_seed = shape->delay_seed,
-                                    .hooks = {o, tiny_on_step, NULL}};
-}
-
-/* The stages took what the model says, to the byte. */
-static void assert_memory(struct tiny *f, const struct np_plan *plan,
-                          const struct np_engine *engine)
-{
-    struct np_stage_memory memory[16];
-    ck_assert_int_le(plan->stages, 16);
-    tiny_must(np_memory_stages(memory, plan, &f->net, &f->err), &f->err);
-    for (int d = 0; d < np_plan_devices(plan); d++) {
-        const struct np_stage_memory *m = &memory[d % plan->stages];
-        ck_assert_uint_eq(np_engine_memory(engine, d).peak,
-                          d < plan->stages ? m->flights : m->replica);
-    }
-}
-
-/* Trains steps o->steps .. end-1 on o's state with a fresh engine. */
-static void train(struct tiny *f, struct tiny_outcome *o, const struct tiny_shape *shape,
-                  uint64_t end)
-{
-    struct np_plan plan;
-    struct np_train_config config = config_of(f, o, &plan, shape);
-    struct np_stream *stream;
-    struct np_engine *engine = NULL;
-    uint64_t next;
-    if (!o->state)
-        tiny_must(np_state_new(&o->state, &f->net, &f->err), &f->err);
-    stream = tiny_stream(f, o->steps);
-    if (shape->stages) {
-        tiny_must(np_engine_new(&engine, &config, o->state, &f->err), &f->err);
-        tiny_must(np_engine_train(engine, stream, o->steps, end, &next, &f->err), &f->err);
-    } else {
-        tiny_must(np_train_sequential(&config, o->state, stream, o->steps, end, &next, &f->err),
-                  &f->err);
-    }
-    ck_assert_uint_eq(next, end);
-    ck_assert_uint_eq(o->steps, end);
-    if (engine)
-        assert_memory(f, &plan, engine);
-    np_engine_free(engine);
-    np_stream_close(stream);
-    np_plan_clear(&plan);
-}
-
-static void assert_same(const struct tiny *f, const struct tiny_outcome *a,
-                        const struct tiny_outcome *b, const char *what)
-{
-    ck_assert_msg(memcmp(a->fingerprints, b->fingerprints, sizeof a->fingerprints) == 0,
-                  "fingerprints differ: %s", what);
-    ck_assert_msg(memcmp(a->losses, b->losses, sizeof a->losses) == 0, "losses differ: %s", what);
-    for (uint32_t layer = 0; layer < f->net.layers; layer++) {
-        const struct np_layer_state *x = &a->state->layers[layer], *y = &b->state->layers[layer];
-        const struct np_kind *kind = np_supernet_kind(&f->net, layer);
-        size_t stride = np_state_stride(kind);
-        ck_assert_msg(x->updates == y->updates, "updates of layer %u differ: %s", layer, what);
-        for (size_t part = 0; x->updates && part < 1 + (size_t)f->net.moments; part++)
-            ck_assert_msg(memcmp(x->slab + part * stride, y->slab + part * stride,
-                                 kind->floats * sizeof(float)) == 0,
-                          "layer %u differs: %s", layer, what);
-    }
-}
 
 static void compare(struct tiny *f, const struct tiny_outcome *reference,
                     const struct tiny_shape *shape)
@@ -98,19 +23,9 @@ static void compare(struct tiny *f, const struct tiny_outcome *reference,
         shape->replicas, shape->stages, shape->micro_batches, shape->window, shape->in_flight,
         shape->threads, shape->unit, shape->reach, np_isa_name(shape->isa),
         shape->recompute ? ", computed again" : "");
-    train(f, &o, shape, TINY_STEPS);
-    assert_same(f, reference, &o, what);
+    engine_train(f, &o, shape, TINY_STEPS);
+    engine_same(f, reference, &o, what);
     np_state_free(o.state);
-}
-
-/* By scalar code; in a short run by the best there is. */
-static void reference_run(struct tiny *f, struct tiny_outcome *o)
-{
-    struct tiny_shape shape = {.stages = 0, .micro_batches = 1, .window = 1, .threads = 1};
-    shape.isa = tests_are_full() ? NP_ISA_SCALAR : tiny_best_isa();
-    memset(o, 0, sizeof *o);
-    train(f, o, &shape, TINY_STEPS);
-    ck_assert(o->losses[0][0] > 1 && o->losses[0][0] < 9);
 }
 
 /* Members of the matrix that are left out: of kinds but text five in six, others of every kind, and
@@ -178,7 +93,7 @@ START_TEST(recorded_bits)
     if (tests_watch_threads())
         return;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
-    reference_run(&f, &reference);
+    engine_reference(&f, &reference);
     ck_assert_str_eq(state_digest(&f, reference.state).s, recorded[_i]);
     np_state_free(reference.state);
     tiny_close(&f);
@@ -196,7 +111,7 @@ START_TEST(hash_matrix)
     if (!tiny_is_tried(_i))
         return;
     tiny_open(&f, (enum tiny_kind)_i, NULL, 0);
-    reference_run(&f, &reference);
+    engine_reference(&f, &reference);
     for (int s = 0; s < 5; s++)
         for (int m = 0; m < 3; m++)
             for (int w = 0; w < 3; w++)
@@ -263,7 +178,7 @@ START_TEST(variant)
     while (sets[count])
         count++;
     tiny_open(&f, TINY_TEXT, sets, count);
-    reference_run(&f, &reference);
+    engine_reference(&f, &reference);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if ((tests_are_full() || (i + (size_t)_i) % 4 == 0) && tiny_may_share(&f, &shapes[i]))
             compare(&f, &reference, &shapes[i]);
@@ -282,7 +197,7 @@ START_TEST(taught_steps_overlap)
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, TINY_TEXT, sets, 3);
-    reference_run(&f, &reference);
+    engine_reference(&f, &reference);
     compare(&f, &reference, &shape);
     np_state_free(reference.state);
     tiny_close(&f);
@@ -294,7 +209,7 @@ START_TEST(injected_delays)
     struct tiny f;
     struct tiny_outcome reference;
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
+    engine_reference(&f, &reference);
     for (uint64_t seed = 1; seed <= (tests_are_full() ? 16u : 2u); seed++) {
         struct tiny_shape shape = {(int)(seed % 4) + 2,
                                    2,
@@ -324,49 +239,13 @@ START_TEST(another_engine)
     struct tiny f;
     struct tiny_outcome reference, o = {.steps = 0};
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
-    train(&f, &o, &before, 4);
-    train(&f, &o, &after, TINY_STEPS);
-    assert_same(&f, &reference, &o, "stopped after step 4");
+    engine_reference(&f, &reference);
+    engine_train(&f, &o, &before, 4);
+    engine_train(&f, &o, &after, TINY_STEPS);
+    engine_same(&f, &reference, &o, "stopped after step 4");
     np_state_free(o.state);
     np_state_free(reference.state);
     tiny_close(&f);
-}
-END_TEST
-
-/* A process in which a library has changed how the processor computes trains nothing. */
-START_TEST(other_arithmetic_is_refused)
-{
-    for (int stages = 0; stages < 3; stages++) {
-        const struct tiny_shape shape = {.stages = stages,
-                                         .micro_batches = 1,
-                                         .window = 2,
-                                         .threads = 1,
-                                         .isa = tiny_best_isa()};
-        struct tiny f;
-        struct tiny_outcome o = {.steps = 0};
-        struct np_plan plan;
-        struct np_engine *engine = NULL;
-        uint64_t next;
-        enum np_status status = NP_OK;
-        tiny_open(&f, TINY_TEXT, NULL, 0);
-        struct np_train_config config = config_of(&f, &o, &plan, &shape);
-        struct np_stream *stream = tiny_stream(&f, 0);
-        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-        float_control(float_changes[_i]);
-        if (!stages)
-            status = np_train_sequential(&config, o.state, stream, 0, 1, &next, &f.err);
-        else if ((status = np_engine_new(&engine, &config, o.state, &f.err)) == NP_OK)
-            status = np_engine_train(engine, stream, 0, 1, &next, &f.err);
-        float_control(float_changes[_i]);
-        ck_assert_int_eq(status, float_changes[_i] ? NP_EINPUT : NP_OK);
-        ck_assert_uint_eq(o.steps, float_changes[_i] ? 0 : 1);
-        np_engine_free(engine);
-        np_stream_close(stream);
-        np_state_free(o.state);
-        np_plan_clear(&plan);
-        tiny_close(&f);
-    }
 }
 END_TEST
 
@@ -392,7 +271,7 @@ START_TEST(balanced_cuts_move_layers)
         struct tiny_outcome o = {.steps = 0};
         struct np_trace trace = {.count = 0};
         struct np_plan plan;
-        struct np_train_config config = config_of(&f, &o, &plan, &shape);
+        struct np_train_config config = engine_config(&f, &o, &plan, &shape);
         struct np_stream *stream = tiny_stream(&f, 0);
         struct np_engine *engine;
         uint64_t next;
@@ -401,7 +280,7 @@ START_TEST(balanced_cuts_move_layers)
         tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
         tiny_must(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err), &f.err);
         ck_assert_int_eq(strayed(&trace, &plan) > 0, reach > 0);
-        assert_memory(&f, &plan, engine);
+        engine_took_its_memory(&f, &plan, engine);
         np_engine_free(engine);
         np_stream_close(stream);
         np_state_free(o.state);
@@ -422,7 +301,7 @@ START_TEST(untouched_layers)
     uint16_t choices[8];
     bool more;
     tiny_open(&f, TINY_TEXT, NULL, 0);
-    train(&f, &o, &shape, 1);
+    engine_train(&f, &o, &shape, 1);
     stream = tiny_stream(&f, 0);
     tiny_must(np_stream_next(stream, choices, &more, &f.err), &f.err);
     for (int p = 1; p < f.net.positions - 1; p++)
@@ -435,120 +314,6 @@ START_TEST(untouched_layers)
     np_stream_close(stream);
     np_state_free(o.state);
     tiny_close(&f);
-}
-END_TEST
-
-enum { STOPPED_AFTER = 3 };
-
-static bool stop_now(void *context)
-{
-    return ((struct tiny_outcome *)context)->steps >= STOPPED_AFTER;
-}
-
-/* Stopped on request: what has begun is finished, nothing else, whatever is known of what follows;
- * the rest gives the same bits. */
-START_TEST(stop_on_request)
-{
-    const struct tiny_shape shapes[] = {{2, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false},
-                                        {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false},
-                                        {3, 1, 4, 1, 1, NP_ISA_SCALAR, 1, 0, 0, 0, false}};
-    const struct tiny_shape *shape = &shapes[_i];
-    struct tiny f;
-    struct tiny_outcome reference, o = {.steps = 0};
-    struct np_plan plan;
-    struct np_train_config config;
-    struct np_stream *stream;
-    struct np_engine *engine;
-    uint64_t next;
-    tiny_open(&f, TINY_TEXT, NULL, 0);
-    reference_run(&f, &reference);
-    config = config_of(&f, &o, &plan, shape);
-    config.hooks.stop = stop_now;
-    ck_assert_int_ge(plan.lookahead, TINY_STEPS);
-    tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-    stream = tiny_stream(&f, 0);
-    tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-    ck_assert_int_eq(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err), NP_ESTOP);
-    ck_assert_uint_eq(next, o.steps);
-    ck_assert_uint_ge(next, STOPPED_AFTER);
-    ck_assert_uint_lt(next, STOPPED_AFTER + (uint64_t)shape->window);
-    np_engine_free(engine);
-    np_stream_close(stream);
-    np_plan_clear(&plan);
-    train(&f, &o, shape, TINY_STEPS);
-    assert_same(&f, &reference, &o, "stopped on request");
-    np_state_free(o.state);
-    np_state_free(reference.state);
-    tiny_close(&f);
-}
-END_TEST
-
-/* What is asked for when the last step has begun finds all trained: that is no stop. */
-START_TEST(stop_at_the_end)
-{
-    const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
-    struct tiny f;
-    struct tiny_outcome o = {.steps = 0};
-    struct np_plan plan;
-    struct np_train_config config;
-    struct np_stream *stream;
-    struct np_engine *engine;
-    uint64_t next;
-    tiny_open(&f, TINY_TEXT, NULL, 0);
-    config = config_of(&f, &o, &plan, &shape);
-    config.hooks.stop = stop_now;
-    tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-    stream = tiny_stream(&f, 0);
-    tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-    tiny_must(np_engine_train(engine, stream, 0, STOPPED_AFTER, &next, &f.err), &f.err);
-    ck_assert_uint_eq(next, STOPPED_AFTER);
-    ck_assert_int_eq(np_engine_train(engine, stream, next, TINY_STEPS, &next, &f.err), NP_ESTOP);
-    ck_assert_uint_eq(next, STOPPED_AFTER);
-    np_engine_free(engine);
-    np_stream_close(stream);
-    np_plan_clear(&plan);
-    np_state_free(o.state);
-    tiny_close(&f);
-}
-END_TEST
-
-/* The same step, subnet and layer are named by every engine. */
-START_TEST(not_finite)
-{
-    const char *const sets[] = {"train.optimizer.lr=1.0e6"};
-    char first[512] = "";
-    for (int stages = 0; stages <= 4; stages++) {
-        const struct tiny_shape shape = {
-            stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, stages % 2 == 1};
-        struct tiny f;
-        struct tiny_outcome o = {.steps = 0};
-        struct np_plan plan;
-        struct np_train_config config;
-        struct np_stream *stream;
-        struct np_engine *engine = NULL;
-        enum np_status status;
-        uint64_t next;
-        tiny_open(&f, TINY_TEXT, sets, 1);
-        config = config_of(&f, &o, &plan, &shape);
-        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-        stream = tiny_stream(&f, 0);
-        if (stages) {
-            tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-            status = np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err);
-        } else {
-            status = np_train_sequential(&config, o.state, stream, 0, TINY_STEPS, &next, &f.err);
-        }
-        ck_assert_int_eq(status, NP_ENAN);
-        if (!stages)
-            strcpy(first, f.err.msg);
-        ck_assert_str_eq(first, f.err.msg);
-        ck_assert_ptr_nonnull(strstr(first, "is not finite"));
-        np_engine_free(engine);
-        np_stream_close(stream);
-        np_plan_clear(&plan);
-        np_state_free(o.state);
-        tiny_close(&f);
-    }
 }
 END_TEST
 
@@ -567,11 +332,7 @@ int main(void)
     tcase_add_loop_test(tests, taught_steps_overlap, 0, 2);
     tcase_add_test(tests, injected_delays);
     tcase_add_test(tests, another_engine);
-    tcase_add_loop_test(tests, other_arithmetic_is_refused, 0, FLOAT_CHANGES);
     tcase_add_test(tests, balanced_cuts_move_layers);
     tcase_add_test(tests, untouched_layers);
-    tcase_add_loop_test(tests, stop_on_request, 0, 3);
-    tcase_add_test(tests, stop_at_the_end);
-    tcase_add_test(tests, not_finite);
     return suite_run(suite);
 }
