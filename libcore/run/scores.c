@@ -89,7 +89,10 @@ static enum np_status read_lines(struct reader *r, struct np_error *err)
             NP_TRY(refuse(r, "the line is too long", NULL, err));
         if (strlen(line) < (size_t)length)
             NP_TRY(refuse(r, "there is a NUL byte", NULL, err));
-        NP_TRY(read_line(r, line, err));
+        if (length > 0 && line[length - 1] == '\r')
+            line[--length] = '\0';
+        if (length > 0 && line[0] != '#')
+            NP_TRY(read_line(r, line, err));
     }
     if (length < -1)
         status = np_fail_errno(err, "cannot read '%s'", r->name.s);

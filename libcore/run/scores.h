@@ -1,5 +1,6 @@
 /* Scores of subnets as text, a line each: "2.0313	0.4102	0 3 1 2", the loss, the accuracy and the
- * candidates, with tabulators between the three and blanks within the last.
+ * candidates, with tabulators between the three and blanks within the last. As in files of subnets,
+ * a line may be empty, begin with # or end with a carriage return.
  *
  * Errors    reading: NP_EINPUT "scores.tsv:7: ..." for what is no such line, or no subnet; a loss
  *           that is no number or not finite is one, as a run that went wrong has it. NP_EIO.

@@ -32,6 +32,8 @@ scores() {
         cmp - children
     np-evolve recipe.yaml --scores <(cat scores) --parents 2 --mutation 0 --population 14 |
         cmp - children
+    { printf '# scored\n\n' && sed 's/$/\r/' scores; } > dressed
+    np-evolve recipe.yaml --scores dressed --parents 2 --mutation 0 --population 14 | cmp - children
     np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 -o fewer 2> talk
     [ "$(wc -l < fewer)" -eq 14 ]
     [ "$(cat talk)" = 'np-evolve: 14 of 20 subnets: no others were found' ]
