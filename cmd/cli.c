@@ -195,7 +195,7 @@ int cli_word(struct argp_state *state, const char *option, const char *text,
                    near);
     for (size_t i = 0; i < count && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
-    argp_error(state, "unknown --%s '%s': it is one of %s", option, np_text_safe(text).s, list);
+    argp_error(state, "unknown --%s '%s' (known: %s)", option, np_text_safe(text).s, list);
     return 0;
 }
 

@@ -25,6 +25,8 @@ enum {
     OPT_ISA
 };
 
+enum { BATCHES = 4 };
+
 static const struct argp_option table[] = {
     {"run", OPT_RUN, "DIR", 0, "the run directory that np-train made", 0},
     {"step", OPT_STEP, "N", 0, "its checkpoint after N steps (default: the latest)", 0},
@@ -44,8 +46,8 @@ static const struct argp_option table[] = {
 struct options {
     struct space_options space;
     const char *run, *subnets;
-    uint64_t step, random, batches;
-    uint64_t memory; /* bytes; 0: as the subnets want */
+    uint64_t step, random, batches; /* batches 0: BATCHES */
+    uint64_t memory;                /* bytes; 0: as the subnets want */
     struct backend backend;
     struct plan_options plan; /* threads, instruction set and GPUs alone are asked for */
     int jobs;
@@ -265,7 +267,7 @@ static void note_batches(const struct parts *p)
 {
     const struct np_recipe *recipe = &p->space.recipe;
     uint64_t count = np_data_count(p->valid), enough;
-    if (p->options->quiet || recipe->input == NP_INPUT_TOKENS)
+    if (p->options->quiet || !p->options->batches || recipe->input == NP_INPUT_TOKENS)
         return;
     enough = count / common_divisor(count, (uint64_t)recipe->batch);
     if (p->options->batches > enough)
@@ -280,7 +282,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
     struct np_scoring_config config = {.net = &p->space.net,
                                        .train_data = p->train,
                                        .data = p->valid,
-                                       .batches = o->batches,
+                                       .batches = o->batches ? o->batches : BATCHES,
                                        .devices = p->devices,
                                        .trained = p->trained,
                                        .count = p->count,
@@ -308,7 +310,7 @@ int main(int argc, char **argv)
         .doc = "Score subnets of a trained supernet on the validation data: a line for each, with "
                "its loss, accuracy and candidates.",
         .children = children};
-    struct options options = {.step = NP_LATEST, .batches = 4};
+    struct options options = {.step = NP_LATEST};
     struct parts parts = {.options = &options};
     struct np_error err;
     enum np_status status;

@@ -126,9 +126,12 @@ static void on_evaluated(void *context, uint64_t step, struct np_score mean)
                  mean.loss, 100 * mean.accuracy);
 }
 
+/* Rates begin when what a run goes on from has been read. */
 static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
 {
     struct train_report *r = context;
+    if (!writes)
+        r->progress.started_s = np_now_s();
     cli_progress_show(&r->progress, "%s the checkpoint | layer %zu/%zu",
                       writes ? "writing" : "reading", done < layers ? done + 1 : layers, layers);
 }

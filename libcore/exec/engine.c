@@ -189,7 +189,7 @@ static void end_stages(struct np_engine *e, int started)
     e->quit = false;
 }
 
-/* What the run came to, worst first. What is asked when the last step has begun stops nothing. */
+/* What the run came to, worst first. What is asked when step end - 1 has begun stops nothing. */
 static enum np_status verdict(struct np_engine *e, enum np_status fed, uint64_t end,
                               struct np_error *err)
 {

@@ -140,7 +140,8 @@ bool np_engine_fault(const struct np_stage *stage, const struct np_started *star
 void np_engine_wake(struct np_engine *engine);
 /* No step from `limit` on will begin, limit >= 1; the lock is held. */
 void np_engine_limit(struct np_engine *engine, uint64_t limit);
-/* Where hooks.stop says so, none but those that have begun, at least one; the lock is held. */
+/* Where hooks.stop says so, no step will begin any more; step 0 is run if it is known. The lock is
+ * held. */
 void np_engine_heed_stop(struct np_engine *engine);
 /* All that will be run has been run and reported; the lock is held. */
 bool np_engine_drained(const struct np_engine *engine);

@@ -44,7 +44,9 @@ struct np_train_hooks {
     void *context;
     enum np_status (*step)(void *context, const struct np_step_record *record,
                            struct np_error *err);
-    bool (*stop)(void *context); /* polled between tasks; NULL: never */
+    /* Asked before each task, or step of the reference, so it is quick and calls no engine; NULL:
+     * nobody stops. */
+    bool (*stop)(void *context);
 };
 
 struct np_train_config {

@@ -201,7 +201,7 @@ out:
 
 static void tell(const struct np_checkpoints *c, bool writes, size_t done, size_t layers)
 {
-    if (c->hooks.progress)
+    if (c->hooks.progress && layers > 0)
         c->hooks.progress(c->hooks.context, writes, done, layers);
 }
 

@@ -18,7 +18,7 @@
 /* What a checkpoint of gigabytes takes is told meanwhile; any may be NULL. */
 struct np_checkpoint_hooks {
     void *context;
-    /* So many of the layers are written, or read. */
+    /* So many of the layers to be written, or read, are: with their older versions where read. */
     void (*progress)(void *context, bool writes, size_t done, size_t layers);
     bool (*stop)(void *context); /* asked where layers are read */
 };

@@ -173,6 +173,8 @@ untrained() {
     np-evaluate recipe.yaml --run a --random 1 --batches 2 2> talk | cmp - <(
         np-evaluate recipe.yaml --run a --random 1 --batches 4 2> more)
     [ ! -s talk ]
+    np-evaluate recipe.yaml --run a --random 1 2> talk > less # 4 by default
+    [ ! -s talk ]
     [ "$(cat more)" = \
         'np-evaluate: 2 of 4 batches would have each of 8 images equally often' ]
     declined "another recipe: it has 'steps: 6', not 'steps: 7'" scored recipe.yaml -s train.steps=7

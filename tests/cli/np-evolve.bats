@@ -168,6 +168,8 @@ scores() {
     EVALUATE='--batches 1 --threads 1' evolve 1 rough > /dev/null
     cut -f 3 rough | cmp - <(sed 20q scores | cut -f 3)
     ! cmp -s rough <(sed 20q scores) || return 1
+    mkdir directory
+    ! evolve 1 directory > /dev/null || return 1
     [ "$(cut -f 3 scores | sort -u | wc -l)" -eq 60 ]
     sort -g scores | sed 5q | cmp - best
     np-partition recipe.yaml --estimate --profile-from model -q > estimate

@@ -449,7 +449,7 @@ predicted() {
     said "np-partition: unknown --profile-from 'modl' (did you mean 'model'?)"
     run np-partition r.yaml --isa sse9
     [ "$status" -eq 2 ]
-    said "np-partition: unknown --isa 'sse9': it is one of scalar, avx2, avx512, neon, auto"
+    said "np-partition: unknown --isa 'sse9' (known: scalar, avx2, avx512, neon, auto)"
 }
 
 @test "a full disk is an error" {

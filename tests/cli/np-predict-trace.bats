@@ -425,7 +425,7 @@ refuses() {
 @test "bad values of options" {
     refuses "unknown --schedule 'csq' (did you mean 'csp'?)" r.yaml --schedule csq
     refuses "unknown --format 'sgv' (did you mean 'svg'?)" r.yaml --format sgv
-    refuses "unknown --costs 'free': it is one of plan, unit, lognormal" r.yaml --costs free
+    refuses "unknown --costs 'free' (known: plan, unit, lognormal)" r.yaml --costs free
     refuses "unknown --prefetch 'nxt' (did you mean 'next'?)" r.yaml --prefetch nxt
     refuses "--fetch-time must be a number from 0 to 1e+06, not '-1'" \
         --blocks 4 --candidates 2 --capacity 1 --fetch-time=-1

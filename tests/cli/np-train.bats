@@ -612,7 +612,7 @@ checkpoints() {
     export TERM=vt100
     script -qec "np-train recipe.yaml --run a --stages 2" /dev/null < /dev/null > typed
     tr '\r' '\n' < typed | grep -qE \
-        'step [0-9]+/6 \| [0-9.]+ (steps/s|s a step) \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA 0:00'
+        'step [0-9]+/6 \| [0-9.]+ (steps/s|s a step) \| loss [0-9.]+ \| bubble [0-9.]+ % \| ETA [0-9]+:[0-9]{2}'
     tail -n 1 typed | grep -q "$(printf '\r\033\\[K')$(digest_of a)  a"
     script -qec "np-train recipe.yaml --run b --stages 2 -q" /dev/null < /dev/null > typed
     [ "$(tr -d '\r' < typed)" = "$(digest_of b)  b" ]

@@ -116,7 +116,7 @@ END
 @test "bad values" {
     run np-train r.yaml --run r --recompute sometimes
     [ "$status" -eq 2 ]
-    said "np-train: unknown --recompute 'sometimes': it is one of auto, never, always"
+    said "np-train: unknown --recompute 'sometimes' (known: auto, never, always)"
     np-partition r.yaml -n 2 --profile-from model -o plan.yaml
     run np-train r.yaml --run r --plan plan.yaml --recompute always
     [ "$status" -eq 2 ]

@@ -118,7 +118,6 @@ START_TEST(stop_and_resume)
 }
 END_TEST
 
-/* What is noted where WHAT is done to the run's NAME; and where that was. */
 /* Layers of checkpoints that were written and read, and how many are read before a stop. */
 struct copied {
     size_t layers[2], read;
@@ -163,6 +162,7 @@ START_TEST(stop_where_a_checkpoint_is_read)
 }
 END_TEST
 
+/* What is noted where WHAT is done to the run's NAME; and where that was. */
 static const char *did_call(const char *what, const char *name)
 {
     static char call[300];
