@@ -160,7 +160,14 @@ out:
 static enum np_status make_estimate(struct np_buf *out, const struct options *options,
                                     const struct np_supernet *net, struct np_error *err)
 {
-    enum np_status status = estimate_write(out, net, &options->plan.request, options->subnets, err);
+    struct np_partition_request request = options->plan.request;
+    struct cli_progress progress;
+    enum np_status status;
+    request.progress = plan_show_measuring;
+    request.context = &progress;
+    cli_progress_begin(&progress, options->quiet);
+    status = estimate_write(out, net, &request, options->subnets, err);
+    cli_progress_end(&progress);
     if (status == NP_OK)
         status = cli_write(options->output, out->text, out->used, err);
     return status;

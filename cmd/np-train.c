@@ -267,6 +267,8 @@ static enum np_status conclude(const struct np_session_result *result,
                                const struct train_options *o, struct np_error *err)
 {
     struct np_digest_hex digest = np_digest_hex(&result->digest);
+    if (!result->has_digest) /* stopped before the first checkpoint */
+        return NP_OK;
     cli_print_digest(digest.s, o->run);
     if (o->expect && strcmp(o->expect, digest.s) != 0)
         return np_fail(err, NP_ENO, "'%s' has digest %s, not the expected %s", o->run, digest.s,

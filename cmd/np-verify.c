@@ -190,17 +190,33 @@ out:
     return status;
 }
 
+struct checking {
+    const struct options *options;
+    struct cli_progress progress;
+};
+
 static void print_problem(void *context, const char *message)
 {
-    const struct options *o = context;
-    if (!o->quiet)
+    const struct checking *c = context;
+    if (!c->options->quiet)
         cli_note("%s", message);
+}
+
+static void show_objects(void *context, size_t objects)
+{
+    struct checking *c = context;
+    cli_progress_show(&c->progress, "%zu objects read", objects);
 }
 
 static enum np_status fsck(const struct options *o, struct np_error *err)
 {
-    struct np_fsck check = {.problem = print_problem, .context = (void *)o};
-    enum np_status status = np_fsck_run(&check, o->runs[0], err);
+    struct checking checking = {.options = o};
+    struct np_fsck check = {
+        .problem = print_problem, .progress = show_objects, .context = &checking};
+    enum np_status status;
+    cli_progress_begin(&checking.progress, o->quiet);
+    status = np_fsck_run(&check, o->runs[0], err);
+    cli_progress_end(&checking.progress);
     if (status != NP_OK)
         return status;
     if (o->json)

@@ -166,7 +166,7 @@ void plan_options_clear(struct plan_options *plan)
     plan->cache = NULL;
 }
 
-static void show_progress(void *context, const struct np_plan *plan, size_t next, size_t count)
+void plan_show_measuring(void *context, const struct np_plan *plan, size_t next, size_t count)
 {
     struct cli_progress *progress = context;
     progress->shown_s = 0; /* each is worth a line */
@@ -182,7 +182,7 @@ enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
     struct np_alternatives tried;
     struct cli_progress progress;
     enum np_status status;
-    request.progress = show_progress;
+    request.progress = plan_show_measuring;
     request.context = &progress;
     cli_progress_begin(&progress, talk == PLAN_QUIET);
     status = np_partition(plan, &tried, net, &request, err);

@@ -27,6 +27,9 @@ void plan_options_clear(struct plan_options *options);
 /* PLAN_VERBOSE: the alternatives too, as a table, also where nothing fits. */
 enum plan_talk { PLAN_QUIET, PLAN_PROGRESS, PLAN_VERBOSE };
 
+/* np_partition_request's progress, with a struct cli_progress as context. */
+void plan_show_measuring(void *progress, const struct np_plan *plan, size_t next, size_t count);
+
 /* np_partition with its progress on the terminal. */
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
                          const struct plan_options *given, enum plan_talk talk,

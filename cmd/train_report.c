@@ -126,6 +126,12 @@ static void on_evaluated(void *context, uint64_t step, struct np_score mean)
                  mean.loss, 100 * mean.accuracy);
 }
 
+static void on_evaluating(void *context, size_t subnet, size_t count)
+{
+    struct train_report *r = context;
+    cli_progress_show(&r->progress, "evaluating | subnet %zu/%zu", subnet + 1, count);
+}
+
 /* Rates begin when what a run goes on from has been read. */
 static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
 {
@@ -141,6 +147,7 @@ struct np_session_hooks train_report_hooks(struct train_report *report)
     return (struct np_session_hooks){.context = report,
                                      .step = on_step,
                                      .evaluated = on_evaluated,
+                                     .evaluating = on_evaluating,
                                      .checkpoint = on_checkpoint,
                                      .stop = cli_stop};
 }

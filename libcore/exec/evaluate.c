@@ -303,6 +303,8 @@ static enum np_status fly(struct eval_stage *stage, const struct place *at, stru
     enum np_status status = NP_OK;
     if (stage->index == 0 && hooks->stop && hooks->stop(hooks->context))
         return np_fail(err, NP_ESTOP, "stopped on request in an evaluation");
+    if (stage->index == 0 && hooks->evaluating)
+        hooks->evaluating(hooks->context, at->subnet, e->evaluation->count);
     NP_TRY(np_crossing_enter(&sweep, e->stage_first[stage->index], err));
     for (int p = e->stage_first[stage->index]; p < e->stage_first[stage->index + 1]; p++) {
         calibrate(stage, at, p);

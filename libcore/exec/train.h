@@ -47,6 +47,8 @@ struct np_train_hooks {
     /* Asked before each task, or step of the reference, so it is quick and calls no engine; NULL:
      * nobody stops. */
     bool (*stop)(void *context);
+    /* An evaluation is at number `subnet` of its `count` subnets; NULL: nobody wants to know. */
+    void (*evaluating)(void *context, size_t subnet, size_t count);
 };
 
 struct np_train_config {

@@ -20,7 +20,7 @@ struct np_checkpoint_hooks {
     void *context;
     /* So many of the layers to be written, or read, are: with their older versions where read. */
     void (*progress)(void *context, bool writes, size_t done, size_t layers);
-    bool (*stop)(void *context); /* asked where layers are read */
+    bool (*stop)(void *context); /* asked before each layer that is read */
 };
 
 struct np_checkpoints;

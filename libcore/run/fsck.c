@@ -103,6 +103,8 @@ static enum np_status check_object(void *context, const struct np_digest *digest
     object.sound = status == NP_OK;
     NP_TRY(sort_out(c, status, &found, err));
     c->objects[c->fsck->objects++] = object;
+    if (c->fsck->progress)
+        c->fsck->progress(c->fsck->context, c->fsck->objects);
 out:
     return status;
 }

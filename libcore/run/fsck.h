@@ -18,6 +18,8 @@
 
 struct np_fsck {
     void (*problem)(void *context, const char *message);
+    /* So many objects are read; NULL: nobody wants to know. */
+    void (*progress)(void *context, size_t objects);
     void *context;
     /* results */
     size_t checkpoints, objects, problems;

@@ -304,10 +304,20 @@ out:
     return status;
 }
 
+static size_t with_weights(const struct np_supernet *net)
+{
+    size_t count = 0;
+    for (uint32_t layer = 0; layer < net->layers; layer++)
+        count += np_supernet_kind(net, layer)->floats > 0;
+    return count;
+}
+
 enum np_status np_inherit_write(struct np_inherit *in, const char *run,
-                                const struct np_digest *data, struct np_error *err)
+                                const struct np_digest *data,
+                                const struct np_checkpoint_hooks *hooks, struct np_error *err)
 {
     const struct np_supernet *net = in->net;
+    size_t done = 0;
     struct np_manifest m = {.recipe = net->recipe->digest, .data = *data, .step = 0};
     struct np_store store = {.path = NULL};
     struct np_digest digest;
@@ -316,9 +326,15 @@ enum np_status np_inherit_write(struct np_inherit *in, const char *run,
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&store, objects, err));
     for (int p = 0; p < net->positions; p++)
-        for (uint32_t layer = net->layer_first[p]; layer < net->layer_first[p + 1]; layer++)
-            if (np_supernet_kind(net, layer)->floats > 0)
-                NP_TRY(write_layer(in, p, layer, &store, &m, err));
+        for (uint32_t layer = net->layer_first[p]; layer < net->layer_first[p + 1]; layer++) {
+            if (np_supernet_kind(net, layer)->floats == 0)
+                continue;
+            if (hooks->stop && hooks->stop(hooks->context))
+                NP_TRY(np_fail(err, NP_ESTOP, "stopped on request before the first step"));
+            if (hooks->progress)
+                hooks->progress(hooks->context, true, done++, with_weights(net));
+            NP_TRY(write_layer(in, p, layer, &store, &m, err));
+        }
     NP_TRY(np_store_sync(&store, err));
     NP_TRY(np_manifest_write(&m, run, &digest, err));
 out:

@@ -18,6 +18,7 @@
 #define NP_RUN_INHERIT_H
 
 #include "io/digest.h"
+#include "run/checkpoint.h"
 #include "space/supernet.h"
 
 struct np_inherit;
@@ -37,8 +38,10 @@ bool np_inherit_has(const struct np_inherit *inherit, uint32_t layer);
 uint32_t np_inherit_layers(const struct np_inherit *inherit, uint32_t *of);
 
 /* Writes the checkpoint of step 0 into a run directory, whose training data is `data`. The net's
- * recipe has np_inherit_digest by now. */
+ * recipe has np_inherit_digest by now. Here hooks.stop is asked where layers are written: after
+ * NP_ESTOP there is no checkpoint. */
 enum np_status np_inherit_write(struct np_inherit *inherit, const char *run,
-                                const struct np_digest *data, struct np_error *err);
+                                const struct np_digest *data,
+                                const struct np_checkpoint_hooks *hooks, struct np_error *err);
 
 #endif

@@ -52,6 +52,14 @@ static void on_checkpoint(void *context, bool writes, size_t done, size_t layers
         hooks->checkpoint(hooks->context, writes, done, layers);
 }
 
+static void on_evaluating(void *context, size_t subnet, size_t count)
+{
+    const struct session *s = context;
+    const struct np_session_hooks *hooks = &s->config->hooks;
+    if (hooks->evaluating)
+        hooks->evaluating(hooks->context, subnet, count);
+}
+
 static enum np_status open_stream(struct session *s, struct np_error *err)
 {
     const struct np_recipe *recipe = s->config->net->recipe;
@@ -112,7 +120,8 @@ static enum np_status inherit(struct session *s, struct np_error *err)
     enum np_status status = check_init(s, err);
     if (status != NP_OK || !c->inherit)
         return status;
-    NP_TRY(np_inherit_write(c->inherit, c->run, np_data_digest(c->train_data), err));
+    NP_TRY(np_inherit_write(c->inherit, c->run, np_data_digest(c->train_data),
+                            &(struct np_checkpoint_hooks){s, on_checkpoint, on_stop}, err));
     NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
 out:
     return status;
@@ -139,7 +148,10 @@ static enum np_status continue_run(struct session *s, struct np_error *err)
     enum np_status status;
     NP_TRY(np_run_dir_open(&s->dir, c->run, err));
     NP_TRY(np_run_dir_finish(&s->dir, c->run, c->net->recipe, c->provenance, c->products, err));
-    NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
+    status = np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err);
+    if (status == NP_ESTOP) /* by then it is known to be this recipe's run */
+        np_run_dir_sweep(&s->dir, c->run);
+    NP_TRY(status);
     if (s->has_saved)
         NP_TRY(np_run_dir_mend_recipe(c->run, c->net->recipe, err));
     else
@@ -176,7 +188,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                         .stash = config->stash,
                                         .delay_seed = config->delay_seed,
                                         .trace = config->trace,
-                                        .hooks = {s, on_step, on_stop}};
+                                        .hooks = {s, on_step, on_stop, on_evaluating}};
     NP_TRY(np_state_new(&s->state, config->net, err));
     NP_TRY(np_train_place(&s->train, s->state, err));
     if (config->schedule == NP_SESSION_CSP)
@@ -377,7 +389,8 @@ enum np_status np_session_run(struct np_session_result *result,
     struct session s;
     double begun = np_now_s();
     enum np_status status = session_init(&s, config, err), saved;
-    *result = (struct np_session_result){.digest = s.digest, .first = s.step, .next = s.step};
+    *result = (struct np_session_result){
+        .has_digest = s.has_saved, .digest = s.digest, .first = s.step, .next = s.step};
     if (status != NP_OK)
         goto out;
     if (config->stop_after && config->stop_after < end)
@@ -398,6 +411,7 @@ enum np_status np_session_run(struct np_session_result *result,
         if (saved != NP_OK)
             status = np_fail(err, saved, "%s", why.msg);
     }
+    result->has_digest = s.has_saved;
     result->digest = s.digest;
     result->eval_seconds = s.eval_s;
     result->checkpoint_seconds = s.save_s;

@@ -7,8 +7,8 @@
  * Errors    NP_EINPUT: the directory exists, or does not fit the recipe or what computes the
  *           products, and nothing was trained; or the stream is bad, after a checkpoint of the
  *           steps before. NP_ENAN; NP_ESTOP: stopped on request after a clean checkpoint, whose
- *           digest the result has; NP_EIO; NP_EMEM; NP_EDATA; what hooks.step returned, after a
- *           checkpoint.
+ *           digest the result has, or, of a run that inherits, before it had one;
+ *           NP_EIO; NP_EMEM; NP_EDATA; what hooks.step returned, after a checkpoint.
  * Ownership borrows everything in the config.
  * Threads   hooks are called by one thread at a time.
  */
@@ -29,6 +29,8 @@ struct np_session_hooks {
                            const struct np_train_times *times, struct np_error *err);
     /* The mean score on the validation data after `step` completed steps. */
     void (*evaluated)(void *context, uint64_t step, struct np_score mean);
+    /* An evaluation is at number `subnet` of its `count` subnets. */
+    void (*evaluating)(void *context, size_t subnet, size_t count);
     /* A checkpoint is being written, or read: so many of its layers are done. */
     void (*checkpoint)(void *context, bool writes, size_t done, size_t layers);
     bool (*stop)(void *context);
@@ -62,7 +64,8 @@ struct np_session_config {
 };
 
 struct np_session_result {
-    struct np_digest digest; /* of the last checkpoint */
+    bool has_digest;
+    struct np_digest digest; /* of the last checkpoint, if there is one */
     uint64_t first, next;    /* steps trained in this session: first .. next - 1 */
     double seconds, eval_seconds, checkpoint_seconds; /* of training alone, and beside it */
     struct np_train_times times;

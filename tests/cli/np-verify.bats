@@ -184,6 +184,17 @@ plant() {
     refused "cannot list 'none/checkpoints': No such file or directory" np-verify --fsck none
 }
 
+@test "--fsck on a terminal: how much is read, erased at the end; none with -q" {
+    command -v script > /dev/null || skip "no script to make a terminal"
+    export TERM=vt100
+    np-train recipe.yaml --run a -q > digest
+    script -qec "np-verify --fsck a" /dev/null < /dev/null > typed
+    tr '\r' '\n' < typed | grep -q '1 objects read$'
+    tail -n 1 typed | grep -q "$(printf '\r\033\\[K')sound: "
+    script -qec "np-verify --fsck a -q" /dev/null < /dev/null > typed
+    [ ! -s typed ]
+}
+
 @test "--fsck: bytes that no reader misses" {
     np-train recipe.yaml --run a
     spoilt() {

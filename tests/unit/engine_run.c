@@ -15,7 +15,7 @@ struct np_train_config engine_config(struct tiny *f, struct tiny_outcome *o, str
                                     .kernels = tiny_kernels(shape->isa),
                                     .plan = plan,
                                     .delay_seed = shape->delay_seed,
-                                    .hooks = {o, tiny_on_step, NULL}};
+                                    .hooks = {.context = o, .step = tiny_on_step}};
 }
 
 void engine_took_its_memory(struct tiny *f, const struct np_plan *plan,

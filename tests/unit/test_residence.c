@@ -58,7 +58,7 @@ static struct np_train_config config_of(struct run *r, const struct way *way, co
                                     .policy = way->policy,
                                     .stash = way->in_file ? file : NULL,
                                     .delay_seed = way->shape.delay_seed,
-                                    .hooks = {&r->outcome, tiny_on_step, NULL}};
+                                    .hooks = {.context = &r->outcome, .step = tiny_on_step}};
 }
 
 static void run_open(struct run *r, struct tiny *t, const struct way *way)

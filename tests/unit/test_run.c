@@ -13,6 +13,7 @@
 #include "run/compare.h"
 #include "run/fsck.h"
 #include "run/session.h"
+#include "run/trained.h"
 #include "suite.h"
 #include "tiny.h"
 
@@ -32,6 +33,7 @@ static char *path_in(const char *run, const char *name)
 
 static uint64_t keep; /* checkpoints; 0: all */
 static struct np_session_hooks hooks;
+static struct np_inherit *inherited;
 
 /* One session on RUN in the test's directory. */
 static enum np_status session(struct tiny *t, const char *run, const struct tiny_shape *shape,
@@ -49,6 +51,7 @@ static enum np_status session(struct tiny *t, const char *run, const struct tiny
                                        .ledger_layers = true,
                                        .stop_after = stop_after,
                                        .keep = keep,
+                                       .inherit = inherited,
                                        .provenance = "{}\n",
                                        .hooks = hooks};
     enum np_status status;
@@ -118,9 +121,9 @@ START_TEST(stop_and_resume)
 }
 END_TEST
 
-/* Layers of checkpoints that were written and read, and how many are read before a stop. */
+/* Layers of checkpoints that were read and written, and how many are before a stop. */
 struct copied {
-    size_t layers[2], read;
+    size_t layers[2], most[2]; /* most 0: no stop */
 };
 
 static void on_checkpoint(void *context, bool writes, size_t done, size_t layers)
@@ -131,33 +134,72 @@ static void on_checkpoint(void *context, bool writes, size_t done, size_t layers
     copied->layers[writes] += done < layers;
 }
 
-static bool has_read(void *context)
+static bool has_copied(void *context)
 {
     const struct copied *copied = context;
-    return copied->layers[false] >= copied->read;
+    for (int i = 0; i < 2; i++)
+        if (copied->most[i] && copied->layers[i] >= copied->most[i])
+            return true;
+    return false;
 }
 
 /* A checkpoint that is read can be stopped, and nothing has changed. */
 START_TEST(stop_where_a_checkpoint_is_read)
 {
     struct tiny t;
-    struct copied copied = {.read = 2};
+    struct copied copied = {.most = {2, 0}};
     struct np_session_result first, part;
     tiny_open(&t, TINY_TEXT, NULL, 0);
     hooks = (struct np_session_hooks){.context = &copied, .checkpoint = on_checkpoint};
     tiny_must(session(&t, "stopped", &two_stages, 2, false, &first), &t.err);
     ck_assert_uint_gt(copied.layers[true], 3);
     ck_assert_uint_eq(copied.layers[false], 0);
-    hooks.stop = has_read;
+    hooks.stop = has_copied;
     ck_assert_int_eq(session(&t, "stopped", &two_stages, 0, true, &part), NP_ESTOP);
     ck_assert_str_eq(t.err.msg, "stopped on request after step 2");
     ck_assert_uint_eq(copied.layers[false], 2);
     ck_assert_uint_eq(part.next, 2);
-    ck_assert_mem_eq(&part.digest, &first.digest, sizeof part.digest);
+    ck_assert(np_digest_equal(&part.digest, &first.digest));
     hooks = (struct np_session_hooks){.stop = NULL};
     tiny_must(session(&t, "stopped", &two_stages, 0, true, &part), &t.err);
     run_whole(&t, "undisturbed", &sequential, &first);
-    ck_assert_mem_eq(&part.digest, &first.digest, sizeof part.digest);
+    ck_assert(np_digest_equal(&part.digest, &first.digest));
+    tiny_close(&t);
+}
+END_TEST
+
+/* Neither is there anything of one that was not finished. */
+START_TEST(stop_where_weights_are_inherited)
+{
+    struct tiny t, heir;
+    struct copied copied = {.most = {0, 2}};
+    struct np_session_result old, part, whole;
+    char init[NP_DIGEST_HEX + 16];
+    const char *sets[] = {init};
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    run_whole(&t, "old", &sequential, &old);
+    snprintf(init, sizeof init, "train.init=%s", np_digest_hex(&old.digest).s);
+    tiny_open(&heir, TINY_TEXT, sets, 1);
+    tiny_must(np_inherit_open(&inherited, path_in("old", NULL), NP_LATEST, &heir.net, &heir.err),
+              &heir.err);
+    hooks = (struct np_session_hooks){&copied, .checkpoint = on_checkpoint, .stop = has_copied};
+    ck_assert_int_eq(session(&heir, "heir", &two_stages, 0, false, &part), NP_ESTOP);
+    ck_assert_str_eq(heir.err.msg, "stopped on request before the first step");
+    ck_assert(!part.has_digest);
+    ck_assert_uint_eq(copied.layers[true], 2);
+    ck_assert_uint_eq(copied.layers[false], 0);
+    hooks = (struct np_session_hooks){.stop = NULL};
+    tiny_must(session(&heir, "heir", &two_stages, 0, true, &part), &heir.err);
+    run_whole(&heir, "whole", &sequential, &whole);
+    ck_assert(part.has_digest);
+    ck_assert(np_digest_equal(&part.digest, &whole.digest));
+    ck_assert(!np_digest_equal(&part.digest, &old.digest));
+    np_inherit_free(inherited);
+    inherited = NULL;
+    remove_run("old");
+    remove_run("heir");
+    remove_run("whole");
+    tiny_close(&heir);
     tiny_close(&t);
 }
 END_TEST
@@ -451,6 +493,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_test(tests, processors_have_portable_numerics_alone);
     tcase_add_test(tests, stop_where_a_checkpoint_is_read);
+    tcase_add_test(tests, stop_where_weights_are_inherited);
     tcase_add_loop_test(tests, stop_and_resume, 0, (int)(sizeof variants / sizeof *variants));
     tcase_add_test(tests, the_manifest_comes_last);
     tcase_add_test(tests, old_checkpoints_go_before_their_objects);

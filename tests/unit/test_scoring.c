@@ -173,7 +173,7 @@ START_TEST(the_scores_of_the_trained_state)
         .net = &t.net, .data = t.data, .kernels = np_kernels_get(NP_ISA_SCALAR), .plan = &plan};
     struct np_stream *stream = tiny_stream(&t, 0);
     struct tiny_outcome outcome = {NULL};
-    config.hooks = (struct np_train_hooks){&outcome, tiny_on_step, NULL};
+    config.hooks = (struct np_train_hooks){.context = &outcome, .step = tiny_on_step};
     train(&t);
     tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
     tiny_must(np_train_sequential(&config, state, stream, 0, 4, &reached, &t.err), &t.err);

@@ -146,7 +146,7 @@ START_TEST(losses_follow_the_double_reference)
                                      .data = b.t.data,
                                      .kernels = np_kernels_best(),
                                      .plan = &plan,
-                                     .hooks = {&b, on_step, NULL}};
+                                     .hooks = {.context = &b, .step = on_step}};
     tiny_must(np_state_new(&state, &b.t.net, &b.t.err), &b.t.err);
     tiny_must(np_train_sequential(&config, state, stream, 0, STEPS, &next, &b.t.err), &b.t.err);
     ck_assert_uint_eq(next, STEPS);

@@ -69,7 +69,7 @@ static enum np_status trial_run(struct trial *r, const struct tiny_shape *shape,
                                          .link = &r->copier.base,
                                          .plan = &r->plan,
                                          .delay_seed = shape->delay_seed,
-                                         .hooks = {&r->outcome, tiny_on_step, NULL}};
+                                         .hooks = {.context = &r->outcome, .step = tiny_on_step}};
     r->outcome = (struct tiny_outcome){.steps = 0};
     tiny_must(np_state_new(&r->outcome.state, &r->t.net, &r->t.err), &r->t.err);
     tiny_must(np_train_place(&r->config, r->outcome.state, &r->t.err), &r->t.err);
