@@ -295,6 +295,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
     cli_catch_signals();
     note_batches(p);
     cli_progress_begin(&p->progress, o->quiet);
+    cli_progress_show(&p->progress, "reading weights");
     status = np_scoring_run(&config, err);
     cli_progress_end(&p->progress);
     return status;

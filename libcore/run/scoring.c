@@ -188,6 +188,8 @@ static enum np_status scoring_init(struct scoring *s, const struct np_scoring_co
     NP_TRY(np_zalloc(&s->choices, s->room, s->blocks * sizeof *s->choices, err));
     NP_TRY(np_zalloc(&s->scored, s->room, sizeof *s->scored, err));
     NP_TRY(np_zalloc(&s->workers, (size_t)config->jobs, sizeof *s->workers, err));
+    for (int i = 0; i < config->count; i++)
+        np_trained_give_up(config->trained[i], gives_up, s);
     for (int i = 0; i < config->jobs; i++)
         NP_TRY(worker_init(&s->workers[i], s, i % config->count, err));
 out:
@@ -196,6 +198,8 @@ out:
 
 static void scoring_clear(struct scoring *s)
 {
+    for (int i = 0; i < s->config->count; i++)
+        np_trained_give_up(s->config->trained[i], NULL, NULL);
     for (int i = 0; s->workers && i < s->config->jobs; i++)
         np_evaluator_free(s->workers[i].evaluator);
     free(s->workers);

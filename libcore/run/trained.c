@@ -20,6 +20,8 @@ struct np_trained {
     struct np_store store;
     uint64_t limit, bytes; /* of layers that are there; limit 0: none */
     struct use *use;       /* [layers + 1]: the last is the ring of those that nobody uses */
+    bool (*stop)(void *context);
+    void *context;
     pthread_mutex_t lock;
 };
 
@@ -161,8 +163,9 @@ enum np_status np_trained_bring(struct np_trained *t, const uint16_t *choices, s
     enum np_status status = NP_OK;
     for (int p = 0; p < t->net.positions; p++) {
         uint32_t layer = chosen(t, choices, p);
+        bool stops = t->stop && t->stop(t->context);
         pthread_mutex_lock(&t->lock);
-        status = bring_layer(t, layer, err);
+        status = stops ? np_fail(err, NP_ESTOP, "stopped on request") : bring_layer(t, layer, err);
         if (status == NP_OK && t->use[layer].users++ == 0)
             unlink_layer(t, layer);
         pthread_mutex_unlock(&t->lock);
@@ -187,6 +190,12 @@ void np_trained_forget(struct np_trained *t, uint32_t layer)
 void np_trained_limit(struct np_trained *t, uint64_t bytes)
 {
     t->limit = bytes;
+}
+
+void np_trained_give_up(struct np_trained *t, bool (*stop)(void *), void *context)
+{
+    t->stop = stop;
+    t->context = context;
 }
 
 uint64_t np_trained_bytes(struct np_trained *t)

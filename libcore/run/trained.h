@@ -38,6 +38,9 @@ void np_trained_limit(struct np_trained *trained, uint64_t bytes);
 /* What the layers take that are there. */
 uint64_t np_trained_bytes(struct np_trained *trained);
 
+/* Who brings a subnet asks before each layer whether to stop, which is NP_ESTOP; NULL: nobody. */
+void np_trained_give_up(struct np_trained *trained, bool (*stop)(void *context), void *context);
+
 /* Makes sure that a subnet's layers are there, choices[blocks], until np_trained_leave; one that
  * was never trained is made from its address. After an error none is kept for the caller. */
 enum np_status np_trained_bring(struct np_trained *trained, const uint16_t *choices,

@@ -224,6 +224,39 @@ static void use(struct np_trained *trained, struct tiny *t, uint16_t choice)
     np_trained_leave(trained, choices);
 }
 
+static bool stops_at_last(void *context)
+{
+    return --*(int *)context == 0;
+}
+
+/* Stopped before the last layer, and none is in use then: it can be brought, and all can go. */
+START_TEST(a_stop_while_layers_are_read)
+{
+    struct tiny t;
+    struct np_trained *trained;
+    tiny_open(&t, TINY_TEXT, NULL, 0);
+    train(&t);
+    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t.net, NULL, &np_device_host, &t.err),
+              &t.err);
+    const uint16_t choices[TINY_BLOCKS] = {extreme(&t.net, true)};
+    int left = t.net.positions;
+    np_trained_give_up(trained, stops_at_last, &left);
+    ck_assert_int_eq(np_trained_bring(trained, choices, &t.err), NP_ESTOP);
+    ck_assert_int_eq(left, 0);
+    ck_assert(is_there(trained, &t, choices[0]));
+    ck_assert(!np_trained_state(trained)->layers[t.net.layers - 1].made);
+    np_trained_give_up(trained, NULL, NULL);
+    use(trained, &t, choices[0]);
+    ck_assert(np_trained_state(trained)->layers[t.net.layers - 1].made);
+    np_trained_limit(trained, 1);
+    use(trained, &t, choices[0]);
+    ck_assert_uint_eq(np_trained_bytes(trained), 0);
+    np_trained_free(trained);
+    remove_run();
+    tiny_close(&t);
+}
+END_TEST
+
 /* There is room for two of three; in use, all are there. */
 START_TEST(what_was_used_longest_ago_goes)
 {
@@ -324,6 +357,7 @@ int main(void)
     TCase *tests = suite_case(suite, "scoring");
     tcase_add_unchecked_fixture(tests, tiny_make_files, tiny_remove_files);
     tcase_add_loop_test(tests, the_scores_of_the_trained_state, 0, TINY_IMAGES + 1);
+    tcase_add_test(tests, a_stop_while_layers_are_read);
     tcase_add_test(tests, what_was_used_longest_ago_goes);
     tcase_add_test(tests, an_end_in_the_middle);
     tcase_add_test(tests, a_failure_while_another_waits);
