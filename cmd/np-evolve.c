@@ -234,8 +234,10 @@ static enum np_status choose_parents(struct search *s, struct np_error *err)
     NP_TRY(np_alloc(&front, s->scores.count, sizeof *front, err));
     NP_TRY(find_scored(s, ranked, err));
     count = rank(ranked, s->scored);
-    if (!s->options->pareto)
+    if (!s->options->pareto) {
         add_parents(s, ranked, count < s->options->parents ? count : s->options->parents);
+        count = 0;
+    }
     while (count > 0 && s->parent_count < s->options->parents) {
         size_t taken = take_front(front, ranked, &count);
         add_parents(s, front, taken);

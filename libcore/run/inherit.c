@@ -317,7 +317,7 @@ enum np_status np_inherit_write(struct np_inherit *in, const char *run,
                                 const struct np_checkpoint_hooks *hooks, struct np_error *err)
 {
     const struct np_supernet *net = in->net;
-    size_t done = 0;
+    size_t done = 0, layers = with_weights(net);
     struct np_manifest m = {.recipe = net->recipe->digest, .data = *data, .step = 0};
     struct np_store store = {.path = NULL};
     struct np_digest digest;
@@ -332,7 +332,7 @@ enum np_status np_inherit_write(struct np_inherit *in, const char *run,
             if (hooks->stop && hooks->stop(hooks->context))
                 NP_TRY(np_fail(err, NP_ESTOP, "stopped on request before the first step"));
             if (hooks->progress)
-                hooks->progress(hooks->context, true, done++, with_weights(net));
+                hooks->progress(hooks->context, true, done++, layers);
             NP_TRY(write_layer(in, p, layer, &store, &m, err));
         }
     NP_TRY(np_store_sync(&store, err));

@@ -39,6 +39,9 @@ scores() {
     [ "$(cat talk)" = 'np-evolve: 14 of 20 subnets: no others were found' ]
     np-evolve recipe.yaml --scores scores --parents 2 --mutation 0 -s seed=8 | sort |
         cmp - <(sort children)
+    # fewer were scored than may be parents
+    np-evolve recipe.yaml --scores scores --parents 4 > four
+    np-evolve recipe.yaml --scores scores | cmp - four
     # losses that are no number make no parents; accuracies may
     { printf 'nan\t0.9\t3 3 3 0\n' && cat scores; } > wrong
     np-evolve recipe.yaml --scores wrong --parents 2 --mutation 0 --population 14 | sort |
