@@ -398,17 +398,28 @@ const char *cli_stop_signal(void)
     return NULL;
 }
 
+static void catch_request(int request)
+{
+    struct sigaction action = {.sa_handler = requests[request].act, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(requests[request].number, &action, NULL);
+}
+
+void cli_catch_notice(void)
+{
+    for (int i = 0; i < REQUESTS; i++)
+        if (requests[i].act == ask && requests[i].number != SIGHUP)
+            catch_request(i);
+}
+
 /* SIGINT and SIGTERM also where they were ignored, as of a script's own jobs; not so SIGHUP, of
  * nohup(1). */
 void cli_catch_signals(void)
 {
     struct sigaction before;
-    for (int i = 0; i < REQUESTS; i++) {
-        struct sigaction action = {.sa_handler = requests[i].act, .sa_flags = SA_RESTART};
-        sigemptyset(&action.sa_mask);
+    for (int i = 0; i < REQUESTS; i++)
         if (requests[i].number != SIGHUP ||
             (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
-            sigaction(requests[i].number, &action, NULL);
-    }
+            catch_request(i);
     signal(SIGPIPE, SIG_IGN); /* what cannot be written is an error like any other */
 }

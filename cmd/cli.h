@@ -79,10 +79,13 @@ enum np_status cli_can_write(const char *path, struct np_error *err);
 /* Data cut short from here on is an error that is said. */
 void cli_catch_lost_data(void);
 /* The first of SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU and, unless it is ignored, SIGHUP that
- * came after cli_catch_signals(), else 0: finish the step, save, exit 75. A SIGINT after one of the
+ * came after they were caught, else 0: finish the step, save, exit 75. A SIGINT after one of the
  * first two ends the process at once. */
 extern volatile sig_atomic_t cli_stop_requested;
 void cli_catch_signals(void);
+/* SIGUSR1, SIGUSR2 and SIGXCPU alone, which have time: for what is done before there is anything to
+ * be saved, and asks nobody. */
+void cli_catch_notice(void);
 /* Whether there was one, for what asks its caller (context is not looked at). */
 bool cli_stop(void *context);
 /* Its name; NULL: none came. */

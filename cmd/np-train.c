@@ -297,6 +297,7 @@ int main(int argc, char **argv)
     enum np_status status, printed;
     bool over;
     train_options_parse(&options, argc, argv);
+    cli_catch_notice();
     if (options.expect && !np_digest_parse(&expected, options.expect, strlen(options.expect))) {
         status = np_fail(&err, NP_EINPUT, "--expect '%s' is not 64 hex digits", options.expect);
         goto out;

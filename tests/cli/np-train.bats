@@ -620,6 +620,38 @@ checkpoints() {
     [ "$(tr -d '\r' < typed)" = "$(digest_of c)  c" ]
 }
 
+@test "notice that comes before the run: it begins, stops and can be resumed" {
+    for signal in USR1 USR2 XCPU; do
+        rm -rf a recipe.fifo
+        mkfifo recipe.fifo
+        np-train recipe.fifo --run a -q > digest 2> talk &
+        pid=$!
+        exec 9> recipe.fifo # it reads
+        kill -s $signal $pid
+        cat recipe.yaml >&9
+        exec 9>&-
+        stopped=0
+        wait $pid || stopped=$?
+        [ "$stopped" -eq 75 ]
+        [ "$(cat talk)" = \
+            "np-train: stopped on request after step 0, by SIG$signal; continue with --resume" ]
+        [ "$(cat digest)" = "$(digest_of a)  a" ]
+    done
+    np-train recipe.yaml --run a --resume -q > digest
+    np-train recipe.yaml --run b -q | cut -c 1-64 | cmp - <(cut -c 1-64 digest)
+    # nothing has begun, nothing is left
+    mkfifo another
+    np-train another --run c &
+    pid=$!
+    exec 9> another
+    kill -s TERM $pid
+    stopped=0
+    wait $pid || stopped=$?
+    exec 9>&-
+    [ "$stopped" -eq 143 ]
+    [ ! -e c ]
+}
+
 @test "a hang-up that is ignored, as nohup(1) has it, does not stop a run" {
     mkfifo subnets
     (trap '' HUP && exec np-train recipe.yaml --run a --subnets - --losses losses -q) < subnets &
