@@ -189,7 +189,7 @@ static enum np_status scoring_init(struct scoring *s, const struct np_scoring_co
     NP_TRY(np_zalloc(&s->scored, s->room, sizeof *s->scored, err));
     NP_TRY(np_zalloc(&s->workers, (size_t)config->jobs, sizeof *s->workers, err));
     for (int i = 0; i < config->count; i++)
-        np_trained_give_up(config->trained[i], gives_up, s);
+        np_trained_give_up(config->trained[i], on_stop, s);
     for (int i = 0; i < config->jobs; i++)
         NP_TRY(worker_init(&s->workers[i], s, i % config->count, err));
 out:
