@@ -52,6 +52,11 @@ static void on_checkpoint(void *context, bool writes, size_t done, size_t layers
         hooks->checkpoint(hooks->context, writes, done, layers);
 }
 
+static struct np_checkpoint_hooks checkpoint_hooks(struct session *s)
+{
+    return (struct np_checkpoint_hooks){s, on_checkpoint, on_stop};
+}
+
 static void on_evaluating(void *context, size_t subnet, size_t count)
 {
     const struct session *s = context;
@@ -117,11 +122,11 @@ static enum np_status check_init(const struct session *s, struct np_error *err)
 static enum np_status inherit(struct session *s, struct np_error *err)
 {
     const struct np_session_config *c = s->config;
+    const struct np_checkpoint_hooks hooks = checkpoint_hooks(s);
     enum np_status status = check_init(s, err);
     if (status != NP_OK || !c->inherit)
         return status;
-    NP_TRY(np_inherit_write(c->inherit, c->run, np_data_digest(c->train_data),
-                            &(struct np_checkpoint_hooks){s, on_checkpoint, on_stop}, err));
+    NP_TRY(np_inherit_write(c->inherit, c->run, np_data_digest(c->train_data), &hooks, err));
     NP_TRY(np_checkpoints_read(s->checkpoints, &s->has_saved, &s->step, &s->digest, err));
 out:
     return status;
@@ -171,7 +176,7 @@ static enum np_status session_init(struct session *s, const struct np_session_co
                                    struct np_error *err)
 {
     const struct np_digest *data = np_data_digest(config->train_data);
-    const struct np_checkpoint_hooks hooks = {s, on_checkpoint, on_stop};
+    const struct np_checkpoint_hooks hooks = checkpoint_hooks(s);
     enum np_status status;
     *s = (struct session){.config = config};
     if (config->net->recipe->numerics->capability && !config->products)

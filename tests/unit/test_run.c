@@ -149,13 +149,16 @@ START_TEST(stop_where_a_checkpoint_is_read)
     struct tiny t;
     struct copied copied = {.most = {2, 0}};
     struct np_session_result first, part;
+    const char *left = path_in("stopped", "objects/.np-99999999-0"); /* by a killed process */
     tiny_open(&t, TINY_TEXT, NULL, 0);
     hooks = (struct np_session_hooks){.context = &copied, .checkpoint = on_checkpoint};
     tiny_must(session(&t, "stopped", &two_stages, 2, false, &first), &t.err);
     ck_assert_uint_gt(copied.layers[true], 3);
     ck_assert_uint_eq(copied.layers[false], 0);
     hooks.stop = has_copied;
+    fclose(fopen(left, "w"));
     ck_assert_int_eq(session(&t, "stopped", &two_stages, 0, true, &part), NP_ESTOP);
+    ck_assert_int_ne(access(left, F_OK), 0);
     ck_assert_str_eq(t.err.msg, "stopped on request after step 2");
     ck_assert_uint_eq(copied.layers[false], 2);
     ck_assert_uint_eq(part.next, 2);

@@ -224,6 +224,14 @@ static void use(struct np_trained *trained, struct tiny *t, uint16_t choice)
     np_trained_leave(trained, choices);
 }
 
+static void open_trained(struct tiny *t, struct np_trained **trained)
+{
+    tiny_open(t, TINY_TEXT, NULL, 0);
+    train(t);
+    tiny_must(np_trained_open(trained, run, NP_LATEST, &t->net, NULL, &np_device_host, &t->err),
+              &t->err);
+}
+
 static bool stops_at_last(void *context)
 {
     return --*(int *)context == 0;
@@ -234,10 +242,7 @@ START_TEST(a_stop_while_layers_are_read)
 {
     struct tiny t;
     struct np_trained *trained;
-    tiny_open(&t, TINY_TEXT, NULL, 0);
-    train(&t);
-    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t.net, NULL, &np_device_host, &t.err),
-              &t.err);
+    open_trained(&t, &trained);
     const uint16_t choices[TINY_BLOCKS] = {extreme(&t.net, true)};
     int left = t.net.positions;
     np_trained_give_up(trained, stops_at_last, &left);
@@ -262,10 +267,7 @@ START_TEST(what_was_used_longest_ago_goes)
 {
     struct tiny t;
     struct np_trained *trained;
-    tiny_open(&t, TINY_TEXT, NULL, 0);
-    train(&t);
-    tiny_must(np_trained_open(&trained, run, NP_LATEST, &t.net, NULL, &np_device_host, &t.err),
-              &t.err);
+    open_trained(&t, &trained);
     uint16_t large = extreme(&t.net, true), small = extreme(&t.net, false), other = 0;
     while (other == large || other == small ||
            !np_supernet_kind(&t.net, t.net.layer_first[1] + other)->floats)

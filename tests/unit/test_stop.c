@@ -42,6 +42,43 @@ START_TEST(other_arithmetic_is_refused)
 }
 END_TEST
 
+/* One training, looked at closely; the engine is made when it trains. */
+struct training {
+    struct tiny f;
+    struct tiny_outcome o;
+    struct np_plan plan;
+    struct np_train_config config;
+    struct np_stream *stream;
+    struct np_engine *engine;
+};
+
+static void training_open(struct training *t, const struct tiny_shape *shape,
+                          const char *const *sets, size_t count)
+{
+    *t = (struct training){.engine = NULL};
+    tiny_open(&t->f, TINY_TEXT, sets, count);
+    t->config = engine_config(&t->f, &t->o, &t->plan, shape);
+    tiny_must(np_state_new(&t->o.state, &t->f.net, &t->f.err), &t->f.err);
+    t->stream = tiny_stream(&t->f, 0);
+}
+
+/* Steps o.steps .. end-1. */
+static enum np_status training_run(struct training *t, uint64_t end, uint64_t *next)
+{
+    if (!t->engine)
+        tiny_must(np_engine_new(&t->engine, &t->config, t->o.state, &t->f.err), &t->f.err);
+    return np_engine_train(t->engine, t->stream, t->o.steps, end, next, &t->f.err);
+}
+
+static void training_close(struct training *t)
+{
+    np_engine_free(t->engine);
+    np_stream_close(t->stream);
+    np_plan_clear(&t->plan);
+    np_state_free(t->o.state);
+    tiny_close(&t->f);
+}
+
 enum { STOPPED_AFTER = 3 };
 
 static bool stop_now(void *context)
@@ -57,33 +94,21 @@ START_TEST(stop_on_request)
                                         {1, 1, 1, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false},
                                         {3, 1, 4, 1, 1, NP_ISA_SCALAR, 1, 0, 0, 0, false}};
     const struct tiny_shape *shape = &shapes[_i];
-    struct tiny f;
-    struct tiny_outcome reference, o = {.steps = 0};
-    struct np_plan plan;
-    struct np_train_config config;
-    struct np_stream *stream;
-    struct np_engine *engine;
+    struct training t;
+    struct tiny_outcome reference;
     uint64_t next;
-    tiny_open(&f, TINY_TEXT, NULL, 0);
-    engine_reference(&f, &reference);
-    config = engine_config(&f, &o, &plan, shape);
-    config.hooks.stop = stop_now;
-    ck_assert_int_ge(plan.lookahead, TINY_STEPS);
-    tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-    stream = tiny_stream(&f, 0);
-    tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-    ck_assert_int_eq(np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err), NP_ESTOP);
-    ck_assert_uint_eq(next, o.steps);
+    training_open(&t, shape, NULL, 0);
+    engine_reference(&t.f, &reference);
+    t.config.hooks.stop = stop_now;
+    ck_assert_int_ge(t.plan.lookahead, TINY_STEPS);
+    ck_assert_int_eq(training_run(&t, TINY_STEPS, &next), NP_ESTOP);
+    ck_assert_uint_eq(next, t.o.steps);
     ck_assert_uint_ge(next, STOPPED_AFTER);
     ck_assert_uint_lt(next, STOPPED_AFTER + (uint64_t)shape->window);
-    np_engine_free(engine);
-    np_stream_close(stream);
-    np_plan_clear(&plan);
-    engine_train(&f, &o, shape, TINY_STEPS);
-    engine_same(&f, &reference, &o, "stopped on request");
-    np_state_free(o.state);
+    engine_train(&t.f, &t.o, shape, TINY_STEPS);
+    engine_same(&t.f, &reference, &t.o, "stopped on request");
     np_state_free(reference.state);
-    tiny_close(&f);
+    training_close(&t);
 }
 END_TEST
 
@@ -91,28 +116,15 @@ END_TEST
 START_TEST(stop_at_the_end)
 {
     const struct tiny_shape shape = {2, 2, 2, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, false};
-    struct tiny f;
-    struct tiny_outcome o = {.steps = 0};
-    struct np_plan plan;
-    struct np_train_config config;
-    struct np_stream *stream;
-    struct np_engine *engine;
+    struct training t;
     uint64_t next;
-    tiny_open(&f, TINY_TEXT, NULL, 0);
-    config = engine_config(&f, &o, &plan, &shape);
-    config.hooks.stop = stop_now;
-    tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-    stream = tiny_stream(&f, 0);
-    tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-    tiny_must(np_engine_train(engine, stream, 0, STOPPED_AFTER, &next, &f.err), &f.err);
+    training_open(&t, &shape, NULL, 0);
+    t.config.hooks.stop = stop_now;
+    tiny_must(training_run(&t, STOPPED_AFTER, &next), &t.f.err);
     ck_assert_uint_eq(next, STOPPED_AFTER);
-    ck_assert_int_eq(np_engine_train(engine, stream, next, TINY_STEPS, &next, &f.err), NP_ESTOP);
+    ck_assert_int_eq(training_run(&t, TINY_STEPS, &next), NP_ESTOP);
     ck_assert_uint_eq(next, STOPPED_AFTER);
-    np_engine_free(engine);
-    np_stream_close(stream);
-    np_plan_clear(&plan);
-    np_state_free(o.state);
-    tiny_close(&f);
+    training_close(&t);
 }
 END_TEST
 
@@ -124,34 +136,18 @@ START_TEST(not_finite)
     for (int stages = 0; stages <= 4; stages++) {
         const struct tiny_shape shape = {
             stages, stages > 1 ? 2 : 1, 4, 1, 1, NP_ISA_SCALAR, 0, 0, 0, 0, stages % 2 == 1};
-        struct tiny f;
-        struct tiny_outcome o = {.steps = 0};
-        struct np_plan plan;
-        struct np_train_config config;
-        struct np_stream *stream;
-        struct np_engine *engine = NULL;
-        enum np_status status;
+        struct training t;
         uint64_t next;
-        tiny_open(&f, TINY_TEXT, sets, 1);
-        config = engine_config(&f, &o, &plan, &shape);
-        tiny_must(np_state_new(&o.state, &f.net, &f.err), &f.err);
-        stream = tiny_stream(&f, 0);
-        if (stages) {
-            tiny_must(np_engine_new(&engine, &config, o.state, &f.err), &f.err);
-            status = np_engine_train(engine, stream, 0, TINY_STEPS, &next, &f.err);
-        } else {
-            status = np_train_sequential(&config, o.state, stream, 0, TINY_STEPS, &next, &f.err);
-        }
-        ck_assert_int_eq(status, NP_ENAN);
+        training_open(&t, &shape, sets, 1);
+        ck_assert_int_eq(stages ? training_run(&t, TINY_STEPS, &next)
+                                : np_train_sequential(&t.config, t.o.state, t.stream, 0, TINY_STEPS,
+                                                      &next, &t.f.err),
+                         NP_ENAN);
         if (!stages)
-            strcpy(first, f.err.msg);
-        ck_assert_str_eq(first, f.err.msg);
+            strcpy(first, t.f.err.msg);
+        ck_assert_str_eq(first, t.f.err.msg);
         ck_assert_ptr_nonnull(strstr(first, "is not finite"));
-        np_engine_free(engine);
-        np_stream_close(stream);
-        np_plan_clear(&plan);
-        np_state_free(o.state);
-        tiny_close(&f);
+        training_close(&t);
     }
 }
 END_TEST
