@@ -205,9 +205,10 @@ static enum np_status parts_init(struct parts *p, struct np_error *err)
     NP_TRY(backend_open(&o->backend, recipe, err));
     NP_TRY(open_subnets(p, err));
     cli_catch_lost_data();
+    cli_catch_signals();
     if (p->space.net.whole_batch)
-        NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
-    NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
+        NP_TRY(space_open_data(&p->train, &p->space, &recipe->train_data, o->quiet, true, err));
+    NP_TRY(space_open_data(&p->valid, &p->space, &recipe->valid_data, o->quiet, true, err));
     status = open_trained(p, err);
 out:
     return status;
@@ -292,7 +293,6 @@ static enum np_status run(struct parts *p, struct np_error *err)
                                        .scratch = backend_scratch(&o->backend, &p->space.net),
                                        .hooks = {p, on_next, on_scored, cli_stop}};
     enum np_status status;
-    cli_catch_signals();
     note_batches(p);
     cli_progress_begin(&p->progress, o->quiet);
     cli_progress_show(&p->progress, "reading weights");

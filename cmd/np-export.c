@@ -100,7 +100,7 @@ static enum np_status open_data(struct parts *p, struct np_error *err)
         return np_fail(err, NP_EINPUT,
                        "%s: batch norm's statistics are found by portable numerics alone, not %s",
                        recipe->numerics_place, recipe->numerics->name);
-    return np_data_open(&p->train, recipe, &recipe->train_data, err);
+    return space_open_data(&p->train, &p->space, &recipe->train_data, p->options->quiet, true, err);
 }
 
 static enum np_status on_write(void *context, const void *bytes, size_t n, struct np_error *err)

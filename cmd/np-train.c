@@ -175,13 +175,14 @@ static enum np_status parts_init(struct parts *p, struct train_options *o, int a
     }
     NP_TRY(backend_link(&o->backend, &p->plan, err));
     cli_catch_lost_data();
-    NP_TRY(np_data_open(&p->train, recipe, &recipe->train_data, err));
+    NP_TRY(space_open_data(&p->train, &p->space, &recipe->train_data, o->quiet, o->resume, err));
     if (o->eval_every && !recipe->valid_data.given) {
         status = np_fail(err, NP_EINPUT, "--eval-every needs 'data.valid' in '%s'", o->space.path);
         goto out;
     }
     if (o->eval_every)
-        NP_TRY(np_data_open(&p->valid, recipe, &recipe->valid_data, err));
+        NP_TRY(
+            space_open_data(&p->valid, &p->space, &recipe->valid_data, o->quiet, o->resume, err));
     NP_TRY(train_provenance(&p->provenance, &p->space.net, &p->plan, o, argc, argv, err));
 out:
     return status;

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli.h"
-#include "data/data.h"
 #include "space/sampler.h"
 
 static const struct argp_option options[] = {
@@ -77,6 +76,27 @@ enum np_status space_spares(const struct space *space, const char *option, const
         status = spares(recipe, &recipe->train_data, option, path, err);
     if (path && status == NP_OK)
         status = spares(recipe, &recipe->valid_data, option, path, err);
+    return status;
+}
+
+static void show_reading(void *context, uint64_t done, uint64_t count)
+{
+    struct cli_progress *progress = context;
+    if (cli_progress_due(progress))
+        cli_progress_show(progress, "reading data: %.0f %%%s", 100 * (double)done / (double)count,
+                          cli_progress_eta(progress, done, count).s);
+}
+
+enum np_status space_open_data(struct np_data **out, const struct space *space,
+                               const struct np_data_spec *spec, bool quiet, bool stops,
+                               struct np_error *err)
+{
+    struct cli_progress progress;
+    const struct np_data_hooks hooks = {&progress, show_reading, stops ? cli_stop : NULL};
+    enum np_status status;
+    cli_progress_begin(&progress, quiet);
+    status = np_data_open(out, &space->recipe, spec, &hooks, err);
+    cli_progress_end(&progress);
     return status;
 }
 

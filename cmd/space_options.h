@@ -4,6 +4,7 @@
 
 #include <argp.h>
 
+#include "data/data.h"
 #include "space/supernet.h"
 
 #define SPACE_MAX_SETS 64
@@ -29,6 +30,12 @@ void space_close(struct space *space);
 /* NP_EINPUT if the file that an option writes is one of the recipe's data; path may be NULL. */
 enum np_status space_spares(const struct space *space, const char *option, const char *path,
                             struct np_error *err);
+
+/* Opens one of the recipe's data, with progress on a terminal unless quiet. stops: NP_ESTOP after a
+ * signal that was caught. */
+enum np_status space_open_data(struct np_data **out, const struct space *space,
+                               const struct np_data_spec *spec, bool quiet, bool stops,
+                               struct np_error *err);
 
 /* The only subnet of a file, "-" for standard input: a candidate for each block. The caller frees
  * it. NP_EINPUT names the line; NP_ESTOP after a signal. */

@@ -143,10 +143,43 @@ static struct order order_of(const struct np_data *data, const struct np_recipe 
                           .members = recipe->same_batch ? 1 : (uint64_t)recipe->members};
 }
 
-enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
-                            const struct np_data_spec *spec, struct np_error *err)
+/* Items that are read between two looks at the hooks: some megabytes of them, some milliseconds. */
+static uint64_t items_at_once(const struct np_data *data)
 {
+    const struct sizes *sizes = &data->sizes;
+    uint64_t bytes = sizes->images + sizeof(int32_t);
+    if (sizes->source)
+        bytes = (sizes->source + sizes->targets) * sizeof(int32_t);
+    return 1 + (4u << 20) / bytes;
+}
+
+/* Checks all items of the part. */
+static enum np_status digest_part(struct np_data *data, const struct np_data_hooks *hooks,
+                                  struct np_error *err)
+{
+    uint64_t most = items_at_once(data);
     struct np_sha256 sha = {0};
+    enum np_status status;
+    NP_TRY(np_sha256_begin(&sha, err));
+    for (uint64_t done = 0, now; done < data->count; done += now) {
+        now = data->count - done < most ? data->count - done : most;
+        if (hooks && hooks->progress)
+            hooks->progress(hooks->context, done, data->count);
+        if (hooks && hooks->stop && hooks->stop(hooks->context))
+            NP_TRY(np_fail(err, NP_ESTOP, "stopped while '%s' was read",
+                           np_text_safe(data->paths[0]).s));
+        NP_TRY(data->format->digest(data->reader, &sha, data->from + done, now, err));
+    }
+    NP_TRY(np_sha256_end(&sha, &data->digest, err));
+out:
+    np_sha256_clear(&sha);
+    return status;
+}
+
+enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
+                            const struct np_data_spec *spec, const struct np_data_hooks *hooks,
+                            struct np_error *err)
+{
     struct np_data *data = NULL;
     uint64_t all = 0;
     enum np_status status;
@@ -160,13 +193,10 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
     NP_TRY(data->format->open(&data->reader, &all, data->paths, recipe, spec, err));
     NP_TRY(cut_part(data, recipe, spec, all, err));
     data->order = order_of(data, recipe);
-    NP_TRY(np_sha256_begin(&sha, err));
-    NP_TRY(data->format->digest(data->reader, &sha, data->from, data->count, err));
-    NP_TRY(np_sha256_end(&sha, &data->digest, err));
+    NP_TRY(digest_part(data, hooks, err));
     *out = data;
     data = NULL;
 out:
-    np_sha256_clear(&sha);
     np_data_close(data);
     return status;
 }

@@ -28,7 +28,7 @@
  * Shapes    images [B][height][width][channels]; tokens [B][T]; source [B][S]; targets [B][T], or
  *           [B] for images.
  * Errors    NP_EINPUT names the file: empty, too short, bad header, token or label too large,
- *           images of another size than the recipe's.
+ *           images of another size than the recipe's. NP_ESTOP when hooks.stop said so.
  * Ownership np_data_close; files are mapped read-only while open.
  * Threads   any number may read batches of one np_data.
  */
@@ -58,9 +58,17 @@ size_t np_batch_targets(const struct np_recipe *recipe);
 enum np_status np_data_path(char **out, const struct np_recipe *recipe, const char *name,
                             struct np_error *err);
 
-/* Opens one data spec of the recipe. */
+/* What reading gigabytes for their digest takes is told meanwhile; either may be NULL. */
+struct np_data_hooks {
+    void *context;
+    void (*progress)(void *context, uint64_t done, uint64_t count); /* items of the part */
+    bool (*stop)(void *context);                                    /* NP_ESTOP if so */
+};
+
+/* Opens one data spec of the recipe. hooks: NULL for none. */
 enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe,
-                            const struct np_data_spec *spec, struct np_error *err);
+                            const struct np_data_spec *spec, const struct np_data_hooks *hooks,
+                            struct np_error *err);
 void np_data_close(struct np_data *data);
 
 /* SHA-256 over what the part holds, before normalisation: tokens as little-endian int32; sample

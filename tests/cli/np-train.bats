@@ -637,6 +637,21 @@ checkpoints() {
             "np-train: stopped on request after step 0, by SIG$signal; continue with --resume" ]
         [ "$(cat digest)" = "$(digest_of a)  a" ]
     done
+    # what goes on does not wait for its data to be read
+    rm recipe.fifo
+    mkfifo recipe.fifo
+    np-train recipe.fifo --run a --resume > digest 2> talk &
+    pid=$!
+    exec 9> recipe.fifo
+    kill -s USR1 $pid
+    cat recipe.yaml >&9
+    exec 9>&-
+    stopped=0
+    wait $pid || stopped=$?
+    [ "$stopped" -eq 75 ]
+    [ "$(cat talk)" = \
+        "np-train: stopped while './corpus.txt' was read, by SIGUSR1; continue with --resume" ]
+    [ ! -s digest ]
     np-train recipe.yaml --run a --resume -q > digest
     np-train recipe.yaml --run b -q | cut -c 1-64 | cmp - <(cut -c 1-64 digest)
     # nothing has begun, nothing is left

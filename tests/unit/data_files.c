@@ -47,7 +47,7 @@ struct np_data *data_files_open(const struct np_recipe *recipe, const struct np_
 {
     struct np_data *data = NULL;
     struct np_error err = {.msg = ""};
-    enum np_status status = np_data_open(&data, recipe, spec, &err);
+    enum np_status status = np_data_open(&data, recipe, spec, NULL, &err);
     ck_assert_msg(status == NP_OK, "%s", err.msg);
     return data;
 }
@@ -59,7 +59,7 @@ void data_files_refused(const struct np_recipe *recipe, const struct np_data_spe
     struct np_error err = {.msg = ""};
     char plain[sizeof err.msg], *at;
     size_t prefix = strlen(directory) + 1;
-    ck_assert_int_eq(np_data_open(&data, recipe, spec, &err), status);
+    ck_assert_int_eq(np_data_open(&data, recipe, spec, NULL, &err), status);
     ck_assert_ptr_null(data);
     memcpy(plain, err.msg, sizeof plain);
     while ((at = strstr(plain, directory)))

@@ -244,7 +244,7 @@ START_TEST(test_damage)
         else
             content[file][drawn.w[2] % header] = (uint8_t)(drawn.w[3] >> drawn.w[1] % 25);
         write_files(&subject);
-        if (np_data_open(&data, &subject.recipe, &subject.spec, &err) != NP_OK) {
+        if (np_data_open(&data, &subject.recipe, &subject.spec, NULL, &err) != NP_OK) {
             ck_assert_int_eq(err.code, NP_EINPUT);
             ck_assert_ptr_nonnull(strstr(err.msg, file ? "/b'" : "/"));
             refused++;
@@ -259,6 +259,61 @@ START_TEST(test_damage)
 }
 END_TEST
 
+enum { LARGE = (3 << 20) + 5 };
+
+struct telling {
+    uint64_t done[8];
+    size_t told, stop_at;
+};
+
+static void tell(void *context, uint64_t done, uint64_t count)
+{
+    struct telling *telling = context;
+    ck_assert_uint_eq(count, LARGE - 3);
+    ck_assert_uint_lt(telling->told, 8);
+    telling->done[telling->told++] = done;
+}
+
+static bool shall_stop(void *context)
+{
+    struct telling *telling = context;
+    return telling->told == telling->stop_at;
+}
+
+/* What is read for the digest is read piece by piece, told before each, and the digest is that of
+ * the whole; a stop is heeded before each. */
+START_TEST(test_hooks)
+{
+    static uint8_t bytes[LARGE];
+    static int32_t tokens[LARGE];
+    const struct np_recipe recipe = data_files_recipe(NP_INPUT_TOKENS, 256, 5);
+    struct np_data_spec spec = data_files_spec(NP_DATA_BYTES, 1);
+    struct telling telling = {.stop_at = 8};
+    struct np_data_hooks hooks = {&telling, tell, shall_stop};
+    struct np_data *data = NULL;
+    struct np_digest digest;
+    struct np_error err;
+    for (size_t i = 0; i < LARGE; i++)
+        tokens[i] = bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    suite_write_bytes("a", bytes, LARGE);
+    spec.part[0] = 3.5 / LARGE; /* of which the first three are not */
+    ck_assert_int_eq(np_data_open(&data, &recipe, &spec, &hooks, &err), NP_OK);
+    ck_assert_uint_ge(telling.told, 3);
+    ck_assert_uint_eq(telling.done[0], 0);
+    for (size_t i = 1; i < telling.told; i++)
+        ck_assert_uint_gt(telling.done[i], telling.done[i - 1]);
+    ck_assert_uint_lt(telling.done[telling.told - 1], LARGE - 3);
+    ck_assert_int_eq(np_digest_compute(&digest, tokens + 3, (LARGE - 3) * 4ull, &err), NP_OK);
+    ck_assert(np_digest_equal(&digest, np_data_digest(data)));
+    np_data_close(data);
+    for (size_t at = 1; at <= 3; at++) {
+        telling = (struct telling){.stop_at = at};
+        ck_assert_int_eq(np_data_open(&data, &recipe, &spec, &hooks, &err), NP_ESTOP);
+        ck_assert_uint_eq(telling.told, at);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data");
@@ -267,5 +322,6 @@ int main(void)
     tcase_add_loop_test(tests, test_cuts, 0, FORMATS);
     tcase_add_loop_test(tests, test_epochs, 0, FORMATS);
     tcase_add_loop_test(tests, test_damage, 0, FORMATS);
+    tcase_add_test(tests, test_hooks);
     return data_files_run(suite);
 }

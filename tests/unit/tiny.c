@@ -133,7 +133,7 @@ void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, siz
     tiny_must(np_recipe_read(&t->recipe, path_of(recipes[kind]), sets, count, &t->err), &t->err);
     ck_assert_int_le(t->recipe.block_count, TINY_BLOCKS);
     tiny_must(np_supernet_init(&t->net, &t->recipe, &t->err), &t->err);
-    tiny_must(np_data_open(&t->data, &t->recipe, &t->recipe.train_data, &t->err), &t->err);
+    tiny_must(np_data_open(&t->data, &t->recipe, &t->recipe.train_data, NULL, &t->err), &t->err);
     tiny_must(np_stream_shape_init(&t->shape, &t->each, &t->recipe, &t->err), &t->err);
 }
 
