@@ -85,6 +85,7 @@ static const struct np_format *format_of(enum np_data_kind kind)
         return &np_format_pairs;
     case NP_DATA_IDX:
     case NP_DATA_CIFAR10:
+    case NP_DATA_CIFAR100:
         return &np_format_images;
     default:
         return &np_format_corpus;

@@ -8,8 +8,8 @@
  * the values, all most significant byte first. */
 enum { UINT8 = 0x08, INT16 = 0x0B, INT32 = 0x0C, MAX_RANK = 4 };
 
-/* A record of CIFAR-10: the label, then the planes. */
-enum { SIDE = 32, CHANNELS = 3, RECORD = 1 + CHANNELS * SIDE * SIDE };
+/* A record of CIFAR: the labels, then the planes. */
+enum { SIDE = 32, CHANNELS = 3, PIXELS = CHANNELS * SIDE * SIDE };
 
 struct idx {
     uint32_t type, rank, dims[MAX_RANK];
@@ -116,9 +116,10 @@ out:
     return status;
 }
 
-enum np_status np_cifar_file_init(struct np_image_file *file, const char *path,
+enum np_status np_cifar_file_init(struct np_image_file *file, const char *path, size_t labels,
                                   struct np_image_size size, struct np_error *err)
 {
+    size_t record = labels + PIXELS;
     enum np_status status;
     memset(file, 0, sizeof *file);
     file->path = path;
@@ -128,13 +129,13 @@ enum np_status np_cifar_file_init(struct np_image_file *file, const char *path,
     NP_TRY(np_file_map_init(&file->map, path, err));
     if (file->map.size == 0)
         NP_TRY(np_fail(err, NP_EINPUT, "'%s' is empty", np_text_safe(path).s));
-    if (file->map.size % RECORD != 0)
-        NP_TRY(np_fail(err, NP_EINPUT, "'%s': %zu bytes are not whole records of %d",
-                       np_text_safe(path).s, file->map.size, RECORD));
-    file->count = file->map.size / RECORD;
-    file->labels = file->map.bytes;
-    file->pixels = file->map.bytes + 1;
-    file->label_bytes = file->image_bytes = RECORD;
+    if (file->map.size % record != 0)
+        NP_TRY(np_fail(err, NP_EINPUT, "'%s': %zu bytes are not whole records of %zu",
+                       np_text_safe(path).s, file->map.size, record));
+    file->count = file->map.size / record;
+    file->labels = file->map.bytes + labels - 1;
+    file->pixels = file->map.bytes + labels;
+    file->label_bytes = file->image_bytes = record;
     file->label_width = 1;
     file->plane = SIDE * SIDE;
     file->step = 1;

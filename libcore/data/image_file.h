@@ -29,8 +29,9 @@ struct np_image_file {
 enum np_status np_idx_file_init(struct np_image_file *file, const char *path,
                                 const char *label_path, struct np_image_size size,
                                 struct np_error *err);
-/* CIFAR-10's binary version: records of a label and three planes of 32 x 32. */
-enum np_status np_cifar_file_init(struct np_image_file *file, const char *path,
+/* CIFAR's binary version: records of so many labels, 1 or (CIFAR-100) 2, of which the last counts,
+ * and three planes of 32 x 32. */
+enum np_status np_cifar_file_init(struct np_image_file *file, const char *path, size_t labels,
                                   struct np_image_size size, struct np_error *err);
 
 /* The label of an image, as stored: it may be negative. */

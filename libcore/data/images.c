@@ -49,7 +49,8 @@ static enum np_status open_files(struct images *images, char *const *paths,
         if (spec->kind == NP_DATA_IDX)
             NP_TRY(np_idx_file_init(file, paths[2 * i], paths[2 * i + 1], images->size, err));
         else
-            NP_TRY(np_cifar_file_init(file, paths[i], images->size, err));
+            NP_TRY(np_cifar_file_init(file, paths[i], spec->kind == NP_DATA_CIFAR100 ? 2 : 1,
+                                      images->size, err));
         starts[1] = starts[0] + file->count;
     }
 out:

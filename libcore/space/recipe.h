@@ -7,10 +7,10 @@
  * Keys, their bounds and (defaults); without one in parentheses a key is required:
  *   naspipe recipe/1; seed (0); numerics (portable/1)|fast/sm_NN-tf32|fast/sm_NN-bf16
  *          (num/numerics.h)
- *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10
- *          (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]); of images:
- *          mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the image's
- *          size (0), flip (false), cutout, up to the image's size (0); of train: order
+ *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10|
+ *          cifar100 (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]);
+ *          of images: mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the
+ *          image's size (0), flip (false), cutout, up to the image's size (0); of train: order
  *          (drawn)|shuffled
  *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
  *          source_length, length} or {kind: images, height, width 1..4096, channels 1..64, classes
@@ -202,7 +202,14 @@ struct np_depth {
     int count, repeats[NP_MAX_DEPTHS]; /* that there may be, ascending; the last: that there are */
 };
 
-enum np_data_kind { NP_DATA_BYTES, NP_DATA_TOKENS, NP_DATA_PAIRS, NP_DATA_IDX, NP_DATA_CIFAR10 };
+enum np_data_kind {
+    NP_DATA_BYTES,
+    NP_DATA_TOKENS,
+    NP_DATA_PAIRS,
+    NP_DATA_IDX,
+    NP_DATA_CIFAR10,
+    NP_DATA_CIFAR100
+};
 
 #define NP_MAX_IMAGE_CHANNELS 64
 

@@ -44,11 +44,10 @@ out:
 static enum np_status check_kind(const struct np_recipe *recipe, enum np_data_kind kind,
                                  const struct np_yaml_node *node, struct np_error *err)
 {
-    static const enum np_input_kind inputs[] = {[NP_DATA_BYTES] = NP_INPUT_TOKENS,
-                                                [NP_DATA_TOKENS] = NP_INPUT_TOKENS,
-                                                [NP_DATA_PAIRS] = NP_INPUT_PAIRS,
-                                                [NP_DATA_IDX] = NP_INPUT_IMAGES,
-                                                [NP_DATA_CIFAR10] = NP_INPUT_IMAGES};
+    static const enum np_input_kind inputs[] = {
+        [NP_DATA_BYTES] = NP_INPUT_TOKENS,   [NP_DATA_TOKENS] = NP_INPUT_TOKENS,
+        [NP_DATA_PAIRS] = NP_INPUT_PAIRS,    [NP_DATA_IDX] = NP_INPUT_IMAGES,
+        [NP_DATA_CIFAR10] = NP_INPUT_IMAGES, [NP_DATA_CIFAR100] = NP_INPUT_IMAGES};
     if (inputs[kind] != recipe->input)
         return np_yaml_fail(node, err, "data of kind '%s' are %s, the space's input are %s",
                             np_names_data.name[kind], np_names_input.name[inputs[kind]],
@@ -56,10 +55,11 @@ static enum np_status check_kind(const struct np_recipe *recipe, enum np_data_ki
     if ((kind == NP_DATA_BYTES || kind == NP_DATA_PAIRS) && recipe->vocab < 256)
         return np_yaml_fail(node, err, "%s need a vocabulary of at least 256, not %d",
                             np_names_data.name[kind], recipe->vocab);
-    if (kind == NP_DATA_CIFAR10 &&
+    if ((kind == NP_DATA_CIFAR10 || kind == NP_DATA_CIFAR100) &&
         (recipe->height != 32 || recipe->image_width != 32 || recipe->channels != 3))
-        return np_yaml_fail(node, err, "cifar10 holds images of 32 x 32 x 3, not %d x %d x %d",
-                            recipe->height, recipe->image_width, recipe->channels);
+        return np_yaml_fail(node, err, "%s holds images of 32 x 32 x 3, not %d x %d x %d",
+                            np_names_data.name[kind], recipe->height, recipe->image_width,
+                            recipe->channels);
     return NP_OK;
 }
 

@@ -15,16 +15,19 @@ def _idx(kind, dims, content):
     return struct.pack(f">BBBB{len(dims)}I", 0, 0, kind, len(dims), *dims) + content
 
 
-def _cifar10(r, folder):
-    pictures = [bytes([r.randrange(10)]) + r.randbytes(3072) for _ in range(r.choice([12, 20]))]
+def _cifar(r, folder):
+    classes = r.choice([10, 100])
+    labels = [19, 99] if classes == 100 else [9]
+    pictures = [bytes(r.randint(0, most) for most in labels) + r.randbytes(3072)
+                for _ in range(r.choice([12, 20]))]
     name = _write(folder, "batch.bin", b"".join(pictures))
-    return {"kind": "cifar10", "files": [name]}, {
-        "kind": "images", "height": 32, "width": 32, "channels": 3, "classes": 10}
+    return {"kind": f"cifar{classes}", "files": [name]}, {
+        "kind": "images", "height": 32, "width": 32, "channels": 3, "classes": classes}
 
 
 def images(r, folder):
     if r.random() < 0.08:
-        return _cifar10(r, folder)
+        return _cifar(r, folder)
     height = r.choice([1, 2, 3, 5, 7, 8, 9, 12, 16, 17])
     width = r.choice([1, 2, 3, 4, 6, 7, 9, 13, 16, 19])
     channels = r.choice([1, 1, 2, 3, 5, 17])

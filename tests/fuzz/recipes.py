@@ -16,7 +16,7 @@ class Recipe:
         source = {"images": inputs.images, "pairs": inputs.pairs,
                   "tokens": inputs.tokens if odds(r, 0.3) else inputs.text}[self.kind]
         data, given = source(r, folder)
-        space = self._space(r, given, data["kind"] == "cifar10")
+        space = self._space(r, given, data["kind"].startswith("cifar"))
         if not self.fair:
             space["blocks"] = [deepen(block) for block in space["blocks"]]
         train = self._train(r)

@@ -7,7 +7,7 @@
 #include "num/philox.h"
 #include "suite.h"
 
-enum { FORMATS = 5, SAMPLES = 6, MAX_BYTES = 4 * 3073, SLAB = SAMPLES * 4096 };
+enum { FORMATS = 6, SAMPLES = 6, MAX_BYTES = 4 * 3074, SLAB = SAMPLES * 4096 };
 
 /* A small file set of every format. */
 struct subject {
@@ -43,7 +43,7 @@ static size_t fill_idx(uint8_t *out, uint8_t rank, size_t count)
 static struct subject subject_of(enum np_data_kind kind)
 {
     static const enum np_input_kind inputs[] = {NP_INPUT_TOKENS, NP_INPUT_TOKENS, NP_INPUT_PAIRS,
-                                                NP_INPUT_IMAGES, NP_INPUT_IMAGES};
+                                                NP_INPUT_IMAGES, NP_INPUT_IMAGES, NP_INPUT_IMAGES};
     struct subject subject = {.recipe = data_files_recipe(inputs[kind], 256, 5),
                               .spec = data_files_spec(kind, kind == NP_DATA_IDX ? 2 : 1)};
     struct np_recipe *recipe = &subject.recipe;
@@ -67,9 +67,10 @@ static struct subject subject_of(enum np_data_kind kind)
         subject.bytes[0] = fill_idx(content[0], 3, 120);
         subject.bytes[1] = fill_idx(content[1], 1, 10);
     } else {
-        subject.bytes[0] = MAX_BYTES;
-        for (size_t i = 0; i < MAX_BYTES; i++)
-            content[0][i] = (uint8_t)(i % 3073 ? i * 7 : i / 3073);
+        size_t labels = kind == NP_DATA_CIFAR100 ? 2 : 1, record = labels + 3072;
+        subject.bytes[0] = 4 * record;
+        for (size_t i = 0; i < 4 * record; i++)
+            content[0][i] = (uint8_t)(i % record >= labels ? i * 7 : i / record);
     }
     return subject;
 }
@@ -172,6 +173,7 @@ static int item_of(enum np_data_kind kind, int target)
         return item;
     case NP_DATA_IDX:
     case NP_DATA_CIFAR10:
+    case NP_DATA_CIFAR100:
         return target;
     default: /* token i is 5 * i, and windows of 5 lie end to end */
         ck_assert_int_eq(target % 25, 5);
@@ -184,7 +186,7 @@ static int item_of(enum np_data_kind kind, int target)
 START_TEST(test_epochs)
 {
     enum { BATCH = 3, MEMBERS = 2, EPOCHS = 4 };
-    static const uint64_t items[FORMATS] = {9, 7, 3, 9, 3}; /* of the part */
+    static const uint64_t items[FORMATS] = {9, 7, 3, 9, 3, 3}; /* of the part */
     struct subject subject = subject_of((enum np_data_kind)_i);
     const struct np_draw_key key = np_draw_key(8, NP_DRAW_ORDER, 0, 0, 0);
     const uint64_t count = items[_i], targets = np_batch_targets(&subject.recipe);

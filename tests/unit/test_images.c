@@ -60,10 +60,13 @@ static void write_idx(const char *images, const char *labels, size_t first, stru
     suite_write_bytes(labels, bytes, at);
 }
 
-static void write_cifar(const char *name, size_t first, size_t count)
+/* The last of the labels counts. */
+static void write_cifar(const char *name, size_t labels, size_t first, size_t count)
 {
     size_t at = 0;
     for (size_t i = first; i < first + count; i++) {
+        if (labels == 2)
+            bytes[at++] = (uint8_t)(i * 3 % 7);
         bytes[at++] = (uint8_t)(i * 7 % 10);
         for (size_t c = 0; c < 3; c++)
             for (size_t j = 0; j < PLANE; j++)
@@ -157,9 +160,12 @@ START_TEST(test_cifar)
     spec.crop = augments[_i].crop;
     spec.flip = augments[_i].flip;
     spec.cutout = augments[_i].cutout;
-    write_cifar("a", 0, 5);
-    write_cifar("b", 5, 6);
-    check_batches(&recipe, &spec, 11);
+    for (size_t labels = 1; labels <= 2; labels++) {
+        spec.kind = labels == 2 ? NP_DATA_CIFAR100 : NP_DATA_CIFAR10;
+        write_cifar("a", labels, 0, 5);
+        write_cifar("b", labels, 5, 6);
+        check_batches(&recipe, &spec, 11);
+    }
 }
 END_TEST
 
@@ -258,7 +264,7 @@ START_TEST(test_part)
     int32_t labels[3];
     const struct np_batch batch = {.targets = labels};
     struct np_data *data;
-    write_cifar("a", 0, 10);
+    write_cifar("a", 1, 0, 10);
     spec.part[0] = 0.7;
     data = data_files_open(&recipe, &spec);
     ck_assert_uint_eq(np_data_count(data), 3);
@@ -347,13 +353,13 @@ START_TEST(test_bad_cifar)
 {
     struct np_recipe recipe = recipe_of(32, 32, 3);
     struct np_data_spec spec = data_files_spec(NP_DATA_CIFAR10, 2);
-    write_cifar("a", 0, 2);
-    write_cifar("b", 0, 2);
+    write_cifar("a", 1, 0, 2);
+    write_cifar("b", 1, 0, 2);
     suite_write_bytes("b", bytes, 2 * RECORD - 1);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b': 6145 bytes are not whole records of 3073");
     suite_write_bytes("b", "", 0);
     data_files_refused(&recipe, &spec, NP_EINPUT, "'b' is empty");
-    write_cifar("b", 0, 2);
+    write_cifar("b", 1, 0, 2);
     recipe.vocab = 5;
     data_files_refused(&recipe, &spec, NP_EINPUT, "'a': label 7 of image 1 is not one of 0 to 4");
     spec.part[0] = 0.5;
@@ -361,6 +367,13 @@ START_TEST(test_bad_cifar)
     recipe = recipe_of(28, 28, 1);
     data_files_refused(&recipe, &spec, NP_EINPUT,
                        "'a' holds images of 32 x 32 x 3, not 28 x 28 x 1");
+    recipe = recipe_of(32, 32, 3);
+    spec = data_files_spec(NP_DATA_CIFAR100, 2);
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': 6146 bytes are not whole records of 3074");
+    write_cifar("a", 2, 0, 3);
+    write_cifar("b", 2, 0, 3);
+    recipe.vocab = 4;
+    data_files_refused(&recipe, &spec, NP_EINPUT, "'a': label 7 of image 1 is not one of 0 to 3");
 }
 END_TEST
 

@@ -337,6 +337,8 @@ START_TEST(test_bad_images)
          "data of kind 'bytes' are tokens, the space's input are images"},
         {"data.train={kind: cifar10, files: [a]}",
          "cifar10 holds images of 32 x 32 x 3, not 28 x 20 x 3"},
+        {"data.train={kind: cifar100, files: [a]}",
+         "cifar100 holds images of 32 x 32 x 3, not 28 x 20 x 3"},
         {"data.train.files=[a, b, c]", "idx files come in twos, images and labels, not 3"},
         {"data.train.mean=[0]", "'mean' must have exactly 3 items, not 1"},
         {"data.train.mean=0.5", "'mean' must be a list, not '0.5'"},
