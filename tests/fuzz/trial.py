@@ -18,7 +18,8 @@ from recipes import Recipe
 SECONDS = 120  # after these a tool hangs
 TOOLS = ["np-train", "np-partition", "np-predict-trace", "np-verify"]
 MEMORY = 8 << 30  # what a tool may ask for, but under sanitizers, which ask for all there is
-ONE_ERROR = re.compile(r"np-[a-z-]+: error: [^\n]+\n")
+# What begins with another run's weights says so before.
+ONE_ERROR = re.compile(r"(np-train: \d+ of \d+ layers begin [^\n]+\n)?np-[a-z-]+: error: [^\n]+\n")
 PROBLEMS = re.compile(r"(np-verify: [^\n]+\n)*")
 # What Open MPI is told: there may be more processes than processors, and root's.
 LAUNCH = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
