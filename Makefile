@@ -209,10 +209,10 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) -mfma -c -o $@ $<
 
 # Everything, in full. Under the sanitizers, which are ten times slower, and in emulators the same
-# code in a covering subset: one in three of (team, instruction set), few large shapes, a few of the
+# code in a covering subset: small teams alone (backends.h), few large shapes, a few of the
 # matrix of engines for each recipe, whose bits are the plain build's affair (team_run.h, tiny.h),
 # as are test_training's numbers; and under the thread sanitizer only tests that start threads, with
-# a third of the recipes; test_ops runs every kernel in teams. Of the tools, what they do with
+# a quarter of the recipes; test_ops runs every kernel in teams. Of the tools, what they do with
 # options, recipes and damaged files, and one run or more of most of the rest. Of CUDA, trainings,
 # for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself in the
 # plain build.
@@ -265,7 +265,7 @@ check-emulated: compare-machines $(EMULATED:%=emulated-%)
 compare-machines: $(BIN)
 	@NP_BIN='$(HERE)' tests/compare-machines $(RUNNER) $(BUILD)
 $(EMULATED:%=emulated-%): emulated-%: $(BUILD)/tests/unit/test_%
-	@$(RUNNER) $<
+	@CK_FORK=no $(RUNNER) $<
 emulated-engine: export CK_RUN_CASE = recorded
 
 # AVX-512's code on machines that have AVX2 only: its intrinsics from SIMDe (tests/simde/avx512.h),

@@ -12,8 +12,9 @@
 const struct np_kernels *backend_get(int index);
 
 /* Whether a team of `size` is tried with backend number `backend`: all of them where NP_TEST_FULL
- * is 1, otherwise, as under sanitizers and emulators, one in three; of the scalar one, which is the
- * slowest, teams of three; of CUDA's, teams of one. */
+ * is 1, but of the scalar one, which is the slowest, one in three. Otherwise one in three of each
+ * where threads are watched, and elsewhere, as under other sanitizers and in emulators, small teams
+ * alone, and none of the scalar one, which all are compared with. Of CUDA's, teams of one. */
 bool team_is_tried(int size, int backend);
 
 #endif

@@ -175,6 +175,8 @@ START_TEST(variant)
     struct tiny f;
     struct tiny_outcome reference;
     size_t count = 0;
+    if (!tiny_varies(_i))
+        return;
     while (sets[count])
         count++;
     tiny_open(&f, TINY_TEXT, sets, count);

@@ -104,6 +104,8 @@ START_TEST(stop_and_resume)
     struct tiny t;
     struct np_session_result whole, part;
     size_t count = 0;
+    if (!tiny_varies(_i))
+        return;
     while (variants[_i][count])
         count++;
     tiny_open(&t, TINY_TEXT, variants[_i], count);

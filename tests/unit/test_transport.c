@@ -270,7 +270,8 @@ static const char *const variants[][4] = {
 
 START_TEST(the_bits_of_variants)
 {
-    compare_all(TINY_TEXT, variants[_i], (size_t)_i + 1);
+    if (tiny_varies(_i))
+        compare_all(TINY_TEXT, variants[_i], (size_t)_i + 1);
 }
 END_TEST
 

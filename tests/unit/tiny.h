@@ -79,8 +79,10 @@ enum np_status tiny_evaluate(struct np_score *scores, const struct np_train_conf
 /* Opens a recipe with `count` overrides. */
 void tiny_open(struct tiny *t, enum tiny_kind kind, const char *const *sets, size_t count);
 void tiny_close(struct tiny *t);
-/* Whether tests that loop over kinds try it: under the thread sanitizer one in three. */
+/* Whether tests that loop over kinds try it, or over variants of one: under the thread sanitizer
+ * one kind in four, and every other variant. */
 bool tiny_is_tried(int kind);
+bool tiny_varies(int variant);
 /* The best instruction set there is, which test_engine's matrix compares with scalar code. */
 enum np_isa tiny_best_isa(void);
 /* That of an instruction set, or of the best where it is missing. */
