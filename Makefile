@@ -228,9 +228,10 @@ CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
             %/test_conv %/test_ops %/test_transport %/test_stash %/fast.bats %/mpi.bats \
             %/np-train.bats %/inherit.bats %/hostile.bats
-# A program looks for leaks once, not after every test: a look takes longer than most of them.
+# A sanitized program is one process: another for every test, and a look for leaks after it, take
+# longer than most of them.
 run-tests = NP_TEST_FULL=$(if $(SAN)$(SHORT),0,1) NP_BIN='$(abspath $(BUILD))' LC_ALL=C \
-            $(if $(findstring address,$(SAN)),CK_FORK=no) tests/run-tests \
+            $(if $(SAN),CK_FORK=no) tests/run-tests \
             $(filter $(LONG),$(1)) $(filter-out $(LONG),$(1))
 
 check-unit: $(TRIED)
