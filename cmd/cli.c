@@ -172,6 +172,15 @@ double cli_number(struct argp_state *state, const char *option, const char *text
     return value;
 }
 
+double cli_amount(struct argp_state *state, const char *option, const char *text)
+{
+    double value = 1;
+    if (!np_text_parse_amount(&value, text) || !(value >= 1))
+        argp_error(state, "--%s must be a number of 1 or more, such as 600M, not '%s'", option,
+                   np_text_safe(text).s);
+    return value;
+}
+
 uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text)
 {
     uint64_t value = 0;

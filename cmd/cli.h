@@ -28,6 +28,8 @@ int64_t cli_int(struct argp_state *state, const char *option, const char *text, 
 uint64_t cli_seed(struct argp_state *state, const char *option, const char *text);
 double cli_number(struct argp_state *state, const char *option, const char *text, double min,
                   double max);
+/* A number of things, 1 or more, such as 600M. */
+double cli_amount(struct argp_state *state, const char *option, const char *text);
 uint64_t cli_bytes(struct argp_state *state, const char *option, const char *text);
 /* Which of the words it is. */
 int cli_word(struct argp_state *state, const char *option, const char *text,

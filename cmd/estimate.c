@@ -14,6 +14,7 @@ struct figures {
     uint64_t parameters, moment_bytes, activation_bytes;
     struct np_flops flops;
     double f, b, w; /* ns */
+    double macs;
 };
 
 static struct figures figures_of(const struct np_plan *plan, const struct np_supernet *net,
@@ -29,20 +30,21 @@ static struct figures figures_of(const struct np_plan *plan, const struct np_sup
                             .flops = np_kind_flops(kind),
                             .f = (double)cost.f,
                             .b = (double)cost.b,
-                            .w = (double)cost.w};
+                            .w = (double)cost.w,
+                            .macs = np_kind_macs(kind)};
 }
 
 #define FIGURES                                                                                    \
     "parameters\tmoment_bytes\tactivation_bytes\tforward_flops\tbackward_flops\tweight_flops\t"    \
-    "forward_ns\tbackward_ns\tweight_ns"
+    "forward_ns\tbackward_ns\tweight_ns\tmacs"
 
 static enum np_status write_figures(struct np_buf *out, const struct figures *x,
                                     struct np_error *err)
 {
     return np_buf_printf(
-        out, err, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f",
+        out, err, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f",
         x->parameters, x->moment_bytes, x->activation_bytes, x->flops.forward, x->flops.backward,
-        x->flops.weight, x->f, x->b, x->w);
+        x->flops.weight, x->f, x->b, x->w, x->macs);
 }
 
 static enum np_status write_layer(struct np_buf *out, const struct np_plan *plan,
@@ -92,6 +94,7 @@ static enum np_status write_subnet(struct np_buf *out, const struct np_plan *pla
         sum.f += x.f;
         sum.b += x.b;
         sum.w += x.w;
+        sum.macs += x.macs;
     }
     NP_TRY(write_figures(out, &sum, err));
     for (int b = 0; b < net->positions - 2; b++)

@@ -4,7 +4,8 @@
  * Columns   of a layer block, candidate, kind; parameters; moment_bytes; activation_bytes of a
  *           sample in flight, as the memory model counts them; floating-point operations of a
  *           sample and nanoseconds of a micro-batch, each of forward, backward (input) and weight
- *           (with its share of the update); of a subnet the candidates.
+ *           (with its share of the update); multiply-adds of a sample's forward pass; of a subnet
+ *           the candidates.
  */
 #ifndef NP_CMD_ESTIMATE_H
 #define NP_CMD_ESTIMATE_H

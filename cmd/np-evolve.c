@@ -1,5 +1,4 @@
 /* np-evolve: the next subnets for an evolutionary search to score. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,13 @@
  * all, and for each that is known. */
 enum { TRIES = 1000, IN_VAIN = 20 * TRIES, AGAIN = 10 };
 
-enum pareto { PARETO_NONE, PARETO_FLOPS, PARETO_PARAMETERS };
+/* What a subnet takes, by its options' names. */
+enum measure { MACS, FLOPS, PARAMETERS, MEASURES };
+static const char *const measures[MEASURES] = {"macs", "flops", "parameters"};
+
+struct size {
+    double of[MEASURES];
+};
 
 enum {
     OPT_SCORES = 0x100,
@@ -25,8 +30,9 @@ enum {
     OPT_POPULATION,
     OPT_PARENTS,
     OPT_MUTATION,
+    OPT_MACS, /* and the other measures, in their order */
     OPT_FLOPS,
-    OPT_SIZE
+    OPT_PARAMETERS
 };
 
 static const struct argp_option table[] = {
@@ -34,13 +40,15 @@ static const struct argp_option table[] = {
      0},
     {"by", OPT_BY, "WHAT", 0, "what makes parents: the least loss (default), or accuracy", 0},
     {"pareto", OPT_PARETO, "WHAT", 0,
-     "parents are those that no other beats in both the score and flops, or parameters", 0},
+     "parents are those that no other beats in both the score and macs, flops or parameters", 0},
     {"population", OPT_POPULATION, "N", 0, "subnets to write (20)", 0},
     {"parents", OPT_PARENTS, "N", 0, "how many of the best have children (10)", 0},
     {"mutation", OPT_MUTATION, "P", 0, "how likely a mutant's choice is drawn anew (0.1)", 0},
     {"flops", OPT_FLOPS, "N", 0, "operations of a sample's forward pass that a subnet has at most",
      0},
-    {"parameters", OPT_SIZE, "N", 0, "weights that it has at most", 0},
+    {"macs", OPT_MACS, "N", 0, "multiply-adds of a sample's forward pass, at most, such as 600M",
+     0},
+    {"parameters", OPT_PARAMETERS, "N", 0, "weights that a subnet has at most, such as 5M", 0},
     {"output", 'o', "FILE", 0, "write the subnets to FILE instead of standard output", 0},
     {0}};
 
@@ -48,9 +56,11 @@ struct options {
     struct space_options space;
     const char *scores, *output;
     bool by_accuracy;
-    enum pareto pareto;
+    bool pareto;
+    enum measure beside; /* the score, if so */
     size_t population, parents;
-    double mutation, flops, parameters;
+    double mutation;
+    struct size most;
 };
 
 static void check(const struct options *o, struct argp_state *state)
@@ -64,7 +74,7 @@ static void check(const struct options *o, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const by[] = {"loss", "accuracy"}, *const sizes[] = {"flops", "parameters"};
+    static const char *const by[] = {"loss", "accuracy"};
     struct options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -77,7 +87,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->by_accuracy = cli_word(state, "by", arg, by, 2) == 1;
         return 0;
     case OPT_PARETO:
-        o->pareto = PARETO_FLOPS + cli_word(state, "pareto", arg, sizes, 2);
+        o->pareto = true;
+        o->beside = (enum measure)cli_word(state, "pareto", arg, measures, MEASURES);
         return 0;
     case OPT_POPULATION:
         o->population = (size_t)cli_int(state, "population", arg, 1, 65536);
@@ -88,11 +99,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_MUTATION:
         o->mutation = cli_number(state, "mutation", arg, 0, 1);
         return 0;
+    case OPT_MACS:
     case OPT_FLOPS:
-        o->flops = cli_number(state, "flops", arg, 1, DBL_MAX);
-        return 0;
-    case OPT_SIZE:
-        o->parameters = cli_number(state, "parameters", arg, 1, DBL_MAX);
+    case OPT_PARAMETERS:
+        o->most.of[key - OPT_MACS] = cli_amount(state, measures[key - OPT_MACS], arg);
         return 0;
     case 'o':
         o->output = arg;
@@ -108,6 +118,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 struct search {
     const struct options *options;
     struct space space;
+    struct size *kind_size; /* [kinds of the supernet] */
     struct np_stream_shape shape;
     struct np_stream_block *each; /* of it */
     struct np_scores scores;
@@ -119,27 +130,41 @@ struct search {
 
 /* --- what a subnet takes ---------------------------------------------------------------------- */
 
-struct size {
-    double flops, parameters;
-};
-
 /* As np-partition --estimate counts it. */
+static enum np_status measure_kinds(struct search *s, struct np_error *err)
+{
+    const struct np_supernet *net = &s->space.net;
+    enum np_status status;
+    NP_TRY(np_alloc(&s->kind_size, (size_t)net->kind_count, sizeof *s->kind_size, err));
+    for (int k = 0; k < net->kind_count; k++) {
+        const struct np_kind *kind = &net->kinds[k];
+        double parameters = (double)(kind->whole ? kind->part_floats : kind->floats);
+        s->kind_size[k] =
+            (struct size){{np_kind_macs(kind), np_kind_flops(kind).forward, parameters}};
+    }
+out:
+    return status;
+}
+
 static struct size size_of(const struct search *s, const uint16_t *choices)
 {
     const struct np_supernet *net = &s->space.net;
-    struct size size = {0, 0};
+    struct size sum = {0};
     for (int p = 0; p < net->positions; p++) {
-        const struct np_kind *kind = np_supernet_kind(net, np_supernet_chosen(net, choices, p));
-        size.flops += np_kind_flops(kind).forward;
-        size.parameters += (double)(kind->whole ? kind->part_floats : kind->floats);
+        uint32_t kind = net->layer_kind[np_supernet_chosen(net, choices, p)];
+        for (int m = 0; m < MEASURES; m++)
+            sum.of[m] += s->kind_size[kind].of[m];
     }
-    return size;
+    return sum;
 }
 
 static bool is_small(const struct search *s, const uint16_t *choices)
 {
     struct size size = size_of(s, choices);
-    return size.flops <= s->options->flops && size.parameters <= s->options->parameters;
+    for (int m = 0; m < MEASURES; m++)
+        if (!(size.of[m] <= s->options->most.of[m]))
+            return false;
+    return true;
 }
 
 /* --- parents ---------------------------------------------------------------------------------- */
@@ -176,10 +201,8 @@ static enum np_status find_scored(struct search *s, struct ranked *ranked, struc
         NP_TRY(np_subnet_set_add(&s->known, &which, choices, err));
         ranked[which] = (struct ranked){
             .score = s->options->by_accuracy ? -score.accuracy : score.loss, .subnet = which};
-        if (s->options->pareto) {
-            struct size size = size_of(s, choices);
-            ranked[which].size = s->options->pareto == PARETO_FLOPS ? size.flops : size.parameters;
-        }
+        if (s->options->pareto)
+            ranked[which].size = size_of(s, choices).of[s->options->beside];
     }
     s->scored = s->known.count;
 out:
@@ -306,6 +329,7 @@ static void search_clear(struct search *s)
     np_subnet_set_clear(&s->known);
     np_scores_clear(&s->scores);
     free(s->each);
+    free(s->kind_size);
     space_close(&s->space);
 }
 
@@ -319,11 +343,8 @@ int main(int argc, char **argv)
         .doc = "Write the next subnets that an evolutionary search scores: children of the best "
                "that were scored so far, a line each.",
         .children = children};
-    struct options options = {.population = 20,
-                              .parents = 10,
-                              .mutation = 0.1,
-                              .flops = HUGE_VAL,
-                              .parameters = HUGE_VAL};
+    struct options options = {
+        .population = 20, .parents = 10, .mutation = 0.1, .most = {{HUGE_VAL, HUGE_VAL, HUGE_VAL}}};
     struct search s = {.options = &options};
     struct np_buf text = {0};
     struct np_error err;
@@ -331,6 +352,7 @@ int main(int argc, char **argv)
     cli_parse(&argp, argc, argv, &options);
     NP_TRY(space_open(&s.space, &options.space, &err));
     NP_TRY(space_spares(&s.space, "output", options.output, &err));
+    NP_TRY(measure_kinds(&s, &err));
     NP_TRY(np_stream_shape_init(&s.shape, &s.each, &s.space.recipe, &err));
     s.known.blocks = (size_t)s.shape.blocks;
     if (options.scores)

@@ -119,6 +119,26 @@ bool np_text_parse_size(uint64_t *out, const char *text, uint64_t min, uint64_t 
     return true;
 }
 
+bool np_text_parse_amount(double *out, const char *text)
+{
+    static const char letters[] = "kMGBT";
+    static const double units[] = {1e3, 1e6, 1e9, 1e9, 1e12};
+    char number[32];
+    size_t length = strlen(text);
+    const char *letter = length ? strchr(letters, text[length - 1]) : NULL;
+    double value;
+    if (!letter || strpbrk(text, "xX")) /* hexadecimal numbers end in digits of their own */
+        return np_text_parse_double(out, text);
+    snprintf(number, sizeof number, "%.*s", (int)length - 1, text);
+    if (length > sizeof number || !np_text_parse_double(&value, number))
+        return false;
+    value *= units[letter - letters];
+    if (!isfinite(value))
+        return false;
+    *out = value;
+    return true;
+}
+
 static bool write_nonfinite(struct np_number *out, double value)
 {
     if (isfinite(value))

@@ -33,6 +33,9 @@ bool np_text_parse_uint64(uint64_t *out, const char *text, uint64_t min, uint64_
  * Refused: infinities, NaN, what overflows, and what is not zero but would round to it. */
 bool np_text_parse_double(double *out, const char *text);
 
+/* The same; behind a decimal number k, M, G (or B) or T is a thousand, a million and so on. */
+bool np_text_parse_amount(double *out, const char *text);
+
 /* A size in bytes: a whole number with the unit B, KiB, MiB, GiB, TiB or none (bytes). */
 bool np_text_parse_size(uint64_t *out, const char *text, uint64_t min, uint64_t max);
 

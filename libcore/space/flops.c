@@ -39,13 +39,18 @@ static struct np_flops norm(const struct work *work)
                              NORM_W * work->out};
 }
 
-/* Causal: half of the T x T pairs. Forward: scores and values; backward: scores again, and the
- * gradients of probabilities, values, queries and keys. */
+/* Of a query and a key; causal: half of the T x T. */
+static double pairs_of(const struct work *work, double keys)
+{
+    double queries = (double)np_shape_rows(work->to);
+    return work->node->causal ? queries * (queries + 1.0) / 2.0 : queries * keys;
+}
+
+/* Forward: scores and values; backward: scores again, and the gradients of probabilities, values,
+ * queries and keys. */
 static struct np_flops attention(const struct work *work, double keys)
 {
-    double queries = (double)np_shape_rows(work->to), width = work->to.channels;
-    double pairs = work->node->causal ? queries * (queries + 1.0) / 2.0 : queries * keys;
-    double heads = work->node->heads;
+    double width = work->to.channels, heads = work->node->heads, pairs = pairs_of(work, keys);
     return (struct np_flops){pairs * (4.0 * width + EXP * heads),
                              pairs * (10.0 * width + (EXP + 6.0) * heads), 0.0};
 }
@@ -106,20 +111,25 @@ static struct np_flops node_flops(const struct work *work, const struct np_shape
     return each(0.0);
 }
 
-struct np_flops np_node_flops(const struct np_kind *kind, int number)
+static struct work work_of(const struct np_program *program, const struct np_node *node)
 {
-    const struct np_program *program = &kind->program;
-    const struct np_node *node = &program->nodes[number];
     struct work work = {.node = node,
                         .taps = (double)node->window.kernel_height * node->window.kernel_width};
-    struct np_flops flops;
     if (node->in[0] >= 0)
         work.from = program->values[node->in[0]];
     if (node->out >= 0)
         work.to = program->values[node->out];
     work.in = (double)np_shape_floats(work.from);
     work.out = (double)np_shape_floats(work.to);
-    flops = node_flops(&work, program->values);
+    return work;
+}
+
+struct np_flops np_node_flops(const struct np_kind *kind, int number)
+{
+    const struct np_program *program = &kind->program;
+    const struct np_node *node = &program->nodes[number];
+    struct work work = work_of(program, node);
+    struct np_flops flops = node_flops(&work, program->values);
     if (node->in[0] < 0 || !program->live[node->in[0]])
         flops.backward = 0;
     return flops;
@@ -133,6 +143,24 @@ struct np_flops np_kind_flops(const struct np_kind *kind)
         sum.forward += flops.forward;
         sum.backward += flops.backward;
         sum.weight += flops.weight;
+    }
+    return sum;
+}
+
+double np_kind_macs(const struct np_kind *kind)
+{
+    const struct np_program *program = &kind->program;
+    double sum = 0;
+    for (int i = 0; i < program->node_count; i++) {
+        const struct np_node *node = &program->nodes[i];
+        struct work work = work_of(program, node);
+        if (node->op == NP_NODE_CONV)
+            sum += work.out * work.taps * (work.from.channels / node->groups);
+        else if (node->op == NP_NODE_DWCONV || node->op == NP_NODE_LIGHTCONV)
+            sum += work.out * work.taps;
+        else if (node->op == NP_NODE_ATTENTION)
+            sum += pairs_of(&work, (double)np_shape_rows(program->values[node->in[1]])) * 2.0 *
+                   work.to.channels;
     }
     return sum;
 }

@@ -152,5 +152,8 @@ struct np_flops {
 struct np_flops np_kind_flops(const struct np_kind *kind);
 /* The share of one node of its program. */
 struct np_flops np_node_flops(const struct np_kind *kind, int node);
+/* Multiply-adds of a sample's forward pass: of products, convolutions and attention, as papers
+ * count them. */
+double np_kind_macs(const struct np_kind *kind);
 
 #endif

@@ -106,8 +106,9 @@ scores() {
 
 @test "limits" {
     np-evolve recipe.yaml --flops 180000 --population 40 > small
-    np-evolve recipe.yaml --parameters 10000 --population 40 > light
-    for limit in '4 180000 small' '1 10000 light'; do
+    np-evolve recipe.yaml --parameters 10k --population 40 > light
+    np-evolve recipe.yaml --macs 0.08M --population 40 > few
+    for limit in '4 180000 small' '1 10000 light' '10 80000 few'; do
         read -r column most file <<< "$limit"
         np-partition recipe.yaml --estimate --profile-from model -q --subnets "$file" |
             awk -F '\t' -v c="$column" -v most="$most" 'NR > 1 && $c > most { exit 1 }'

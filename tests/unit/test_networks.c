@@ -8,19 +8,6 @@
 #include "recipe_text.h"
 #include "suite.h"
 
-/* Multiplications of all products, counted from the nodes. */
-static double products_of(const struct np_kind *kind)
-{
-    double sum = 0.0;
-    for (int i = 0; i < kind->program.node_count; i++) {
-        const struct np_node *node = &kind->program.nodes[i];
-        if (node->op == NP_NODE_CONV || node->op == NP_NODE_DWCONV)
-            sum += (double)np_shape_rows(kind->program.values[node->out]) *
-                   (double)kind->tensors[node->tensor].count;
-    }
-    return sum;
-}
-
 /* The network that takes the first candidate everywhere, or `fifth` where there are five. */
 static void count(const struct space *s, int fifth, double *weights, double *products)
 {
@@ -29,7 +16,7 @@ static void count(const struct space *s, int fifth, double *weights, double *pro
         bool five = s->net.layer_first[p + 1] - s->net.layer_first[p] == 5;
         const struct np_kind *kind = space_kind(s, p, five ? fifth : 0);
         *weights += (double)kind->floats;
-        *products += products_of(kind);
+        *products += np_kind_macs(kind);
     }
 }
 
@@ -192,7 +179,7 @@ START_TEST(test_flops)
     }
     space_open(&s, "examples/cv-c3.yaml");
     for (int k = 0; k < s.net.kind_count; k++) {
-        double products = 2.0 * products_of(&s.net.kinds[k]);
+        double products = 2.0 * np_kind_macs(&s.net.kinds[k]);
         struct np_flops flops = np_kind_flops(&s.net.kinds[k]);
         ck_assert(flops.forward >= products && flops.weight >= products);
         if (s.net.kinds[k].in.channels)

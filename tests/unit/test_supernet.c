@@ -233,6 +233,7 @@ START_TEST(test_flops)
     ck_assert(flops.forward >= products && flops.forward < 1.01 * products);
     ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
     ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
+    ck_assert(np_kind_macs(&kind) == products / 2);
     np_kind_clear(&kind);
     kind = (struct np_kind){
         .spec = {.op = NP_OP_GATED_FFN, .norm = NP_NORM_OF_LAYER, .ratio = 4, .act = NP_ACT_SWISH},
@@ -245,12 +246,23 @@ START_TEST(test_flops)
     ck_assert(flops.forward >= products && flops.forward < 1.01 * products);
     ck_assert(flops.backward >= products && flops.backward < 1.01 * products);
     ck_assert(flops.weight >= products && flops.weight < 1.01 * products);
+    ck_assert(np_kind_macs(&kind) == products / 2);
+    np_kind_clear(&kind);
+    kind = (struct np_kind){
+        .spec = {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 8, .causal = true},
+        .in = shape,
+        .out = shape,
+        .length = 64};
+    ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
+    /* queries, keys, values and what comes out; 64 x 65 / 2 pairs, their scores and their values */
+    ck_assert(np_kind_macs(&kind) == 4.0 * 64.0 * 4096.0 * 4096.0 + 64.0 * 65.0 * 4096.0);
     np_kind_clear(&kind);
     kind =
         (struct np_kind){.spec = {.op = NP_OP_IDENTITY}, .in = shape, .out = shape, .length = 64};
     ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
     flops = np_kind_flops(&kind);
     ck_assert(flops.forward == 0.0 && flops.backward == 0.0 && flops.weight == 0.0);
+    ck_assert(np_kind_macs(&kind) == 0.0);
     np_kind_clear(&kind);
 }
 END_TEST

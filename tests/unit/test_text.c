@@ -91,6 +91,26 @@ START_TEST(test_sizes)
 }
 END_TEST
 
+START_TEST(test_amounts)
+{
+    static const char *const bad[] = {"",    "k",   "M6",   "6m",     "6 M",
+                                      "1MB", "nan", "infM", "1e308k", "0x1kk"};
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {{"600M", 600e6}, {"1.5G", 1.5e9}, {"7B", 7e9}, {"2e3k", 2e6}, {"0.5T", 0.5e12},
+                {"-3k", -3000},  {"100e6", 1e8},  {"17", 17},  {"0x1B", 27}};
+    double value = 77;
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        ck_assert_msg(!np_text_parse_amount(&value, bad[k]), "'%s'", bad[k]);
+    ck_assert(value == 77);
+    for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
+        ck_assert_msg(np_text_parse_amount(&value, good[k].text), "'%s'", good[k].text);
+        ck_assert(value == good[k].value);
+    }
+}
+END_TEST
+
 START_TEST(test_shortest)
 {
     uint32_t bits = 12345;
@@ -211,6 +231,7 @@ int main(void)
     tcase_add_test(tests, test_whole_numbers);
     tcase_add_test(tests, test_doubles);
     tcase_add_test(tests, test_sizes);
+    tcase_add_test(tests, test_amounts);
     tcase_add_test(tests, test_shortest);
     tcase_add_test(tests, test_hex);
     tcase_add_test(tests, test_escape);
