@@ -6,7 +6,6 @@ load common
 setup() {
     fresh_directory
     tiny_recipe
-    export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
 }
 
 teardown() {

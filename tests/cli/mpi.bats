@@ -14,14 +14,15 @@ teardown() {
 
 # ranks N RECIPE OPTION...: trains on so many ranks.
 ranks() {
-    timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" > /dev/null
+    timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" \
+        --profile-from model > /dev/null
 }
 
 # hosts A:N,B:M RECIPE OPTION...: trains on so many ranks of those hosts. They share files.
 hosts() {
     local address=${1%%:*} recipe=$2
     timeout -s KILL 120 "$OMPI_MCA_plm_rsh_agent" "$address" mpiexec --host "$1" \
-        "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" > /dev/null
+        "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" --profile-from model > /dev/null
 }
 
 evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
@@ -67,6 +68,7 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
 @test "a rank has the processors of its host that are its own, and costs are measured on these" {
     unsanitized
     [ "$(nproc)" -ge 2 ] || skip 'two ranks have no processors of their own'
+    own_cache
     tiny_recipe
     for binding in core none; do
         OMPI_MCA_hwloc_base_binding_policy=$binding mpiexec -n 2 np-partition recipe.yaml \
@@ -173,6 +175,29 @@ ranks_of() {
     for pid in $(pgrep -f "np-train recipe.yaml --backend mpi -q --run $1"); do
         tr '\0' '\n' < "/proc/$pid/environ" | sed -n "s/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=/$pid /p"
     done 2> /dev/null | awk '{ print $2, $1 }' | sort
+}
+
+@test "replicas: a rank that dies ends the job, and the run goes on without it" {
+    unsanitized
+    tiny_recipe
+    sed -i 's/steps: 6/steps: 100000\n  checkpoint_every: 5/
+        s/^train:/sampler: {members: 2}\n&/' recipe.yaml
+    for rank in 1 0; do
+        rm -rf killed whole
+        ranks 2 recipe.yaml --run killed --replicas 2 2> /dev/null &
+        job=$!
+        until grep -qs '^20' killed/ledger.tsv; do
+            kill -0 "$job"
+            sleep 0.05
+        done
+        kill -KILL "$(ranks_of killed | sed -n "s/^$rank //p")"
+        if wait "$job"; then return 1; fi
+        np-verify --fsck killed
+        next=$(($(tail -n 1 killed/ledger.tsv | cut -f 1) + 20))
+        np-train recipe.yaml --run killed -q --resume --stop-after "$next" > /dev/null
+        np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
+        np-verify killed whole
+    done
 }
 
 @test "a rank that is stopped ends the job after the deadline, and the run goes on" {
