@@ -619,35 +619,31 @@ checkpoints() {
     [ "$(tr -d '\r' < typed)" = "$(digest_of c)  c" ]
 }
 
+# notified SIGNAL OPTION...: run a gets the signal before it has its recipe, and ends with 75.
+notified() {
+    local stopped=0
+    rm -f recipe.fifo
+    mkfifo recipe.fifo
+    np-train recipe.fifo --run a -q "${@:2}" > digest 2> talk &
+    pid=$!
+    exec 9> recipe.fifo # it reads
+    kill -s "$1" $pid
+    cat recipe.yaml >&9
+    exec 9>&-
+    wait $pid || stopped=$?
+    [ "$stopped" -eq 75 ]
+}
+
 @test "notice that comes before the run: it begins, stops and can be resumed" {
     for signal in USR1 USR2 XCPU; do
-        rm -rf a recipe.fifo
-        mkfifo recipe.fifo
-        np-train recipe.fifo --run a -q > digest 2> talk &
-        pid=$!
-        exec 9> recipe.fifo # it reads
-        kill -s $signal $pid
-        cat recipe.yaml >&9
-        exec 9>&-
-        stopped=0
-        wait $pid || stopped=$?
-        [ "$stopped" -eq 75 ]
+        rm -rf a
+        notified $signal
         [ "$(cat talk)" = \
             "np-train: stopped on request after step 0, by SIG$signal; continue with --resume" ]
         [ "$(cat digest)" = "$(digest_of a)  a" ]
     done
     # what goes on does not wait for its data to be read
-    rm recipe.fifo
-    mkfifo recipe.fifo
-    np-train recipe.fifo --run a --resume > digest 2> talk &
-    pid=$!
-    exec 9> recipe.fifo
-    kill -s USR1 $pid
-    cat recipe.yaml >&9
-    exec 9>&-
-    stopped=0
-    wait $pid || stopped=$?
-    [ "$stopped" -eq 75 ]
+    notified USR1 --resume
     [ "$(cat talk)" = \
         "np-train: stopped while './corpus.txt' was read, by SIGUSR1; continue with --resume" ]
     [ ! -s digest ]
