@@ -77,7 +77,8 @@ scores() {
     [ "$output" = 'np-evolve: error: no subnet that is within the limits, and not scored, was found' ]
 }
 
-# Operations of block 0's candidates ascend from 3, 2, 0 to 1; the rest is alike.
+# Operations of block 0's candidates ascend from 3, 2, 0 to 1, multiply-adds from 3, 2, 1 to 0; the
+# rest is alike.
 @test "the front of good scores and small subnets" {
     scores 1 '1 3 3 3' '1 2 3 3' '0 3 3 3' '2 3 3 3' '1 1 3 3' '3 3 3 3' '0 0 3 3' > scores
     parents() {
@@ -96,6 +97,9 @@ scores() {
     ! grep -q '^[0-3] 0' children || return 1
     parents --pareto parameters --parents 7
     grep -q '^[0-3] 0' children
+    # 0 3 is worse than 1 3 and takes more of these; after 1 3, 2 3 and 3 3 the next front has 1 2
+    parents --pareto macs --parents 4
+    printf '%s\n' '2 2 3 3' '3 2 3 3' | cmp - children
     # of a front that is too long, the ends
     scores 1 '1 2 3 3' '0 3 3 3' '2 3 3 3' '3 3 3 3' > scores
     parents --pareto flops --parents 2
