@@ -6,6 +6,7 @@ load common
 setup() {
     fresh_directory
     tiny_recipe
+    export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
 }
 
 teardown() {

@@ -5,14 +5,9 @@ NP_BIN=$(cd "${NP_BIN:-$NP_TREE/build}" && pwd)
 NP_TEST_DATA=${NP_TEST_DATA:-$NP_TREE/../shared/data}
 PATH=$NP_BIN:$PATH
 
-# Costs that one test has measured are known to the others; own_cache: but not to this one.
 fresh_directory() {
     cd "$BATS_TEST_TMPDIR" || return 1
-    export XDG_CACHE_HOME=${NP_TEST_CACHE:-$BATS_RUN_TMPDIR}
-}
-
-own_cache() {
-    export XDG_CACHE_HOME=$PWD
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
 }
 
 # Whether MPI's processes can be started. Open MPI is told that there may be more of them than

@@ -14,15 +14,24 @@ teardown() {
 
 # ranks N RECIPE OPTION...: trains on so many ranks.
 ranks() {
-    timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" \
-        --profile-from model > /dev/null
+    timeout -s KILL 120 mpiexec -n "$1" np-train "$2" --backend mpi -q "${@:3}" > /dev/null
 }
 
 # hosts A:N,B:M RECIPE OPTION...: trains on so many ranks of those hosts. They share files.
 hosts() {
     local address=${1%%:*} recipe=$2
     timeout -s KILL 120 "$OMPI_MCA_plm_rsh_agent" "$address" mpiexec --host "$1" \
-        "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" --profile-from model > /dev/null
+        "$NP_BIN/np-train" "$PWD/$recipe" --backend mpi -q "${@:3}" > /dev/null
+}
+
+# goes_on RUN: 20 steps more, in one process, give the bits of a run of its own.
+goes_on() {
+    local next
+    next=$(($(tail -n 1 "$1/ledger.tsv" | cut -f 1) + 20))
+    rm -rf whole
+    np-train recipe.yaml --run "$1" -q --resume --stop-after "$next" > /dev/null
+    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
+    np-verify "$1" whole
 }
 
 evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
@@ -68,7 +77,6 @@ evaluated=(--eval-every 3 --eval-subnets 3 --eval-batches 2)
 @test "a rank has the processors of its host that are its own, and costs are measured on these" {
     unsanitized
     [ "$(nproc)" -ge 2 ] || skip 'two ranks have no processors of their own'
-    own_cache
     tiny_recipe
     for binding in core none; do
         OMPI_MCA_hwloc_base_binding_policy=$binding mpiexec -n 2 np-partition recipe.yaml \
@@ -183,7 +191,7 @@ ranks_of() {
     sed -i 's/steps: 6/steps: 100000\n  checkpoint_every: 5/
         s/^train:/sampler: {members: 2}\n&/' recipe.yaml
     for rank in 1 0; do
-        rm -rf killed whole
+        rm -rf killed
         ranks 2 recipe.yaml --run killed --replicas 2 2> /dev/null &
         job=$!
         until grep -qs '^20' killed/ledger.tsv; do
@@ -193,10 +201,7 @@ ranks_of() {
         kill -KILL "$(ranks_of killed | sed -n "s/^$rank //p")"
         if wait "$job"; then return 1; fi
         np-verify --fsck killed
-        next=$(($(tail -n 1 killed/ledger.tsv | cut -f 1) + 20))
-        np-train recipe.yaml --run killed -q --resume --stop-after "$next" > /dev/null
-        np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
-        np-verify killed whole
+        goes_on killed
     done
 }
 
@@ -217,10 +222,7 @@ ranks_of() {
         grep "np-train: error: rank $((1 - rank)) has heard nothing of rank $rank for 2 s: " said
         np-verify --fsck silent
     done
-    next=$(($(tail -n 1 silent/ledger.tsv | cut -f 1) + 20))
-    np-train recipe.yaml --run silent -q --resume --stop-after "$next" > /dev/null
-    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
-    np-verify silent whole
+    goes_on silent
 }
 
 @test "a launcher that is asked for a clean end passes it on" {
@@ -350,10 +352,7 @@ ranks_of() {
     end_host 10.77.0.2
     if wait "$job"; then return 1; fi
     np-verify --fsck died
-    next=$(($(tail -n 1 died/ledger.tsv | cut -f 1) + 20))
-    np-train recipe.yaml --run died -q --resume --stop-after "$next" > /dev/null
-    np-train recipe.yaml --run whole -q --stop-after "$next" > /dev/null
-    np-verify died whole
+    goes_on died
 }
 
 @test "what ranks cannot do is refused, and all of them end" {

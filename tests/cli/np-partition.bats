@@ -35,7 +35,6 @@ setup() {
 }
 
 @test "measures once, then takes the costs from the cache" {
-    own_cache
     np-partition r.yaml -n 2 -M 2 -o a.yaml
     [ -s naspipe/profile.tsv ]
     grep -q 'from: measured' a.yaml
@@ -51,7 +50,6 @@ setup() {
 
 @test "costs that others store meanwhile stay in the cache" {
     unsanitized
-    own_cache
     for width in 16 24 32 40 48 56; do
         np-partition r.yaml -n 2 --set space.width=$width -o $width.yaml &
         jobs+=" $!"
@@ -64,7 +62,6 @@ setup() {
 }
 
 @test "a damaged cache is passed over" {
-    own_cache
     mkdir naspipe
     seq 1 900 | head -c 3000 > naspipe/profile.tsv
     run np-partition r.yaml -n 1 -M 1 -q
@@ -78,7 +75,6 @@ setup() {
 
 @test "a cache that is no file, or held by another, is done without" {
     unsanitized
-    own_cache
     mkdir naspipe
     mkfifo naspipe/profile.tsv
     timeout 60 np-partition r.yaml -n 1 -M 1 -q -o plan.yaml
@@ -97,7 +93,6 @@ setup() {
 
 @test "measures every instruction set of this machine" {
     unsanitized
-    own_cache
     for isa in $(np-partition --version | sed -n 's/^instruction sets: //p'); do
         run np-partition r.yaml -n 1 -M 8 --isa "$isa" -q
         [ "$status" -eq 0 ]

@@ -6,6 +6,7 @@ load common
 setup() {
     fresh_directory
     tiny_recipe
+    export XDG_CACHE_HOME=$BATS_RUN_TMPDIR # measured once
 }
 
 # Puts into the run $1 an object of layer $2 whose float number $3 is changed, and seals the

@@ -51,8 +51,8 @@ def _steps(r, recipe, count):
 
 def _converse(trial, name, steps, ahead, *options):
     """A program that is so many steps ahead of the losses it has read."""
-    process = trial.start("np-train", "recipe.yaml", "--run", name, *trial.costs, "--ledger",
-                          "layers", "--subnets", "-", "--losses", "-", *trial.evaluated, *options,
+    process = trial.start("np-train", "recipe.yaml", "--run", name, "--ledger", "layers",
+                          "--subnets", "-", "--losses", "-", *trial.evaluated, *options,
                           stdin=subprocess.PIPE)
     losses = []
     for given, text in enumerate(steps):

@@ -49,8 +49,6 @@ class Trial:
         r = self.random("evaluation")
         self.evaluated = ["--eval-every", r.choice("12"), "--eval-subnets", "2", "--eval-batches",
                           "2"] if r.random() < 0.35 else []
-        measures = self.random("costs").random() < 0.1
-        self.costs = [] if measures else ["--profile-from", "model"]
         self.env = dict(os.environ, LC_ALL="C", XDG_CACHE_HOME=folder) | SANITIZERS
         with open(os.path.join(tools, "flags"), encoding="utf-8") as flags:
             self.limit = None if "-fsanitize" in flags.read() else _limit
@@ -136,12 +134,11 @@ class Trial:
         return self.end(process, allowed)
 
     def train(self, name, *options, tool="np-train", recipe="recipe.yaml", **how):
-        return self.run(tool, recipe, "--run", name, *self.costs, *options, **how)
+        return self.run(tool, recipe, "--run", name, *options, **how)
 
     def signalled(self, name, steps, what, *options):
         """Trains, and sends a signal when so many steps have ended."""
-        process = self.start("np-train", "recipe.yaml", "--run", name, "--losses", "-",
-                             *self.costs, *options)
+        process = self.start("np-train", "recipe.yaml", "--run", name, "--losses", "-", *options)
         for _ in range(steps):
             process.stdout.readline()
         process.send_signal(what)

@@ -26,15 +26,14 @@ races() {
     [[ $output == *'shim: race: '*', in no order'* ]] || { echo "$output"; return 1; }
 }
 
-# gpu RECIPE OPTION...: trains on GPUs. Kernels are not measured, which takes the shim long.
 gpu() {
-    np-train "$1" --backend cuda --profile-from model -q "${@:2}" > /dev/null
+    np-train "$1" --backend cuda -q "${@:2}" > /dev/null
 }
 
 # ranks N OPTION...: recipe.yaml's training by so many ranks of an MPI job, on GPUs.
 ranks() {
-    timeout -s KILL 120 mpiexec -n "$1" np-train recipe.yaml --backend mpi-cuda \
-        --profile-from model -q "${@:2}" > /dev/null
+    timeout -s KILL 120 mpiexec -n "$1" np-train recipe.yaml --backend mpi-cuda -q "${@:2}" \
+        > /dev/null
 }
 
 # equal OPTION...: recipe.yaml gives the same on 1 and 4 stages, each in an order of its own.
@@ -537,7 +536,7 @@ YAML
 @test "np-partition measures GPUs, and knows their memory" {
     unsanitized
     tiny_recipe
-    own_cache
+    export XDG_CACHE_HOME=$PWD
     "$cpu" recipe.yaml --run cpu -q
     SHIM_DEVICES=2 np-partition recipe.yaml --backend cuda --devices 0,1 -n 2 -M 2 -q -o plan.yaml
     [ "$(cut -d'|' -f2,3 naspipe/profile.tsv | sort -u)" = 'shim, driver for 12.0|cuda' ]
