@@ -9,8 +9,8 @@
  * idx     MNIST's format: files are [images, labels], [images, labels] ...; images are uint8, of
  *         three dimensions [n][height][width] for 1 channel, of four, with the channels last, for
  *         more; labels uint8, int16 or int32.
- * cifar10, cifar100: the binary versions: records of a label (of CIFAR-100 two, coarse and fine, of
- *         which the fine one counts) and the planes R, G, B, 32 x 32 each.
+ * cifar10 the binary version: records of a label and the planes R, G, B, 32 x 32 each.
+ * cifar100 likewise, but of two labels, a coarse and a fine one, of which the fine one counts.
  *
  * Sample i of (step, member): tokens begin at np_philox_below(np_draw(np_draw_key(seed,
  * NP_DRAW_BATCH, member, 0, 0), step, i), tokens - T), targets are the same window shifted by one;
