@@ -430,8 +430,9 @@ checkpoints() {
         for schedule in csp sequential; do
             dir=$signal-$schedule
             mkfifo "$dir.losses"
-            np-train recipe.yaml --run "$dir" --set train.steps=100000 --schedule $schedule \
-                --losses "$dir.losses" > "$dir.out" 2> "$dir.talk" &
+            # nohup(1) may be above us
+            env --default-signal=HUP np-train recipe.yaml --run "$dir" --schedule $schedule \
+                --set train.steps=100000 --losses "$dir.losses" > "$dir.out" 2> "$dir.talk" &
             pid=$!
             exec 9< "$dir.losses"
             read -r -u 9 _ # it is training now

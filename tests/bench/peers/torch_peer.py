@@ -1,12 +1,12 @@
 """What the PyTorch twins of recipes have in common: the optimizer, the subnets, the steps, the
-command line. torch_vision.py and torch_text.py say what is trained.
+command line. torch_vision.py, torch_text.py and torch_vit.py say what is trained.
 
 What a careful user would switch on is on: oneDNN, the faster of the memory layouts that a twin names
 (auto measures them), the fused optimizer, gradients set to None. Updates are of the active paths
-alone, weight decay on matrices alone. A step is forward, backward and update; making its batch is
-not counted. With --products, those of the forward and backward passes may round what they multiply:
-to TF32, or, by autocast, to bf16. The subnets trained and the seconds that they took go to NOTES
-(notes.py). Needs torch >= 2.4 and PyYAML.
+alone, weight decay on matrices alone; a norm that is clipped is that of all gradients. A step is
+forward, backward and update; making its batch is not counted. With --products, those of the forward
+and backward passes may round what they multiply: to TF32, or, by autocast, to bf16. The subnets
+trained and the seconds that they took go to NOTES (notes.py). Needs torch >= 2.4 and PyYAML.
 """
 import argparse
 import os
@@ -22,6 +22,24 @@ import notes
 WARM_STEPS, TRIAL_STEPS = 5, 10
 NO_DEPTH = (None, 0, 1)  # whose a block is, how many of its depths pass over it, and of how many
 LAYOUTS = {'contiguous': torch.contiguous_format, 'channels_last': torch.channels_last}
+
+
+def repeats_of(items, depth=NO_DEPTH, first=True):
+    """Each repeat of the items of a list, and of lists that are repeated as wholes: the item,
+    whether the repeat is the first, and of which depth it is."""
+    for item in items:
+        depths, which = item.get('depth', [item.get('repeat', 1)]), object()
+        for i in range(depths[-1]):
+            own = (which, sum(n <= i for n in depths), len(depths)) if 'depth' in item else depth
+            if 'blocks' in item:
+                yield from repeats_of(item['blocks'], own, first and i == 0)
+            else:
+                yield item, first and i == 0, own
+
+
+def choices_of(item, depth):
+    """The candidates of an item's blocks; of those that may be passed over an identity more."""
+    return item['choices'] + [{'op': 'identity'}] * (depth[1] > 0)
 
 
 def make_optimizer(net, spec):
@@ -50,8 +68,10 @@ class Trainer:
         self.half = half
         self.net = supernet(recipe['space']).to(device, memory_format=layout)
         self.candidates = [len(block) for block in self.net.blocks]
-        self.depths = getattr(self.net, 'depths', [NO_DEPTH] * len(self.candidates))
+        self.depths = self.net.depths
+        self.ties = getattr(self.net, 'ties', range(len(self.candidates)))
         self.optimizer = make_optimizer(self.net, train.get('optimizer', {}))
+        self.limit = train.get('clip', {}).get('limit')
         self.smoothing = train.get('loss', {}).get('label_smoothing', 0.0)
         self.batches = batches(recipe, directory, self.generator)
         sampler = recipe.get('sampler', {})
@@ -62,9 +82,13 @@ class Trainer:
         return int(torch.randint(0, bound, (), generator=self.generator))
 
     def draw_subnet(self):
-        """A choice for each block, the last one where the depth passes over it."""
+        """A choice for each block: that of the block to which it is tied, or the last one where the
+        depth passes over it."""
         drawn, choices = {}, []
-        for count, (which, level, depths) in zip(self.candidates, self.depths):
+        for count, tie, (which, level, depths) in zip(self.candidates, self.ties, self.depths):
+            if tie < len(choices):
+                choices.append(choices[tie])
+                continue
             if level > 0 and which not in drawn:
                 drawn[which] = self.draw(depths)
             passed = level > 0 and drawn[which] < level
@@ -96,6 +120,8 @@ class Trainer:
                 loss = F.cross_entropy(self.net(x, choice), y, label_smoothing=self.smoothing)
             loss.backward()
             total += loss.item()
+        if self.limit:
+            torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.limit)
         self.optimizer.step()
         self.wait()
         return subnets, time.perf_counter() - begin, total / len(subnets)

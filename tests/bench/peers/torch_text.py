@@ -7,9 +7,10 @@ usage: torch_text.py RECIPE [--threads N] [--steps N] [--device cpu|cuda]
 
 Reads the recipe that np-train reads and trains the same space: tokens and learned or rotary
 positions, blocks of attention, feed-forward, gated and convolution candidates, each behind its norm
-and beside its input, the last norm and an untied output; causal, with PyTorch's own fused
-attention. Candidates have weights of their own, entangled or not. The text is bytes, windows of it
-begin anywhere. torch_peer.py has the rest.
+and beside its input, the last norm and an untied output; with PyTorch's own fused attention.
+Candidates have weights of their own, entangled or not. The text is bytes, windows of it begin
+anywhere; or pairs of a source, which the blocks before an embedding read, and a target.
+torch_peer.py has the rest.
 """
 import os
 
@@ -20,6 +21,7 @@ import torch.nn.functional as F
 import torch_peer
 
 ACTS = {'gelu': nn.GELU, 'relu': nn.ReLU, 'swish': nn.SiLU}
+TARGET = object()
 NORMS = {'layer': nn.LayerNorm, 'rms': nn.RMSNorm}
 
 
@@ -51,6 +53,8 @@ class Rotary(nn.Module):
 
 
 class Attention(nn.Module):
+    """Of a sequence to itself."""
+
     def __init__(self, width, spec):
         super().__init__()
         self.heads, hidden = spec['heads'], spec.get('hidden', width)
@@ -58,14 +62,30 @@ class Attention(nn.Module):
         head = hidden // self.heads
         self.qkv = linear(spec, width, hidden + 2 * self.pairs * head)
         self.out = linear(spec, hidden, width)
-        turns = spec.get('positions') == 'rotary'
+        turns, self.causal = spec.get('positions') == 'rotary', spec['mask'] == 'causal'
         self.turn = Rotary(spec['length'], head) if turns else nn.Identity()
 
     def forward(self, x):
         each = self.qkv(x).unflatten(2, (self.heads + 2 * self.pairs, -1)).transpose(1, 2)
         q, k, v = each.split([self.heads, self.pairs, self.pairs], 1)
-        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=True,
+        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=self.causal,
                                            enable_gqa=self.pairs < self.heads)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+class CrossAttention(nn.Module):
+    """Of a sequence to another, behind a norm of its own."""
+
+    def __init__(self, width, spec):
+        super().__init__()
+        self.heads, hidden = spec['heads'], spec.get('hidden', width)
+        self.norm, self.q = norm_of(width, spec), linear(spec, width, hidden)
+        self.kv, self.out = linear(spec, width, 2 * hidden), linear(spec, hidden, width)
+
+    def forward(self, x, memory):
+        q = self.q(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
+        both = self.kv(self.norm(memory)).unflatten(2, (2 * self.heads, -1)).transpose(1, 2)
+        y = F.scaled_dot_product_attention(q, *both.chunk(2, 1))
         return self.out(y.transpose(1, 2).flatten(2))
 
 
@@ -128,60 +148,86 @@ class Branch(nn.Module):
 
     def __init__(self, width, spec):
         super().__init__()
-        self.norm, self.op = norm_of(width, spec), OPS[spec['op']](width, spec)
+        op = CrossAttention if 'memory' in spec else OPS[spec['op']]
+        self.norm, self.op = norm_of(width, spec), op(width, spec)
 
-    def forward(self, x):
-        return x + self.op(self.norm(x))
-
-
-def candidate(width, length, spec):
-    return nn.Identity() if spec['op'] == 'identity' else Branch(width, spec | {'length': length})
+    def forward(self, x, *memory):
+        return x + self.op(self.norm(x), *memory)
 
 
-def blocks_of(items, depth=torch_peer.NO_DEPTH):
-    """The candidates of the choice blocks of a list of them and of lists that are repeated as wholes,
-    and of which depth they are; what may be passed over has an identity more."""
-    for item in items:
-        depths, which = item.get('depth', [item.get('repeat', 1)]), object()
-        for i in range(depths[-1]):
-            own = (which, sum(n <= i for n in depths), len(depths)) if 'depth' in item else depth
-            if 'blocks' in item:
-                yield from blocks_of(item['blocks'], own)
-            else:
-                yield item['choices'] + [{'op': 'identity'}] * (own[1] > 0), own
+def candidate(width, length, spec, mask):
+    """One of a block of sequences of that length, where attention without a mask has this one."""
+    if spec['op'] == 'identity':
+        return nn.Identity()
+    return Branch(width, {'mask': mask} | spec | {'length': length})
+
+
+class Embedding(nn.Module):
+    def __init__(self, vocab, width, length, spec):
+        super().__init__()
+        learned = spec.get('positions', 'learned') == 'learned'
+        self.token = nn.Embedding(vocab, width)
+        self.position = nn.Embedding(length, width) if learned else None
+
+    def forward(self, tokens):
+        x = self.token(tokens)
+        return x if self.position is None else x + self.position.weight
 
 
 class Supernet(nn.Module):
     def __init__(self, space):
         super().__init__()
         tokens, width = space['input'], space['width']
-        self.token = nn.Embedding(tokens['vocab'], width)
-        learned = space.get('stem', {}).get('positions', 'learned') == 'learned'
-        self.position = nn.Embedding(tokens['length'], width) if learned else None
-        blocks = list(blocks_of(space['blocks']))
-        self.depths = [depth for _, depth in blocks]
-        self.blocks = nn.ModuleList(
-            nn.ModuleList(candidate(width, tokens['length'], spec) for spec in choices)
-            for choices, _ in blocks)
+        vocab, self.source = tokens['vocab'], tokens.get('source_length', 0)
+        length = self.source or tokens['length']
+        self.stem = Embedding(vocab, width, length, space.get('stem', {}))
+        self.blocks, self.depths, self.names = nn.ModuleList(), [], []
+        self.memories = []  # of each block the name of what it reads beside x; TARGET: that, not x
+        for item, _, depth in torch_peer.repeats_of(space['blocks']):
+            choices = torch_peer.choices_of(item, depth)
+            if choices[0]['op'] == 'embedding':
+                length = tokens['length']
+                block = [Embedding(vocab, width, length, choices[0])]
+            else:
+                block = [candidate(width, length, spec, 'causal') for spec in choices]
+            self.blocks.append(nn.ModuleList(block))
+            self.depths.append(depth)
+            self.names.append(item.get('name'))
+            self.memories.append(TARGET if choices[0]['op'] == 'embedding' else
+                                 choices[0].get('memory'))
         self.norm = norm_of(width, space.get('head', {}))
-        self.out = nn.Linear(width, tokens['vocab'], bias=False)
+        self.out = nn.Linear(width, vocab, bias=False)
 
     def forward(self, x, choice):
-        x = self.token(x)
-        if self.position is not None:
-            x = x + self.position.weight
-        for block, i in zip(self.blocks, choice):
-            x = block[i](x)
+        x, target = x.tensor_split([self.source], 1) if self.source else (x, None)
+        made, x = {}, self.stem(x)
+        for block, name, memory, i in zip(self.blocks, self.names, self.memories, choice):
+            if memory is TARGET:
+                x = block[i](target)
+            else:
+                x = block[i](x, made[memory]) if memory else block[i](x)
+            if name:
+                made[name] = x
         return self.out(self.norm(x)).flatten(0, 1)
 
 
-class Batches:
+def read_files(recipe, directory):
+    text = b''
+    for name in recipe['data']['train']['files']:
+        with open(os.path.join(directory, name), 'rb') as file:
+            text += file.read()
+    return text
+
+
+def as_tokens(text):
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+
+
+class Windows:
+    """Of a text, and the same one token later."""
+
     def __init__(self, recipe, directory, generator):
-        text = b''
-        for name in recipe['data']['train']['files']:
-            with open(os.path.join(directory, name), 'rb') as file:
-                text += file.read()
-        self.text = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+        self.text = as_tokens(read_files(recipe, directory))
         self.length, self.generator = recipe['space']['input']['length'], generator
 
     def next(self, count, _):
@@ -191,5 +237,26 @@ class Batches:
         return windows[:, :-1], windows[:, 1:].flatten()
 
 
+class Pairs:
+    """Of a source and a target's input, side by side, and the target."""
+
+    def __init__(self, recipe, directory, generator):
+        tokens, self.generator = recipe['space']['input'], generator
+        rows, source, length = [], tokens['source_length'], tokens['length']
+        for line in read_files(recipe, directory).splitlines():
+            first, second = line.split(b'\t')
+            rows.append(first[:source].ljust(source, b'\0') +
+                        (b'\1' + second[:length - 1]).ljust(length + 1, b'\0'))
+        self.rows, self.source = as_tokens(b''.join(rows)).view(len(rows), -1), source
+
+    def next(self, count, _):
+        rows = self.rows[torch.randint(0, len(self.rows), (count,), generator=self.generator)]
+        return rows[:, :-1], rows[:, self.source + 1:].flatten()
+
+
+def batches(recipe, *rest):
+    return (Pairs if recipe['data']['train']['kind'] == 'pairs' else Windows)(recipe, *rest)
+
+
 if __name__ == '__main__':
-    torch_peer.main(Supernet, Batches, ['contiguous'], __doc__)
+    torch_peer.main(Supernet, batches, ['contiguous'], __doc__)
