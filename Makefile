@@ -215,7 +215,7 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # a quarter of the recipes; test_ops runs every kernel in teams. Of the tools, what they do with
 # options, recipes and damaged files, and one run or more of most of the rest. Of CUDA, trainings,
 # for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself in the
-# plain build.
+# plain build; of what kernels compute there such a subset, too, and all of it in check-cuda.
 THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash stop team \
             transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
@@ -241,7 +241,7 @@ check-cli: $(BIN) completions
 	@$(call run-tests,$(CLI))
 
 check: check-programs completions
-	@$(call run-tests,$(TRIED) $(SHIM_TRIED) $(CLI))
+	@$(call run-tests,$(TRIED) $(SHIM_SHORT) $(CLI))
 check-programs: $(TRIED) $(BIN)
 
 # Random recipes by random plans for FUZZ_SECONDS, beginning with FUZZ_SEED (tests/fuzz/run).
@@ -399,6 +399,7 @@ check-cuda:
 else
 SHIM_PROGRAMS = $(if $(SAN),,$(SHIM_OWN) $(SHIM_BIN)) $(SHIM_TOOLS)
 SHIM_TRIED = $(filter-out $(SHIM_TOOLS),$(SHIM_PROGRAMS)) $(wildcard tests/shim/*.bats)
+SHIM_SHORT = $(patsubst $(BUILD)/shim/%,short:$(BUILD)/shim/%,$(SHIM_TRIED))
 check-programs: $(SHIM_PROGRAMS)
 check-cuda: $(SHIM_PROGRAMS) $(BIN)
 	@$(call run-tests,$(SHIM_TRIED))
