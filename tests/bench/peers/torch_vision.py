@@ -258,7 +258,7 @@ class Supernet(nn.Module):
         return len(self.channels) - 1
 
     def edges(self, item, nodes, stride):
-        """The nodes of a cell, of which there are its inputs."""
+        """All nodes of a cell whose inputs are these."""
         inputs = len(nodes)
         for j in range(inputs, item['cell']):
             target = None

@@ -30,7 +30,7 @@ class Supernet(nn.Module):
         self.blocks = nn.ModuleList(
             nn.ModuleList(torch_text.candidate(width, count, spec, 'none') for spec in choices)
             for choices, _ in blocks)
-        self.norm = torch_text.norm_of(width, space['head'])
+        self.norm = torch_text.norm_of(width, space.get('head', {}))
         self.out = nn.Linear(width, image['classes'])
 
     def forward(self, x, choice):
