@@ -1,12 +1,13 @@
 """What the PyTorch twins of recipes have in common: the optimizer, the subnets, the steps, the
 command line. torch_vision.py, torch_text.py and torch_vit.py say what is trained.
 
-What a careful user would switch on is on: oneDNN, the faster of the memory layouts that a twin names
-(auto measures them), the fused optimizer, gradients set to None. Updates are of the active paths
-alone, weight decay on matrices alone; a norm that is clipped is that of all gradients. A step is
-forward, backward and update; making its batch is not counted. With --products, those of the forward
-and backward passes may round what they multiply: to TF32, or, by autocast, to bf16. The subnets
-trained and the seconds that they took go to NOTES (notes.py). Needs torch >= 2.4 and PyYAML.
+What a careful user would switch on is on: oneDNN, the faster of the memory layouts that a twin
+names (auto measures them), the fused optimizer, gradients set to None. Updates are of the active
+paths alone, weight decay on matrices alone; a norm that is clipped is that of all gradients. A step
+is forward, backward and update; making its batch is not counted. With --products, those of the
+forward and backward passes may round what they multiply: to TF32, or, by autocast, to bf16. The
+subnets trained and the seconds that they took go to NOTES (notes.py). Needs torch >= 2.4 and
+PyYAML. agree.py shows whether a twin is the recipe's network.
 """
 import argparse
 import os
@@ -58,7 +59,8 @@ def make_optimizer(net, spec):
 
 class Trainer:
     """Trains supernet(space), which makes logits [rows, classes] of inputs and choices, on what
-    batches(recipe, directory, generator) makes: inputs and the targets of its rows."""
+    batches(recipe, directory, generator) has: inputs and the targets of its rows, the next() so
+    many samples, or the first() ones as they are, which are that part() of the data."""
 
     def __init__(self, supernet, batches, recipe, directory, layout, device, half):
         seed, train = recipe.get('seed', 0), recipe['train']

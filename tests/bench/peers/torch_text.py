@@ -79,7 +79,7 @@ class CrossAttention(nn.Module):
     def __init__(self, width, spec):
         super().__init__()
         self.heads, hidden = spec['heads'], spec.get('hidden', width)
-        self.norm, self.q = norm_of(width, spec), linear(spec, width, hidden)
+        self.q, self.norm = linear(spec, width, hidden), norm_of(width, spec)
         self.kv, self.out = linear(spec, width, 2 * hidden), linear(spec, hidden, width)
 
     def forward(self, x, memory):
@@ -230,11 +230,19 @@ class Windows:
         self.text = as_tokens(read_files(recipe, directory))
         self.length, self.generator = recipe['space']['input']['length'], generator
 
+    def part(self, count):
+        return (count * self.length + 1.5) / len(self.text)
+
+    def first(self, count):
+        return self.windows(range(0, count * self.length, self.length))
+
+    def windows(self, places):
+        windows = torch.stack([self.text[i:i + self.length + 1] for i in places])
+        return windows[:, :-1], windows[:, 1:].flatten()
+
     def next(self, count, _):
         last = len(self.text) - self.length
-        at = torch.randint(0, last, (count,), generator=self.generator).tolist()
-        windows = torch.stack([self.text[i:i + self.length + 1] for i in at])
-        return windows[:, :-1], windows[:, 1:].flatten()
+        return self.windows(torch.randint(0, last, (count,), generator=self.generator).tolist())
 
 
 class Pairs:
@@ -249,14 +257,25 @@ class Pairs:
                         (b'\1' + second[:length - 1]).ljust(length + 1, b'\0'))
         self.rows, self.source = as_tokens(b''.join(rows)).view(len(rows), -1), source
 
-    def next(self, count, _):
-        rows = self.rows[torch.randint(0, len(self.rows), (count,), generator=self.generator)]
+    def part(self, count):
+        return (count + 0.5) / len(self.rows)
+
+    def first(self, count):
+        return self.pairs(slice(count))
+
+    def pairs(self, which):
+        rows = self.rows[which]
         return rows[:, :-1], rows[:, self.source + 1:].flatten()
+
+    def next(self, count, _):
+        return self.pairs(torch.randint(0, len(self.rows), (count,), generator=self.generator))
 
 
 def batches(recipe, *rest):
     return (Pairs if recipe['data']['train']['kind'] == 'pairs' else Windows)(recipe, *rest)
 
 
+TWIN = (Supernet, batches, ['contiguous'])
+
 if __name__ == '__main__':
-    torch_peer.main(Supernet, batches, ['contiguous'], __doc__)
+    torch_peer.main(*TWIN, __doc__)

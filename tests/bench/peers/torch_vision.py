@@ -177,10 +177,10 @@ class Residual(nn.Module):
         else:
             layers = (conv_bn(inputs, hidden, kernel, stride, act) +
                       conv_bn(hidden, outputs, kernel))
-        self.branch, self.act = nn.Sequential(*layers), ACTS[act](inplace=True)
         same = stride == 1 and inputs == outputs
         self.shortcut = (nn.Identity() if same else
                          nn.Sequential(*conv_bn(inputs, outputs, 1, stride)))
+        self.branch, self.act = nn.Sequential(*layers), ACTS[act](inplace=True)
 
     def forward(self, x):
         y = self.branch(x)
@@ -336,12 +336,21 @@ class Batches:
         self.std = torch.tensor(spec.get('std', [1.0] * shape[3])).view(1, -1, 1, 1)
         self.crop, self.flip = spec.get('crop', 0), spec.get('flip', False)
 
+    def part(self, count):
+        return (count + 0.5) / len(self.labels)
+
+    def first(self, count):
+        return self.normalised(slice(count)), self.labels[:count]
+
+    def normalised(self, which):
+        return (self.images[which].float() / 255 - self.mean) / self.std
+
     def next(self, count, layout):
         def draw(bound):
             return torch.randint(0, bound, (count,), generator=self.generator).tolist()
         which = draw(len(self.labels))
         height, width = self.images.shape[2:]
-        x = F.pad((self.images[which].float() / 255 - self.mean) / self.std, [self.crop] * 4)
+        x = F.pad(self.normalised(which), [self.crop] * 4)
         places = zip(x, draw(2 * self.crop + 1), draw(2 * self.crop + 1))
         x = [one[:, top:top + height, left:left + width] for one, top, left in places]
         if self.flip:
@@ -349,5 +358,7 @@ class Batches:
         return torch.stack(x).contiguous(memory_format=layout), self.labels[which]
 
 
+TWIN = (Supernet, Batches, ['contiguous', 'channels_last'])
+
 if __name__ == '__main__':
-    torch_peer.main(Supernet, Batches, ['contiguous', 'channels_last'], __doc__)
+    torch_peer.main(*TWIN, __doc__)

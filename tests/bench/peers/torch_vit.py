@@ -9,7 +9,6 @@ Reads the recipe that np-train reads and trains the same space: patches with lea
 candidates of torch_text.py without a mask, a norm, the mean over positions and a linear layer; on
 the images of torch_vision.py. torch_peer.py has the rest.
 """
-import torch
 import torch.nn as nn
 
 import torch_peer
@@ -23,7 +22,7 @@ class Supernet(nn.Module):
         image, width, patch = space['input'], space['width'], space['stem'].get('kernel', 16)
         count = (image['height'] // patch) * (image['width'] // patch)
         self.patches = nn.Conv2d(image['channels'], width, patch, patch)
-        self.positions = nn.Parameter(torch.randn(count, width) * 0.1)
+        self.position = nn.Embedding(count, width)
         blocks = [(torch_peer.choices_of(item, depth), depth)
                   for item, _, depth in torch_peer.repeats_of(space['blocks'])]
         self.depths = [depth for _, depth in blocks]
@@ -34,11 +33,13 @@ class Supernet(nn.Module):
         self.out = nn.Linear(width, image['classes'])
 
     def forward(self, x, choice):
-        x = self.patches(x).flatten(2).transpose(1, 2) + self.positions
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.position.weight
         for block, i in zip(self.blocks, choice):
             x = block[i](x)
         return self.out(self.norm(x).mean(1))
 
 
+TWIN = (Supernet, torch_vision.Batches, ['contiguous'])
+
 if __name__ == '__main__':
-    torch_peer.main(Supernet, torch_vision.Batches, ['contiguous'], __doc__)
+    torch_peer.main(*TWIN, __doc__)
