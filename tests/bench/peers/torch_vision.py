@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 import torch_peer
 
-ACTS = {'relu': nn.ReLU, 'relu6': nn.ReLU6, 'hswish': nn.Hardswish}
+ACTS = {'relu': nn.ReLU, 'relu6': nn.ReLU6, 'hswish': nn.Hardswish, 'swish': nn.SiLU}
 FIT = {'op': 'relu_conv_bn', 'kernel': 1}  # what reads the inputs of a cell of two
 
 
@@ -41,14 +41,17 @@ def conv_bn(inputs, outputs, kernel, stride=1, act=None, **rest):
 
 def conv2d(inputs, outputs, stride, spec):
     kernel, act = spec.get('kernel', 3), spec.get('act', 'relu')
+    rest = {'groups': spec.get('groups', 1), 'dilation': spec.get('dilation', 1)}
     if spec.get('norm', 'batch') == 'batch':
-        return nn.Sequential(*conv_bn(inputs, outputs, kernel, stride, act.replace('none', '')))
-    bare = conv(inputs, outputs, kernel, stride, bias=True)
+        act = act.replace('none', '')
+        return nn.Sequential(*conv_bn(inputs, outputs, kernel, stride, act, **rest))
+    bare = conv(inputs, outputs, kernel, stride, bias=True, **rest)
     return bare if act == 'none' else nn.Sequential(bare, ACTS[act](inplace=True))
 
 
 def relu_conv_bn(inputs, outputs, stride, spec):
-    return nn.Sequential(nn.ReLU(), *conv_bn(inputs, outputs, spec.get('kernel', 3), stride))
+    return nn.Sequential(nn.ReLU(), *conv_bn(inputs, outputs, spec.get('kernel', 3), stride,
+                                             dilation=spec.get('dilation', 1)))
 
 
 def sepconv(inputs, outputs, stride, spec):
@@ -147,9 +150,9 @@ class SqueezeExcite(nn.Module):
 class MBConv(nn.Module):
     def __init__(self, inputs, outputs, stride, spec):
         super().__init__()
-        kernel, expand = spec.get('kernel', 3), spec.get('expand', 6)
-        act, hidden = spec.get('act', 'relu6'), inputs * expand
-        layers = conv_bn(inputs, hidden, 1, act=act) if expand > 1 else []
+        kernel, act = spec.get('kernel', 3), spec.get('act', 'relu6')
+        hidden = spec.get('hidden') or inputs * spec.get('expand', 6)
+        layers = conv_bn(inputs, hidden, 1, act=act) if hidden != inputs else []
         layers += conv_bn(hidden, hidden, kernel, stride, act, groups=hidden)
         if spec.get('se', 0):
             layers.append(SqueezeExcite(hidden, spec['se']))
