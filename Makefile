@@ -215,7 +215,8 @@ $(BUILD)/reference/%.o: %.c $(BUILD)/flags
 # a quarter of the recipes; test_ops runs every kernel in teams. Of the tools, what they do with
 # options, recipes and damaged files, and one run or more of most of the rest. Of CUDA, trainings,
 # for the host's code: what kernels touch, and that it is theirs, tests/shim sees itself in the
-# plain build; of what kernels compute there such a subset, too, and all of it in check-cuda.
+# plain build. There the kernels have such a subset, too, but for products and convolutions, whose
+# tiles depend on shapes; check-cuda has all of it.
 THREADED := alarm arena engine evaluate ops ranks residence run scoring staging stash stop team \
             transport weights
 TRIED    := $(if $(findstring thread,$(SAN)),$(THREADED:%=$(BUILD)/tests/unit/test_%), \
@@ -397,9 +398,11 @@ check: check-cuda
 check-cuda:
 	@echo 'check-cuda: skipped: it runs in one thread' >&2
 else
+SHIM_BRIEF := $(patsubst %,$(BUILD)/shim/test_%,kernels kernels_vision attention dwconv ops)
 SHIM_PROGRAMS = $(if $(SAN),,$(SHIM_OWN) $(SHIM_BIN)) $(SHIM_TOOLS)
 SHIM_TRIED = $(filter-out $(SHIM_TOOLS),$(SHIM_PROGRAMS)) $(wildcard tests/shim/*.bats)
-SHIM_SHORT = $(patsubst $(BUILD)/shim/%,short:$(BUILD)/shim/%,$(SHIM_TRIED))
+SHIM_SHORT = $(patsubst %,short:%,$(filter $(SHIM_BRIEF),$(SHIM_TRIED))) \
+             $(filter-out $(SHIM_BRIEF),$(SHIM_TRIED))
 check-programs: $(SHIM_PROGRAMS)
 check-cuda: $(SHIM_PROGRAMS) $(BIN)
 	@$(call run-tests,$(SHIM_TRIED))
