@@ -21,7 +21,6 @@ import torch.nn.functional as F
 import torch_peer
 
 ACTS = {'gelu': nn.GELU, 'relu': nn.ReLU, 'swish': nn.SiLU}
-TARGET = object()
 NORMS = {'layer': nn.LayerNorm, 'rms': nn.RMSNorm}
 
 
@@ -172,6 +171,9 @@ class Embedding(nn.Module):
     def forward(self, tokens):
         x = self.token(tokens)
         return x if self.position is None else x + self.position.weight
+
+
+TARGET = object()  # what an embedding among the blocks reads
 
 
 class Supernet(nn.Module):
