@@ -163,7 +163,7 @@ static enum np_status make_estimate(struct np_buf *out, const struct options *op
     struct np_partition_request request = options->plan.request;
     struct cli_progress progress;
     enum np_status status;
-    request.progress = plan_show_measuring;
+    request.measuring = plan_show_measuring;
     request.context = &progress;
     cli_progress_begin(&progress, options->quiet);
     status = estimate_write(out, net, &request, options->subnets, err);

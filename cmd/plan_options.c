@@ -174,6 +174,11 @@ void plan_show_measuring(void *context, const struct np_plan *plan, size_t next,
                       np_plan_devices(plan), plan->threads, plan->micro_batches, next + 1, count);
 }
 
+static void show_searching(void *context, size_t next, size_t count)
+{
+    cli_progress_show(context, "searching the best plan (%zu/%zu)", next + 1, count);
+}
+
 enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
                          const struct plan_options *given, enum plan_talk talk,
                          struct np_error *err)
@@ -182,7 +187,8 @@ enum np_status plan_make(struct np_plan *plan, const struct np_supernet *net,
     struct np_alternatives tried;
     struct cli_progress progress;
     enum np_status status;
-    request.progress = plan_show_measuring;
+    request.measuring = plan_show_measuring;
+    request.searching = show_searching;
     request.context = &progress;
     cli_progress_begin(&progress, talk == PLAN_QUIET);
     status = np_partition(plan, &tried, net, &request, err);

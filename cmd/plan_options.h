@@ -27,7 +27,7 @@ void plan_options_clear(struct plan_options *options);
 /* PLAN_VERBOSE: the alternatives too, as a table, also where nothing fits. */
 enum plan_talk { PLAN_QUIET, PLAN_PROGRESS, PLAN_VERBOSE };
 
-/* np_partition_request's progress, with a struct cli_progress as context. */
+/* np_partition_request's measuring, with a struct cli_progress as context. */
 void plan_show_measuring(void *progress, const struct np_plan *plan, size_t next, size_t count);
 
 /* np_partition with its progress on the terminal. */

@@ -2,8 +2,10 @@
  * the fastest wins. */
 #include "plan/partition.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "plan/profile_cache.h"
@@ -12,6 +14,7 @@
 /* More micro-batches must save this much time: smaller tasks find less of what they read in the
  * caches than is simulated (8 took 2 to 9 % longer than predicted, 1 or 2 took 0 to 4 %). */
 #define CUTS_WORTH 0.97
+#define MOST_HELPERS 255 /* threads that search, beside the caller's */
 
 /* A pipeline with each choice about what is saved. */
 static enum np_status list_pipeline(struct np_alternatives *tried, struct np_pipeline pipeline,
@@ -122,6 +125,84 @@ static enum np_status refuse(const struct np_alternatives *tried, uint64_t given
         np_text_size(given_bytes).s);
 }
 
+/* The search of all alternatives, each by one thread, who takes the next when it has ended. */
+struct hunt {
+    struct np_plan *plans;
+    struct np_alternatives *tried;
+    const struct np_supernet *net;
+    const struct np_partition_request *request;
+    pthread_mutex_t lock;
+    size_t next;
+    size_t failed; /* the first that did; else their count */
+    enum np_status status;
+    struct np_error err;
+};
+
+/* False when there is nothing left to do. */
+static bool take(struct hunt *hunt, size_t *which)
+{
+    size_t count = hunt->tried->count;
+    bool any;
+    pthread_mutex_lock(&hunt->lock);
+    any = hunt->next < count && hunt->status == NP_OK;
+    if (any) {
+        *which = hunt->next++;
+        if (hunt->request->searching)
+            hunt->request->searching(hunt->request->context, *which, count);
+    }
+    pthread_mutex_unlock(&hunt->lock);
+    return any;
+}
+
+static void fail(struct hunt *hunt, size_t which, enum np_status status, const struct np_error *err)
+{
+    pthread_mutex_lock(&hunt->lock);
+    if (which < hunt->failed) {
+        hunt->failed = which;
+        hunt->status = status;
+        hunt->err = *err;
+    }
+    pthread_mutex_unlock(&hunt->lock);
+}
+
+static void *hunter_main(void *argument)
+{
+    struct hunt *hunt = argument;
+    size_t i;
+    while (take(hunt, &i)) {
+        uint64_t least;
+        struct np_error err;
+        enum np_status status =
+            np_search_plan(&hunt->plans[i], &least, hunt->net, hunt->request, &err);
+        if (status == NP_OK)
+            note(&hunt->tried->list[i], &hunt->plans[i], least);
+        else
+            fail(hunt, i, status, &err);
+    }
+    return NULL;
+}
+
+/* What is found does not depend on how many search, so threads that cannot start are not missed. */
+static enum np_status search(struct np_plan *plans, struct np_alternatives *tried,
+                             const struct np_supernet *net,
+                             const struct np_partition_request *request, struct np_error *err)
+{
+    struct hunt hunt = {plans, tried, net, request, .failed = tried->count, .status = NP_OK};
+    const struct np_processors bound = np_processors_bound();
+    size_t wanted = (size_t)np_processors_usable(&bound), helpers = 0;
+    pthread_t helper[MOST_HELPERS];
+    wanted = wanted < tried->count ? wanted : tried->count;
+    pthread_mutex_init(&hunt.lock, NULL);
+    while (helpers + 1 < wanted && helpers < MOST_HELPERS &&
+           pthread_create(&helper[helpers], NULL, hunter_main, &hunt) == 0)
+        helpers++;
+    hunter_main(&hunt);
+    while (helpers > 0)
+        pthread_join(helper[--helpers], NULL);
+    pthread_mutex_destroy(&hunt.lock);
+    return hunt.status == NP_OK ? NP_OK : np_fail(err, hunt.status, "%s", hunt.err.msg);
+}
+
 void np_alternatives_clear(struct np_alternatives *tried)
 {
     free(tried->list);
@@ -135,7 +216,6 @@ enum np_status np_partition(struct np_plan *plan, struct np_alternatives *tried,
     enum np_status status;
     struct np_plan *plans = NULL;
     struct np_alternative *best;
-    uint64_t least;
     *plan = (struct np_plan){0};
     *tried = (struct np_alternatives){NULL};
     if (request->micro_batches)
@@ -145,10 +225,7 @@ enum np_status np_partition(struct np_plan *plan, struct np_alternatives *tried,
     for (size_t i = 0; i < tried->count; i++)
         NP_TRY(np_search_begin(&plans[i], &tried->list[i].pipeline, net, request, err));
     NP_TRY(np_profile_plans(plans, tried->count, net, request, err));
-    for (size_t i = 0; i < tried->count; i++) {
-        NP_TRY(np_search_plan(&plans[i], &least, net, request, err));
-        note(&tried->list[i], &plans[i], least);
-    }
+    NP_TRY(search(plans, tried, net, request, err));
     best = choose(tried);
     if (!best) {
         status = refuse(tried, request->memory_bytes, err);

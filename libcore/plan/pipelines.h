@@ -57,8 +57,11 @@ struct np_partition_request {
      * are counted in GPUs. */
     const struct np_device *device;
     const char *device_name;
-    /* Called before a plan's costs are measured, the next of `count` times; may be NULL. */
-    void (*progress)(void *context, const struct np_plan *plan, size_t next, size_t count);
+    /* Called before a plan's costs are measured, the next of `count` times; then before an
+     * alternative is searched, the next of `count`, by any thread, one at a time. Either may be
+     * NULL. */
+    void (*measuring)(void *context, const struct np_plan *plan, size_t next, size_t count);
+    void (*searching)(void *context, size_t next, size_t count);
     void *context;
 };
 

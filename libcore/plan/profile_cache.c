@@ -293,8 +293,8 @@ static enum np_status measure_all(struct np_plan *plans, size_t count,
         struct np_plan *plan = &plans[i % count];
         if (first_alike(plans, i % count, net, request) < i % count)
             continue;
-        if (request->progress)
-            request->progress(request->context, plan, i, ROUNDS * count);
+        if (request->measuring)
+            request->measuring(request->context, plan, i, ROUNDS * count);
         NP_TRY(measure(plan, &known[i % count], (int)(i / count), net, request, err));
     }
     for (size_t i = 0; i < count; i++) {

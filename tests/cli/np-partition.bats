@@ -28,10 +28,30 @@ setup() {
     [ "${lines[6]}" = "threads: 2" ]
 }
 
-@test "the modelled plan is the same every time" {
-    np-partition r.yaml -n 4 --profile-from model > a.yaml
-    np-partition r.yaml -n 4 --profile-from model > b.yaml
+@test "the modelled plan is the same every time, whatever number of threads searches it" {
+    local one
+    one=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+    np-partition r.yaml --devices 8 --profile-from model -v > a.yaml 2> a.table
+    [ "$(wc -l < a.table)" -gt 20 ]
+    for _ in 1 2 3; do
+        np-partition r.yaml --devices 8 --profile-from model -v > b.yaml 2> b.table
+        cmp a.yaml b.yaml
+        cmp a.table b.table
+    done
+    taskset -c "$one" np-partition r.yaml --devices 8 --profile-from model -v > b.yaml 2> b.table
     cmp a.yaml b.yaml
+    cmp a.table b.table
+}
+
+@test "on a terminal: which alternative is searched, erased at the end; none with -q" {
+    command -v script > /dev/null || skip "no script to make a terminal"
+    export TERM=vt100
+    local search="np-partition r.yaml --devices 8 --profile-from model -o p.yaml"
+    script -qec "$search" /dev/null < /dev/null > typed
+    grep -q 'searching the best plan (1/[1-9]' typed
+    tail -n 4 typed | grep -q $'\r\e\\[K'
+    script -qec "$search -q" /dev/null < /dev/null > typed
+    [ ! -s typed ]
 }
 
 @test "measures once, then takes the costs from the cache" {
