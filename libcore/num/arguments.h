@@ -78,6 +78,7 @@ struct np_slice {
  * angles if `back`; what is behind them is passed on. */
 struct np_rotation {
     size_t samples, length, cols, heads, width;
+    int base; /* of the angles */
     bool back;
 };
 

@@ -41,11 +41,12 @@ static void rotate(struct np_team *team, float *y, const float *x, const struct 
 {
     struct np_share share = np_team_share(team, r->length, 1);
     const size_t half = r->width / 2, turned = r->heads * r->width;
+    const double octaves = np_rotary_octaves(r->base);
     struct rotary_angles angles;
     for (size_t first = 0, count; first < half; first += count) {
         count = half - first < ROTARY_PAIRS ? half - first : ROTARY_PAIRS;
         for (size_t i = 0; i < count; i++)
-            angles.step[i] = np_rotary_step(first + i, r->width);
+            angles.step[i] = np_rotary_step(first + i, r->width, octaves);
         for (size_t t = share.begin; t < share.end; t++) {
             rotary_angles(&angles, t, count, r->back);
             for (size_t b = 0; b < r->samples; b++)

@@ -11,6 +11,7 @@ static void rotate(const struct np_pass *pass, int i, float *y, const float *x, 
                                          .cols = cols,
                                          .heads = (size_t)node->first,
                                          .width = cols / (size_t)node->heads,
+                                         .base = node->base,
                                          .back = back};
     pass->kernels->rotate(pass->team, y, x, &rotation);
 }

@@ -43,8 +43,8 @@ static const struct np_op_fields rows[] = {
 
     {OP(IDENTITY), "identity", ANY, 0, EQUAL},
     {OP(MHA), "mha", ANY,
-     F(HEADS) | F(KV_HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | F(POSITIONS) | F(BIAS) | BRANCH,
-     LAYER, SHAPE},
+     F(HEADS) | F(KV_HEADS) | F(HIDDEN) | F(MASK) | F(MEMORY) | F(POSITIONS) | F(BASE) | F(BIAS) |
+         BRANCH, LAYER, SHAPE},
     {OP(FFN), "ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | F(BIAS) | BRANCH, LAYER, SHAPE,
      .act = NP_ACT_GELU},
     {OP(GATED_FFN), "gated_ffn", ANY, F(RATIO) | F(HIDDEN) | F(ACT) | F(BIAS) | BRANCH, LAYER,
@@ -82,16 +82,17 @@ static const struct np_op_fields rows[] = {
 /* clang-format on */
 
 static const char *const field_names[NP_FIELD_COUNT] = {
-    [NP_FIELD_KERNEL] = "kernel",     [NP_FIELD_STRIDE] = "stride",
-    [NP_FIELD_DILATION] = "dilation", [NP_FIELD_GROUPS] = "groups",
-    [NP_FIELD_HEADS] = "heads",       [NP_FIELD_KV_HEADS] = "kv_heads",
-    [NP_FIELD_MEMORY] = "memory",     [NP_FIELD_MASK] = "mask",
-    [NP_FIELD_RATIO] = "ratio",       [NP_FIELD_HIDDEN] = "hidden",
-    [NP_FIELD_EXPAND] = "expand",     [NP_FIELD_SE] = "se",
-    [NP_FIELD_XCEPTION] = "xception", [NP_FIELD_FEATURES] = "features",
-    [NP_FIELD_NORM] = "norm",         [NP_FIELD_ACT] = "act",
-    [NP_FIELD_BIAS] = "bias",         [NP_FIELD_POSITIONS] = "positions",
-    [NP_FIELD_DROPOUT] = "dropout",   [NP_FIELD_DROP_PATH] = "drop_path",
+    [NP_FIELD_KERNEL] = "kernel",       [NP_FIELD_STRIDE] = "stride",
+    [NP_FIELD_DILATION] = "dilation",   [NP_FIELD_GROUPS] = "groups",
+    [NP_FIELD_HEADS] = "heads",         [NP_FIELD_KV_HEADS] = "kv_heads",
+    [NP_FIELD_MEMORY] = "memory",       [NP_FIELD_MASK] = "mask",
+    [NP_FIELD_RATIO] = "ratio",         [NP_FIELD_HIDDEN] = "hidden",
+    [NP_FIELD_EXPAND] = "expand",       [NP_FIELD_SE] = "se",
+    [NP_FIELD_XCEPTION] = "xception",   [NP_FIELD_FEATURES] = "features",
+    [NP_FIELD_NORM] = "norm",           [NP_FIELD_ACT] = "act",
+    [NP_FIELD_BIAS] = "bias",           [NP_FIELD_POSITIONS] = "positions",
+    [NP_FIELD_BASE] = "base",           [NP_FIELD_DROPOUT] = "dropout",
+    [NP_FIELD_DROP_PATH] = "drop_path",
 };
 
 const struct np_op_fields *np_op_row(size_t i)
@@ -148,6 +149,8 @@ int *np_field_int(struct np_layer_spec *spec, enum np_field field)
         return &spec->heads;
     case NP_FIELD_KV_HEADS:
         return &spec->kv_heads;
+    case NP_FIELD_BASE:
+        return &spec->base;
     case NP_FIELD_HIDDEN:
         return &spec->hidden;
     case NP_FIELD_EXPAND:
@@ -173,6 +176,7 @@ bool np_field_is_absent(const struct np_op_fields *op, const struct np_layer_spe
     return (field == NP_FIELD_NORM && is_silent_norm(op, spec)) ||
            (field == NP_FIELD_BIAS && !spec->unbiased) ||
            (field == NP_FIELD_KV_HEADS && !spec->kv_heads) ||
+           (field == NP_FIELD_BASE && !spec->base) ||
            (field == NP_FIELD_POSITIONS && op->op == NP_OP_MHA && !spec->positions) ||
            (field == NP_FIELD_HIDDEN && !spec->hidden) ||
            (field == NP_FIELD_DROPOUT && op->role == NP_ROLE_HEAD && spec->dropout == 0.0f) ||

@@ -95,6 +95,7 @@ struct np_node {
     bool source;   /* embed: of the source sequence of a pair, not of the target's */
     bool distills; /* xent: the gradient may also be towards given probabilities */
     int groups, heads, first;
+    int base; /* rotate: of the angles (num/rotary.h) */
     float drop;
 };
 

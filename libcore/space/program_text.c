@@ -1,4 +1,5 @@
 /* Operators of sequences. Candidates are residual branches behind a norm of their own. */
+#include "num/rotary.h"
 #include "space/programs.h"
 
 static int channels_of(const struct np_build *b)
@@ -39,6 +40,7 @@ static int rotate(struct np_build *b, int x, int heads, int turned)
     node = np_build_node(b, NP_NODE_ROTATE, x, -1, np_build_shape(b, x));
     node->heads = heads;
     node->first = turned;
+    node->base = b->kind->spec.base ? b->kind->spec.base : NP_ROTARY_BASE;
     return node->out;
 }
 

@@ -57,7 +57,8 @@
  *          mha heads, kv_heads (heads), a divisor of them, hidden (the width), their width in all,
  *          memory (none): a name, whose value gives keys and values, the same for all candidates of
  *          a block, mask (causal; images and memory: none and nothing else)|none, positions
- *          (none)|rotary (neither images nor memory; heads of an even width); ffn ratio 1..64 (4),
+ *          (none)|rotary (neither images nor memory; heads of an even width), base 2..2^30 (10000),
+ *          of rotary positions alone; ffn ratio 1..64 (4),
  *          a multiple of 1/8, or hidden, the width between its layers, which ratio * width is,
  *          rounded down, act (gelu); gated_ffn likewise, act (swish); glu;
  *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
@@ -164,6 +165,7 @@ struct np_layer_spec {
     enum np_op op;
     int kernel[2];       /* height, width; of sequences: 1, K */
     int heads, kv_heads; /* kv_heads: 0 where they are as many */
+    int base;            /* of rotary positions; 0: NP_ROTARY_BASE */
     int stride, dilation, groups, hidden, expand, se, features;
     float ratio; /* a multiple of 1 / 8 */
     enum np_act act;

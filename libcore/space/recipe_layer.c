@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "num/rotary.h"
 #include "space/widths.h"
 
 #define MAX_RATIO 64
@@ -292,6 +293,19 @@ out:
     return status;
 }
 
+static enum np_status read_base(struct reading *r)
+{
+    const struct np_yaml_node *node = find(r, NP_FIELD_BASE);
+    int base = NP_ROTARY_BASE;
+    enum np_status status;
+    NP_TRY(np_recipe_get_int(node, &base, 2, NP_ROTARY_BASE_MOST, r->err));
+    if (node->kind != NP_YAML_ABSENT && !r->spec->positions)
+        NP_TRY(np_yaml_fail(node, r->err, "'base' is of rotary positions"));
+    r->spec->base = base == NP_ROTARY_BASE ? 0 : base;
+out:
+    return status;
+}
+
 /* Rows of a sequence know nothing of each other. */
 static unsigned norms_of(const struct reading *r)
 {
@@ -391,6 +405,8 @@ static enum np_status read_field(struct reading *r, enum np_field field)
         return read_bias(r);
     case NP_FIELD_POSITIONS:
         return read_positions(r);
+    case NP_FIELD_BASE:
+        return read_base(r);
     case NP_FIELD_DROPOUT:
         return read_fraction(r, field, &r->spec->dropout);
     case NP_FIELD_DROP_PATH:

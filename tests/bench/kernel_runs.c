@@ -109,7 +109,8 @@ static void run_rotate(const struct np_kernels *k, struct bench_data *d)
                                          .length = d->rows / 4,
                                          .cols = BENCH_COLS,
                                          .heads = BENCH_COLS / 64,
-                                         .width = 64};
+                                         .width = 64,
+                                         .base = 10000};
     k->rotate(&team, d->a[1], d->a[0], &rotation);
 }
 

@@ -362,6 +362,7 @@ class Sequences:
             if op == "mha" and "memory" not in candidate and \
                     candidate.get("hidden", self.width) // candidate["heads"] % 2 == 0:
                 candidate["positions"] = "rotary"
+                candidate["base"] = r.choice([10000, 2, 500000, 1 << 30])
         return block
 
     def share_one(self, choices):

@@ -33,7 +33,7 @@ static const struct layer_case cases[] = {
     {{.op = NP_OP_MHA, .heads = 2, .positions = true, .causal = true, .dropout = 0.25f},
      .in = TEXT(13, 24),
      .summed = true},
-    {{.op = NP_OP_MHA, .heads = 6, .kv_heads = 2, .positions = true, .causal = true},
+    {{.op = NP_OP_MHA, .heads = 6, .kv_heads = 2, .positions = true, .base = 500, .causal = true},
      .in = TEXT(9, 24)},
     {{.op = NP_OP_MHA, .heads = 4, .kv_heads = 1, .drop_path = 0.25f}, .in = {3, 3, 8}},
     {{.op = NP_OP_MHA, .heads = 4, .kv_heads = 2, .cross = true},

@@ -171,6 +171,7 @@ int layer_program_rotations(struct np_build *b)
         struct np_node *node = np_build_node(b, NP_NODE_ROTATE, x, -1, b->kind->in);
         node->heads = 3 - i;
         node->first = 2;
+        node->base = 100;
         y = node->out;
         x = np_build_linear(b, i ? "b" : "a", y, 12, true, NP_ACT_NONE);
     }

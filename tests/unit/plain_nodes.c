@@ -28,6 +28,7 @@ void plain_rotate(struct plain *p, const struct node *n, bool forward)
                                          .cols = n->cols,
                                          .heads = (size_t)n->is->first,
                                          .width = n->cols / (size_t)n->is->heads,
+                                         .base = n->is->base,
                                          .back = !forward};
     float *dx;
     if (forward) {

@@ -89,7 +89,7 @@ static void check_rotation(struct kind_check *c, const struct np_node *node)
     struct np_shape out = shape_of(c, node->out);
     must(c, np_shape_equal(shape_of(c, node->in[0]), out));
     must(c, node->heads > 0 && out.channels % (2 * node->heads) == 0);
-    must(c, node->first > 0 && node->first <= node->heads);
+    must(c, node->first > 0 && node->first <= node->heads && node->base > 1);
 }
 
 static void check_repeat(struct kind_check *c, const struct np_node *node)

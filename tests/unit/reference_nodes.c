@@ -221,8 +221,8 @@ static void turn(const struct reference_node *n, double *y, const double *x, dou
     size_t width = cols / (size_t)n->node->heads, half = width / 2;
     for (size_t e = 0; e < count_of(n); e++) {
         size_t i = e % cols % width, pair = i % half;
-        double angle =
-            (double)(e / cols % length) * pow(10000.0, -2.0 * (double)pair / (double)width) * sign;
+        double step = pow((double)n->node->base, -2.0 * (double)pair / (double)width);
+        double angle = (double)(e / cols % length) * step * sign;
         if (e % cols >= width * (size_t)n->node->first)
             y[e] += x[e];
         else if (i < half)

@@ -83,7 +83,7 @@ static const char *const recorded[TINY_KINDS] = {
     [TINY_WIDTHS] = "47e34f11a8eb4963bd7da7fb98fc256de95b585f4973e85fe15917de3b95b631",
     [TINY_NARROW] = "17e55c866f420ad2fd6d7ccbaccf2f65dc47fa868ef1977bcf336741a4d6e944",
     [TINY_SIZES] = "f2400341aa11d6b93f3bcb002e8ed0d69341082dbfcbbd257eee25a100ee1ede",
-    [TINY_ROTARY] = "3a101db95349c3b5f466e2cbeb7e5e679e371fe3373f99d353960a32d4e87eac",
+    [TINY_ROTARY] = "b51b65a5ec51e80d323ea03fa1f863df8d609310b9f9865ab033180d72a1577c",
     [TINY_RMS] = "64b4a6e10a79961b51b5d7cb881b82532d165d6467c7a3ef72dca79c3b5ba4e6"};
 
 START_TEST(recorded_bits)

@@ -202,7 +202,8 @@ static uint64_t run_rotate(struct np_team *team, const struct call *c)
                                    .length = length,
                                    .cols = c->cols,
                                    .heads = c->accumulate ? 3 : 2,
-                                   .width = width};
+                                   .width = width,
+                                   .base = c->accumulate ? 500000 : 10000};
     if (!width)
         return 0;
     c->kernels->rotate(team, c->r[5], c->r[0], &rotation);

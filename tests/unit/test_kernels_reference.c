@@ -12,6 +12,7 @@
 #include "float_control.h"
 #include "num/elementary.h"
 #include "num/kernels.h"
+#include "num/rotary.h"
 #include "suite.h"
 
 #define U 0x1p-24
@@ -112,19 +113,32 @@ START_TEST(rmsnorm_is_right)
 }
 END_TEST
 
+START_TEST(octaves_are_right)
+{
+    const int bases[] = {2, 3, 4, 7, 9999, 10001, 500000, 1000000, 123456789, NP_ROTARY_BASE_MOST};
+    ck_assert(np_rotary_octaves(NP_ROTARY_BASE) == 0x1.a934f0979a371p+3);
+    for (size_t i = 0; i < COUNT(bases); i++) {
+        long double exact = log2l((long double)bases[i]);
+        double near = (double)exact, got = np_rotary_octaves(bases[i]);
+        ck_assert_msg(got >= nextafter(near, 0) && got <= nextafter(near, 100), "%d", bases[i]);
+    }
+}
+END_TEST
+
 /* A turn is rounded down to 24 bits of one; its error does not grow with the position. */
 START_TEST(rotate_is_right)
 {
     const size_t places[] = {2, 6, 64, 66, 130};
+    const int bases[] = {10000, 500000, 2, 10000, NP_ROTARY_BASE_MOST};
     for (size_t w = 0; w < COUNT(places); w++) {
         size_t width = places[w], length = 4099, half = width / 2;
-        struct np_rotation rotation = {1, length, width, 1, width, false};
+        struct np_rotation rotation = {1, length, width, 1, width, bases[w], false};
         float *x = calloc(length * width, sizeof *x), *y = calloc(length * width, sizeof *y);
         fill(x, length * width, 1, 2.0f);
         np_kernels_get(NP_ISA_SCALAR)->rotate(&team, y, x, &rotation);
         for (size_t e = 0; e < length * width; e++) {
             size_t i = e % width % half, t = e / width;
-            double angle = (double)t * pow(10000.0, -2.0 * (double)i / (double)width);
+            double angle = (double)t * pow((double)bases[w], -2.0 * (double)i / (double)width);
             double u = (double)x[t * width + i], v = (double)x[t * width + i + half];
             double exact = e % width < half ? u * cos(angle) - v * sin(angle)
                                             : v * cos(angle) + u * sin(angle);
@@ -363,6 +377,7 @@ int main(void)
     TCase *tests = suite_case(suite, "scalar");
     tcase_add_test(tests, layernorm_is_right);
     tcase_add_test(tests, rmsnorm_is_right);
+    tcase_add_test(tests, octaves_are_right);
     tcase_add_test(tests, rotate_is_right);
     tcase_add_test(tests, softmax_and_cross_entropy_are_right);
     tcase_add_test(tests, adamw_is_right);

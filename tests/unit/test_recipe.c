@@ -174,6 +174,12 @@ START_TEST(test_overrides)
         {"space.blocks.0.choices.1={op: mha, heads: 6, norm: rms, bias: false, positions: rotary}",
          "        - {op: mha, heads: 6, mask: causal, norm: rms, bias: false, positions: rotary, "
          "dropout: 0, drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 6, positions: rotary, base: 500000}",
+         "        - {op: mha, heads: 6, mask: causal, positions: rotary, base: 500000, "
+         "dropout: 0, drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 6, positions: rotary, base: 10000}",
+         "        - {op: mha, heads: 6, mask: causal, positions: rotary, dropout: 0, "
+         "drop_path: 0}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 4, norm: layer, bias: true, positions: none}",
          "        - {op: mha, heads: 4, mask: causal, dropout: 0, drop_path: 0}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 6, kv_heads: 2}",
@@ -304,13 +310,17 @@ START_TEST(test_bad_values)
          "'heads' must be a whole number from 1 to 12, not '13'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, ratio: 2}",
          "unknown key 'ratio' (known: op, hidden, heads, kv_heads, memory, mask, norm, bias, "
-         "positions, dropout, drop_path)"},
+         "positions, base, dropout, drop_path)"},
         {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 4}",
          "'kv_heads' must divide the 6 heads, not 4"},
         {"space.blocks.0.choices.0={op: mha, heads: 6, kv_heads: 12}",
          "'kv_heads' must be a whole number from 1 to 6, not '12'"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, positions: rotary}",
          "rotary positions turn pairs, a head has 3 channels here"},
+        {"space.blocks.0.choices.0={op: mha, heads: 6, positions: rotary, base: 1}",
+         "'base' must be a whole number from 2 to 1073741824, not '1'"},
+        {"space.blocks.0.choices.0={op: mha, heads: 6, base: 500000}",
+         "'base' is of rotary positions"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, positions: learned}",
          "unknown positions 'learned' (known: none, rotary)"},
         {"space.blocks.0.choices.0={op: ffn, bias: none}",

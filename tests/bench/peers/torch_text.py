@@ -39,9 +39,9 @@ def hidden_of(width, spec):
 class Rotary(nn.Module):
     """Turns pairs of channels half a head apart; the angles are made once."""
 
-    def __init__(self, length, head):
+    def __init__(self, length, head, base):
         super().__init__()
-        rates = 10000.0 ** (-torch.arange(0, head, 2) / head)
+        rates = float(base) ** (-torch.arange(0, head, 2) / head)
         angles = torch.outer(torch.arange(length), rates).repeat(1, 2)
         self.register_buffer('cos', angles.cos(), persistent=False)
         self.register_buffer('sin', angles.sin(), persistent=False)
@@ -62,7 +62,7 @@ class Attention(nn.Module):
         self.qkv = linear(spec, width, hidden + 2 * self.pairs * head)
         self.out = linear(spec, hidden, width)
         turns, self.causal = spec.get('positions') == 'rotary', spec['mask'] == 'causal'
-        self.turn = Rotary(spec['length'], head) if turns else nn.Identity()
+        self.turn = Rotary(spec['length'], head, spec.get('base', 10000)) if turns else nn.Identity()
 
     def forward(self, x):
         each = self.qkv(x).unflatten(2, (self.heads + 2 * self.pairs, -1)).transpose(1, 2)
