@@ -9,17 +9,25 @@
 #include "run/directory.h"
 
 /* Whether a path names what is written into, a pipe or a device: a file in its place would be the
- * end of /dev/null. Else *target, the caller's, is the file to replace: what a link leads to, or
- * NULL for the path itself. */
-static bool is_written_into(const char *path, char **target)
+ * end of /dev/null. */
+static bool is_written_into(const char *path)
 {
     struct stat there;
-    *target = NULL;
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
-        return true;
-    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
-        *target = realpath(path, NULL);
-    return false;
+    return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+}
+
+/* Begins the file to replace, or to make: what a link leads to, not the link. */
+static enum np_status begin_file(struct cli_output *out, const char *path, struct np_error *err)
+{
+    struct stat there;
+    bool link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+    char *target = link ? np_file_target(path) : NULL;
+    enum np_status status;
+    if (link && !target)
+        return np_fail_errno(err, "cannot create '%s'", np_text_safe(path).s);
+    status = np_file_out_init(&out->file, target ? target : path, err);
+    free(target);
+    return status;
 }
 
 static enum np_status not_written(const struct cli_output *out, struct np_error *err)
@@ -33,18 +41,16 @@ enum np_status cli_output_open(struct cli_output *out, const char *path, struct 
 {
     struct stat there;
     enum np_status status;
-    char *target;
     *out = (struct cli_output){.path = path};
     if (!path || cli_is_standard(path)) {
         out->into = stdout;
         return NP_OK;
     }
-    if (is_written_into(path, &target)) {
+    if (is_written_into(path)) {
         out->into = fopen(path, "we");
         return out->into ? NP_OK : np_fail_errno(err, "cannot open '%s'", np_text_safe(path).s);
     }
-    status = np_file_out_init(&out->file, target ? target : path, err);
-    free(target);
+    status = begin_file(out, path, err);
     if (status != NP_OK || stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
         return status;
     np_file_out_abort(&out->file);
@@ -104,10 +110,8 @@ enum np_status cli_can_write(const char *path, struct np_error *err)
 {
     struct cli_output out = {.path = path};
     enum np_status status = NP_OK;
-    char *target = NULL;
-    if (!cli_is_standard(path) && !is_written_into(path, &target))
+    if (!cli_is_standard(path) && !is_written_into(path))
         status = cli_output_open(&out, path, err);
     cli_output_abort(&out);
-    free(target);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+
+#define MOST_LINKS 40 /* as the system follows */
 
 static enum np_status fail(struct np_error *err, const char *what, const char *path)
 {
@@ -325,4 +328,52 @@ enum np_status np_file_join(char **out, const char *dir, const char *name, struc
     memcpy(path + dir_length + 1, name, name_length + 1);
     *out = path;
     return NP_OK;
+}
+
+/* `name` in the directory of `path`, or by itself if it is absolute; NULL without memory. */
+static char *beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t dir = slash && *name != '/' ? (size_t)(slash - path) + 1 : 0, size = strlen(name) + 1;
+    char *joined = malloc(dir + size);
+    if (!joined)
+        return NULL;
+    memcpy(joined, path, dir);
+    memcpy(joined + dir, name, size);
+    return joined;
+}
+
+/* The last name of a path in its directory, which must be there. */
+static char *in_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *dir = beside(path, "."), *real = dir ? realpath(dir, NULL) : NULL, *joined = NULL;
+    size_t size = real ? strlen(real) + strlen(name) + 2 : 0;
+    if (real && (joined = malloc(size)))
+        snprintf(joined, size, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
+    free(dir);
+    free(real);
+    return joined;
+}
+
+char *np_file_target(const char *path)
+{
+    char *at = strdup(path), *to = NULL, *next, link[PATH_MAX];
+    for (int links = 0; at && !to && links <= MOST_LINKS; links++) {
+        ssize_t n;
+        to = realpath(at, NULL);
+        if (to || errno != ENOENT)
+            break;
+        n = readlink(at, link, sizeof link - 1);
+        if (n < 0) { /* nothing, or no directory */
+            to = in_directory(at);
+            break;
+        }
+        link[n] = '\0';
+        next = beside(at, link);
+        free(at);
+        at = next;
+    }
+    free(at);
+    return to;
 }

@@ -86,6 +86,10 @@ enum np_status np_file_own(const char *path, struct np_error *err);
 enum np_status np_file_make_dir(const char *path, struct np_error *err);
 enum np_status np_file_ensure_dir(const char *path, struct np_error *err);
 
+/* Where a path leads, absolutely and with links followed, also where nothing is there yet, to be
+ * freed; NULL, and errno, where it leads nowhere, as without its directory. */
+char *np_file_target(const char *path);
+
 /* *out: whether path names something (links followed). */
 enum np_status np_file_exists(bool *out, const char *path, struct np_error *err);
 

@@ -195,20 +195,14 @@ bool np_run_dir_keeps(const char *run, const char *path)
 {
     static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl",
                                         NP_SUBNETS_FILE};
-    char *to = realpath(path, NULL), *slash;
+    char *to = np_file_target(path);
+    const char *name = to ? strrchr(to, '/') + 1 : "";
+    bool its_name =
+        is_one_of(name, parts, PARTS) || is_one_of(name, added, sizeof added / sizeof *added);
     struct stat above;
-    bool keeps = false;
-    if (!to)
-        to = strdup(path); /* what is not there yet */
-    slash = to ? strrchr(to, '/') : NULL;
-    if (to && stat(slash ? dirname(to) : ".", &above) == 0) {
-        const char *name = slash ? slash + 1 : to;
-        keeps = is_directory(run, parts[0], &above) || is_directory(run, parts[1], &above) ||
-                (is_directory(run, NULL, &above) &&
-                 (is_one_of(name, parts, PARTS) ||
-                  is_one_of(name, added, sizeof added / sizeof *added))) ||
-                is_among_objects(run, to);
-    }
+    bool keeps = to && stat(dirname(to), &above) == 0 &&
+                 (is_directory(run, parts[0], &above) || is_directory(run, parts[1], &above) ||
+                  (its_name && is_directory(run, NULL, &above)) || is_among_objects(run, to));
     free(to);
     return keeps;
 }

@@ -195,6 +195,14 @@ setup() {
     np-partition recipe.yaml --profile-from model -o link
     [ -L link ]
     cmp want far/plan.yaml
+    ln -s far/new.yaml new # leads to nothing yet
+    np-partition recipe.yaml --profile-from model -o new
+    [ -L new ]
+    cmp want far/new.yaml
+    ln -s no/where nowhere
+    refused "cannot create 'nowhere': No such file or directory" \
+        np-partition recipe.yaml --profile-from model -o nowhere
+    [ -L nowhere ]
     cat pipe > got &
     np-train recipe.yaml --run r --trace pipe
     wait $!
@@ -370,10 +378,12 @@ spared() {
 @test "what a run keeps is not written over" {
     np-train recipe.yaml --run r --stop-after 2 -q > digest
     ln -s r/ledger.tsv link
+    ln -s r/layers.tsv dangling # which only --ledger layers would make
+    ln -s dangling twice
     cp -r r kept
     objects=(r/objects/*/*)
-    for path in r/ledger.tsv r/layers.tsv ./r//run.json link r/objects/new r/checkpoints/x \
-        "${objects[0]}"; do
+    for path in r/ledger.tsv r/layers.tsv ./r//run.json link dangling twice r/objects/new \
+        r/checkpoints/x "${objects[0]}"; do
         for option in losses trace stash; do
             spared "error: --$option '$path' would overwrite what the run keeps there" \
                 np-train recipe.yaml --run r --resume --$option $path
@@ -383,6 +393,12 @@ spared() {
     done
     (cd r && spared "error: --losses 'metrics.jsonl' would overwrite what the run keeps there" \
         np-train ../recipe.yaml --run . --resume --losses metrics.jsonl)
+    cd "${objects[0]%/*}"
+    for path in new ./new "$PWD/new"; do
+        spared "error: --losses '$path' would overwrite what the run keeps there" \
+            np-train ../../../recipe.yaml --run ../.. --resume --losses "$path"
+    done
+    cd ../../..
     diff -r r kept
     np-train recipe.yaml --run r --resume --losses r/losses.tsv # which it does not
     [ "$(wc -l < r/losses.tsv)" -eq 4 ]
