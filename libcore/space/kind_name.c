@@ -25,6 +25,15 @@ static void add_number(char *out, const char *key, int number)
     add(out, key, text);
 }
 
+/* Channels that it reads and makes, where those are not all. */
+static void add_channels(char *out, const struct np_kind *kind)
+{
+    if (kind->reads)
+        add_number(out, "reads", kind->reads);
+    if (kind->makes)
+        add_number(out, "makes", kind->makes);
+}
+
 /* What else tells kinds of one spec apart. Of sequences that is the length, where it is not the
  * target's; all have one width. */
 static void add_surroundings(char *out, const struct np_op_fields *op, const struct np_kind *kind)
@@ -42,10 +51,7 @@ static void add_surroundings(char *out, const struct np_op_fields *op, const str
         add_shape(out, "memory", kind->memory);
     else if (kind->memory.channels)
         add_number(out, "memory", kind->memory.width);
-    if (kind->reads)
-        add_number(out, "reads", kind->reads);
-    if (kind->makes)
-        add_number(out, "makes", kind->makes);
+    add_channels(out, kind);
     if (kind->summed)
         add(out, "sum", "");
 }
@@ -86,6 +92,7 @@ void np_kind_name(const struct np_kind *kind, char *out)
     add_surroundings(out, op, kind);
     if (kind->whole) {
         begin(whole, op, &kind->whole->spec);
+        add_channels(whole, kind->whole);
         end(whole);
         add(out, "part_of", whole);
     }

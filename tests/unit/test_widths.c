@@ -216,6 +216,25 @@ START_TEST(how_they_are_written)
 }
 END_TEST
 
+/* What is measured of one is not taken for the other's. */
+START_TEST(kinds_have_names_of_their_own)
+{
+    struct widths w;
+    char name[NP_KIND_NAME], other[NP_KIND_NAME];
+    open_blocks(&w, images,
+                "[{out: 8, weights: entangled, widths: [2, 4, 8], choices: [{op: conv2d}]}, {out: "
+                "8, weights: entangled, widths: [2, 4, 6], choices: [{op: conv2d}]}, {out: 8, "
+                "weights: entangled, widths: [2, 4], choices: [{op: conv2d}]}]");
+    for (int k = 0; k < w.net.kind_count; k++)
+        for (int i = 0; i < k; i++) {
+            np_kind_name(&w.net.kinds[k], name);
+            np_kind_name(&w.net.kinds[i], other);
+            ck_assert_str_ne(name, other);
+        }
+    close_blocks(&w);
+}
+END_TEST
+
 /* Neighbours that are not alike do not fold: the digest would forget which widths are tied. */
 START_TEST(how_they_fold)
 {
@@ -324,6 +343,7 @@ int main(void)
     tcase_add_test(tests, defaults_follow_the_width);
     tcase_add_test(tests, ratios_are_rounded_down);
     tcase_add_test(tests, how_they_are_written);
+    tcase_add_test(tests, kinds_have_names_of_their_own);
     tcase_add_test(tests, how_they_fold);
     tcase_add_test(tests, whose_draws_are_whose);
     tcase_add_test(tests, what_is_refused);
