@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "train_report.h"
 
 static json_t *plan_json(const struct np_plan *plan)
@@ -52,7 +53,7 @@ enum np_status train_provenance(char **out, const struct np_supernet *net,
     gethostname(host, sizeof host - 1);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     root = json_pack("{ss ss ss ss ss ss ss ss? ss so so so}", "tool", "np-train", "version",
-                     NP_VERSION, "host", host, "started", when, "backend",
+                     NP_VERSION, "host", np_text_safe(host).s, "started", when, "backend",
                      backend_name(&options->backend), "transport",
                      options->backend.link ? options->backend.link->ops->name : "memory", "isa",
                      options->plan.request.kernels->name, "gpu",

@@ -8,6 +8,17 @@
 #include "base/clock.h"
 #include "base/text.h"
 
+/* Whether a path is in the directory of a run that is yet to be made. */
+static bool is_in_new_run(const char *path, const char *run)
+{
+    size_t length = strlen(run);
+    const char *slash = strrchr(path, '/');
+    while (length > 1 && run[length - 1] == '/')
+        length--;
+    return slash && (size_t)(slash - path) == length && strncmp(path, run, length) == 0 &&
+           access(run, F_OK) != 0;
+}
+
 enum np_status train_report_begin(struct train_report *report, const struct train_options *options,
                                   const struct np_recipe *recipe, struct np_error *err)
 {
@@ -15,7 +26,8 @@ enum np_status train_report_begin(struct train_report *report, const struct trai
     report->end = recipe->steps;
     if (options->stop_after && options->stop_after < report->end)
         report->end = options->stop_after;
-    if (options->trace && cli_can_write(options->trace, err) != NP_OK)
+    if (options->trace && !is_in_new_run(options->trace, options->run) &&
+        cli_can_write(options->trace, err) != NP_OK)
         return err->code;
     if (options->losses && strcmp(options->losses, "-") == 0)
         report->losses = stdout;
@@ -170,6 +182,7 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
     uint64_t steps = result->next - result->first;
     bool nothing = began && !report->has_first;
     const struct np_recipe *recipe = report->recipe;
+    enum np_status status = NP_OK;
     cli_progress_end(&report->progress);
     if (report->options->verbose && steps) {
         double rate = (double)steps / result->seconds;
@@ -201,10 +214,11 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
     }
     if (began && !cli_stop_requested && report->options->subnets && !report->options->quiet)
         note_end_of_stream(report, nothing, result->next);
-    if (nothing && cut_losses(report, result->next, err) != NP_OK)
-        return err->code;
-    if (report->losses && report->losses != stdout && fclose(report->losses) != 0)
-        return np_fail_errno(err, "cannot write '%s'", report->options->losses);
+    if (nothing)
+        status = cut_losses(report, result->next, err);
+    if (report->losses && report->losses != stdout && fclose(report->losses) != 0 &&
+        status == NP_OK)
+        status = np_fail_errno(err, "cannot write '%s'", report->options->losses);
     report->losses = NULL;
-    return NP_OK;
+    return status;
 }

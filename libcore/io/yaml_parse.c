@@ -51,7 +51,7 @@ static enum np_status fail_bytes(const struct builder *b, struct np_error *err)
             column++;
         }
     }
-    snprintf(message, sizeof message, "not UTF-8 text: %s", b->parser.problem);
+    snprintf(message, sizeof message, "not plain UTF-8 text: %s", b->parser.problem);
     return fail_at(b, line, column, err, message);
 }
 

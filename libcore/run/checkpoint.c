@@ -13,10 +13,18 @@
 /* A layer in the stash passes through a window of this size: enough for a disk's bandwidth. */
 #define WINDOW ((size_t)4 << 20)
 
+/* What this process stored of an old version. */
+struct stored_old {
+    bool there;
+    uint64_t version;
+    struct np_digest digest;
+};
+
 /* What this process last stored of a layer. */
 struct stored {
     uint64_t updates;
     struct np_digest digest;
+    struct stored_old *old; /* [np_supernet_old_count], version v at v % count; NULL: none */
 };
 
 struct np_checkpoints {
@@ -29,6 +37,20 @@ struct np_checkpoints {
     float *window;         /* as a stash wants it */
     struct np_checkpoint_hooks hooks;
 };
+
+static enum np_status stored_new(struct np_checkpoints *c, struct np_error *err)
+{
+    const struct np_supernet *net = c->state->net;
+    enum np_status status;
+    NP_TRY(np_zalloc(&c->stored, net->layers, sizeof *c->stored, err));
+    for (uint32_t layer = 0; layer < net->layers; layer++) {
+        size_t versions = (size_t)np_supernet_old_count(net, layer);
+        if (versions > 0)
+            NP_TRY(np_zalloc(&c->stored[layer].old, versions, sizeof(struct stored_old), err));
+    }
+out:
+    return status;
+}
 
 static enum np_status window_new(struct np_checkpoints *c, struct np_error *err)
 {
@@ -55,7 +77,7 @@ enum np_status np_checkpoints_new(struct np_checkpoints **out, const char *run,
     c->hooks = *hooks;
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&c->store, objects, err));
-    NP_TRY(np_zalloc(&c->stored, state->net->layers, sizeof *c->stored, err));
+    NP_TRY(stored_new(c, err));
     NP_TRY(window_new(c, err));
     *out = c;
     c = NULL;
@@ -70,6 +92,8 @@ void np_checkpoints_free(struct np_checkpoints *c)
     if (!c)
         return;
     np_store_clear(&c->store);
+    for (uint32_t layer = 0; c->stored && layer < c->state->net->layers; layer++)
+        free(c->stored[layer].old);
     free(c->stored);
     free(c->block);
     free(c);
@@ -172,6 +196,12 @@ out:
     return status;
 }
 
+static struct stored_old *slot_of(const struct np_checkpoints *c, uint32_t layer, uint64_t version)
+{
+    uint64_t count = (uint64_t)np_supernet_old_count(c->state->net, layer);
+    return &c->stored[layer].old[version % count];
+}
+
 /* The name of the version `back` before the latest. */
 static void old_name(char *out, const char *name, uint64_t back)
 {
@@ -187,13 +217,18 @@ static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, u
     uint64_t keep = (uint64_t)np_supernet_old_count(c->state->net, layer);
     enum np_status status = NP_OK;
     for (uint64_t back = 1; back <= keep && back <= l->updates; back++) {
-        struct old_passage p = old_passage_of(c, layer, l->updates - back);
-        struct np_digest digest;
+        uint64_t version = l->updates - back;
+        struct stored_old *stored = slot_of(c, layer, version);
+        struct old_passage p = old_passage_of(c, layer, version);
         char old[NP_ENTRY_NAME];
         old_name(old, name, back);
-        NP_TRY(np_store_put_from(&c->store, &digest, (struct np_store_source){read_old, &p},
-                                 kind->floats * sizeof(float), err));
-        NP_TRY(np_manifest_add(m, &digest, l->updates - back, old, err));
+        if (!stored->there || stored->version != version) {
+            struct np_digest digest;
+            NP_TRY(np_store_put_from(&c->store, &digest, (struct np_store_source){read_old, &p},
+                                     kind->floats * sizeof(float), err));
+            *stored = (struct stored_old){true, version, digest};
+        }
+        NP_TRY(np_manifest_add(m, &stored->digest, version, old, err));
     }
 out:
     return status;
@@ -248,7 +283,8 @@ static enum np_status get_layer(struct np_checkpoints *c, const struct np_manife
     enum np_status status;
     NP_TRY(np_store_get_into(&c->store, &entry->digest, (struct np_store_sink){write_piece, &p},
                              layer_bytes(c, layer), err));
-    c->stored[layer] = (struct stored){entry->updates, entry->digest};
+    c->stored[layer].updates = entry->updates;
+    c->stored[layer].digest = entry->digest;
 out:
     return status;
 }
@@ -263,6 +299,7 @@ static enum np_status get_old(struct np_checkpoints *c, const struct np_manifest
     p = old_passage_of(c, layer, entry->updates);
     NP_TRY(np_store_get_into(&c->store, &entry->digest, (struct np_store_sink){write_old, &p},
                              np_supernet_kind(c->state->net, layer)->floats * sizeof(float), err));
+    *slot_of(c, layer, entry->updates) = (struct stored_old){true, entry->updates, entry->digest};
 out:
     return status;
 }

@@ -85,8 +85,6 @@ enum np_status np_prune(const char *run, uint64_t keep, struct np_error *err)
     enum np_status status;
     NP_TRY(np_manifest_list(&steps, &count, run, err));
     old = count > keep ? count - (size_t)keep : 0;
-    if (!old)
-        goto out;
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&p.store, objects, err));
     for (size_t i = old; i < count; i++)

@@ -38,6 +38,11 @@ static enum np_status damaged(const char *path, uint64_t step, struct np_error *
                    np_text_safe(path).s, (unsigned long long)step);
 }
 
+static enum np_status unread(const char *path, struct np_error *err)
+{
+    return np_fail_errno(err, "cannot read '%s'", np_text_safe(path).s);
+}
+
 /* The next lines of the record must be these. */
 static enum np_status compare(FILE *record, const char *path, const char *lines, size_t bytes,
                               uint64_t step, struct np_error *err)
@@ -52,7 +57,7 @@ static enum np_status compare(FILE *record, const char *path, const char *lines,
                            "them",
                            (unsigned long long)step, np_text_safe(path).s);
         if (k < n)
-            return damaged(path, step, err);
+            return ferror(record) ? unread(path, err) : damaged(path, step, err);
     }
     return NP_OK;
 }
@@ -186,7 +191,7 @@ static enum np_status measure(long *bytes, FILE *record, const char *path,
             if (is_sound(line, shape))
                 continue;
         }
-        status = damaged(path, i / (uint64_t)shape->members, err);
+        status = length < -1 ? unread(path, err) : damaged(path, i / (uint64_t)shape->members, err);
         break;
     }
     free(line);

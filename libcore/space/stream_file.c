@@ -92,7 +92,7 @@ static enum np_status read_index(struct reader *r, const struct np_stream_shape 
         value = value > (INT_MAX - 9) / 10 ? INT_MAX : 10 * value + (r->c - '0');
     if (r->c != EOF && !strchr(" \t\r\n#", r->c))
         return refuse_char(r, err);
-    if (block >= shape->blocks)
+    if (block >= shape->blocks || r->error) /* cut short is no index */
         return NP_OK;
     status = np_stream_choose(choices, shape, block, value, &why);
     if (status != NP_OK)

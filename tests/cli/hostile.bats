@@ -119,6 +119,15 @@ setup() {
     [ "${#lines[@]}" -eq 1 ]
 }
 
+@test "a host name that is not UTF-8: JSON all the same" {
+    other_host() {
+        unshare --uts sh -c 'printf "a\377b" > /proc/sys/kernel/hostname && exec "$@"' - "$@"
+    }
+    other_host true || skip "cannot have another host name"
+    other_host np-train recipe.yaml --run r --stop-after 1 -q
+    jq -e '.host == "a\\xffb"' r/run.json
+}
+
 @test "a run name that is not UTF-8: JSON all the same" {
     name=$'r\xe9'
     np-train recipe.yaml --run "$name"
@@ -407,15 +416,16 @@ spared() {
 # /proc/self/mem is a regular file of which nothing can be read from its beginning on.
 @test "a ledger that cannot be read is said to be that, not the same, other or damaged" {
     tiny_recipe
-    np-train recipe.yaml --run a -q --ledger layers > digest
+    printf '0 1 2 3\n%.0s' 1 2 3 4 5 6 > subnets
+    np-train recipe.yaml --run a -q --ledger layers --subnets subnets > digest
     cp -r a b
-    for file in ledger.tsv layers.tsv; do
+    for file in ledger.tsv layers.tsv subnets.txt; do
         mv a/$file sound
         ln -s /proc/self/mem a/$file
         run np-verify --fsck a
         [ "$status" -eq 1 ]
         said "np-verify: cannot read 'a/$file': Input/output error"
-        run np-train recipe.yaml --run a -q --resume
+        run np-train recipe.yaml --run a -q --resume --subnets subnets
         [ "$status" -eq 2 ]
         said "np-train: error: cannot read 'a/$file': Input/output error"
         mv sound a/$file

@@ -70,10 +70,12 @@ START_TEST(test_refused)
     expect_refused("'': 1\n", "r.yaml:1:1: a key is empty");
     expect_refused("? \n: 1\n", "r.yaml:1:2: a key is empty");
     expect_refused("a: \"x\\0y\"\n", "r.yaml:1:4: a text may not hold a NUL");
-    expect_refused("a: 1\nb: \xff\n", "r.yaml:2:4: not UTF-8 text: invalid leading UTF-8 octet");
+    expect_refused("a: 1\nb: \xff\n",
+                   "r.yaml:2:4: not plain UTF-8 text: invalid leading UTF-8 octet");
     expect_refused("\xc3\xa9: \xc0\x80\n",
-                   "r.yaml:1:4: not UTF-8 text: invalid length of a UTF-8 sequence");
-    expect_refused("a: \x01\n", "r.yaml:1:4: not UTF-8 text: control characters are not allowed");
+                   "r.yaml:1:4: not plain UTF-8 text: invalid length of a UTF-8 sequence");
+    expect_refused("a: \x01\n",
+                   "r.yaml:1:4: not plain UTF-8 text: control characters are not allowed");
     expect_refused("a: [1, 2\nb: 3\n", "r.yaml:2:2: did not find expected ',' or ']' while parsing "
                                        "a flow sequence from line 1");
     expect_refused("a: 'x\n", "r.yaml:2:1: found unexpected end of stream while scanning a quoted "
@@ -86,7 +88,8 @@ END_TEST
 START_TEST(test_nul_byte)
 {
     ck_assert_int_eq(np_yaml_read_memory(&doc, "a: \0x", 5, "r.yaml", &err), NP_EINPUT);
-    ck_assert_str_eq(err.msg, "r.yaml:1:4: not UTF-8 text: control characters are not allowed");
+    ck_assert_str_eq(err.msg,
+                     "r.yaml:1:4: not plain UTF-8 text: control characters are not allowed");
 }
 END_TEST
 

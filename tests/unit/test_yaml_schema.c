@@ -151,7 +151,7 @@ START_TEST(test_set_refused)
         {"a=- 1", "--set a=- 1: the value must be a scalar, [a, list] or {a: map}"},
         {"a={b: 1, b: 2}", "--set a={b: 1, b: 2}: duplicate key 'b'"},
         {"a=[1,", "--set a=[1,: did not find expected node content while parsing a flow node"},
-        {"a=\xff", "--set a=\\xff: not UTF-8 text: invalid leading UTF-8 octet"},
+        {"a=\xff", "--set a=\\xff: not plain UTF-8 text: invalid leading UTF-8 octet"},
     };
     char deep[200] = "a=";
     ck_assert_int_eq(read_text("train: {steps: 1}\nlist: [1, 2, 3]"), NP_OK);
