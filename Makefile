@@ -52,11 +52,15 @@ ISA      := $(if $(filter x86_64%,$(TARGET)),avx2 $(if $(AVX512),avx512)) \
 NP_CPPFLAGS += $(if $(AVX512),,-DNP_NO_AVX512) $(if $(SAN),-DNP_COMPACT)
 FOREIGN  := $(patsubst %,\%_%.c,$(filter-out $(ISA),avx2 avx512 neon))
 
-# CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools; and
-# NCCL and cuBLASLt, unless they are not there or NCCL=0, CUBLASLT=0.
+# CUDA=1 compiles the kernels for GPUs, with NVIDIA's compiler, and links them into the tools, as
+# CUDA=auto does where there is one; and NCCL and cuBLASLt, unless they are not there or NCCL=0,
+# CUBLASLT=0.
 CUDA     ?= 0
 CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
+ifeq ($(CUDA),auto)
+override CUDA := $(if $(NVCC),1,0)
+endif
 NCCL     ?= $(if $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h),1,0)
 CUBLASLT ?= $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),1,0)
 NP_SHARED_LIBS := $(if $(filter 1,$(NCCL)),-lnccl) $(if $(filter 1,$(CUBLASLT)),-lcublasLt)
@@ -83,6 +87,12 @@ endif
 MPI_PACKAGE ?= $(firstword $(foreach p,mpi-c ompi-c mpich,$(shell $(PKG_CONFIG) --exists $p && \
                                                                     echo $p)))
 MPI      ?= $(if $(MPI_PACKAGE),1,0)
+ifeq ($(MPI),auto)
+override MPI := $(if $(MPI_PACKAGE),1,0)
+endif
+ifneq ($(filter-out 0 1,$(CUDA) $(MPI)),)
+$(error CUDA and MPI are 0, 1 or auto, not '$(filter-out 0 1,$(CUDA) $(MPI))')
+endif
 ifeq ($(MPI),1)
 MPI_OBJ  := $(BUILD)/libcore/mpi/wire_mpi.o
 NP_MPI_LIBS := $(shell $(PKG_CONFIG) --libs $(MPI_PACKAGE))
@@ -129,7 +139,7 @@ $(BUILD)/libcore/num/kernels_%.o: NP_UNROLLED += \
     $(if $(CLANG),,--param sccvn-max-alias-queries-per-access=50)
 $(BUILD)/%_avx2.o: NP_ISA = -mavx2 -mfma -mno-avx512f $(NP_UNROLLED)
 $(BUILD)/%_avx512.o: NP_ISA = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 \
-                              $(NP_UNROLLED) $(AVX512_CFLAGS)
+                              $(NP_UNROLLED) $(AVX512_CFLAGS) $(NP_NUMERIC)
 $(BUILD)/%_neon.o: NP_ISA = $(NP_UNROLLED)
 
 $(LIB): $(LIB_OBJ)
@@ -228,7 +238,7 @@ CLI      := $(filter-out $(if $(SAN),$(UNSANITIZED)),$(wildcard tests/cli/*.bats
 # What takes longest comes first, so that no processor has nothing to do at the end.
 LONG     := %/training.bats %/device-memory.bats %/test_engine %/test_residence %/test_matmul \
             %/test_conv %/test_ops %/test_transport %/test_stash %/fast.bats %/mpi.bats \
-            %/np-train.bats %/inherit.bats %/hostile.bats
+            %/np-train.bats %/resume.bats %/inherit.bats %/hostile.bats
 # A sanitized program is one process: another for every test, and a look for leaks after it, take
 # longer than most of them.
 run-tests = NP_TEST_FULL=$(if $(SAN)$(SHORT),0,1) NP_BIN='$(abspath $(BUILD))' LC_ALL=C \
@@ -503,7 +513,8 @@ help:
 	@echo 'lint bench demo deps completions install uninstall dist clean'
 	@echo 'fuzz: random recipes and plans; FUZZ_SECONDS=60 FUZZ_SEED=N'
 	@echo 'CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR are yours; give them to make install, too'
-	@echo 'SAN=address,undefined|thread; CUDA=1 NCCL=0 CUBLASLT=0; MPI=0 MPI_PACKAGE=; V=1; WERROR='
+	@echo 'SAN=address,undefined|thread; CUDA=0|1|auto NCCL=0 CUBLASLT=0; MPI=0|1|auto MPI_PACKAGE=;'
+	@echo 'V=1; WERROR='
 
 # `make deps check` also works with -j: nothing is compiled before its packages are there.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
