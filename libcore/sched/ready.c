@@ -1,12 +1,17 @@
 #include "sched/ready.h"
 
+static bool goes_before(const struct np_ready_entry *a, const struct np_ready_entry *b)
+{
+    return a->key > b->key || (a->key == b->key && a->place < b->place);
+}
+
 /* Moves the hole at `at` down until `entry` fits in it. */
 static void sift_down(struct np_ready *ready, uint32_t at, struct np_ready_entry entry)
 {
     for (uint32_t child = 2 * at + 1; child < ready->count; child = 2 * at + 1) {
-        if (child + 1 < ready->count && ready->entry[child + 1].key > ready->entry[child].key)
+        if (child + 1 < ready->count && goes_before(&ready->entry[child + 1], &ready->entry[child]))
             child++;
-        if (ready->entry[child].key <= entry.key)
+        if (!goes_before(&ready->entry[child], &entry))
             break;
         ready->entry[at] = ready->entry[child];
         at = child;
@@ -17,7 +22,7 @@ static void sift_down(struct np_ready *ready, uint32_t at, struct np_ready_entry
 void np_ready_push(struct np_ready *ready, struct np_ready_entry entry)
 {
     uint32_t at = ready->count++;
-    while (at > 0 && ready->entry[(at - 1) / 2].key < entry.key) {
+    while (at > 0 && goes_before(&entry, &ready->entry[(at - 1) / 2])) {
         ready->entry[at] = ready->entry[(at - 1) / 2];
         at = (at - 1) / 2;
     }

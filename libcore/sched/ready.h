@@ -1,4 +1,4 @@
-/* The ready tasks of one stage: a binary heap, greatest key first.
+/* The ready tasks of one stage: a binary heap, greatest key first, of equal ones the first place.
  *
  * Ownership: the entries belong to the caller, who makes room for as many as can ever be ready.
  */
@@ -21,7 +21,7 @@ struct np_ready {
 };
 
 void np_ready_push(struct np_ready *ready, struct np_ready_entry entry);
-/* The entry with the greatest key; false if there is none. */
+/* The first entry; false if there is none. */
 bool np_ready_pop(struct np_ready *ready, struct np_ready_entry *entry);
 /* Restores the order after the keys, or the entries, were changed in place. */
 void np_ready_rebuild(struct np_ready *ready);

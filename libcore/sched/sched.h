@@ -39,8 +39,10 @@
  *          the oldest (step, member, micro-batch). At every stage of its replica all flights before
  *          q are retired, so q is admitted everywhere; whatever its tasks wait for (inputs,
  *          updates, turns) belongs to q itself or to flights of older ones, which are retired.
- * Order:   the longest remaining path over the window's steps (priority.c), the oldest step among
- *          equals. The order depends on the events alone; no device idles while it has a task.
+ * Order:   the longest remaining path over the window's steps (priority.c); among equals the oldest
+ *          step, then B, W, F, then the first flight and the first position. So what a device is
+ *          given depends on which events there were, not on their order; no device idles while it
+ *          has a task.
  * Units:   costs in any one unit of time (nanoseconds, or 1 per block), per micro-batch.
  * Errors:  NP_EMEM from np_sched_new only; a wrong sequence of calls is a bug (assert).
  * Threads: the caller serialises all calls on one scheduler.
