@@ -100,7 +100,6 @@ struct np_sim_stage predict_sum(const struct predict_run *run);
 uint64_t predict_peak(const struct predict_run *run, int stage);
 /* What a trace says of the stages' memory. */
 enum np_status predict_trace_stages(struct predict_run *run, struct np_error *err);
-double predict_hit_rate(const struct np_context_sums *sums);
 void predict_run_clear(struct predict_run *run);
 
 /* What one call of the tool works on. */

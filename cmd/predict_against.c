@@ -183,12 +183,9 @@ static uint64_t largest_peak(const struct np_trace *trace)
 static double hit_rate(const struct np_trace *trace)
 {
     struct np_context_sums sum = {0};
-    for (int k = 0; k < trace->stages; k++) {
-        sum.hits += trace->stage[k].sums.hits;
-        sum.late += trace->stage[k].sums.late;
-        sum.misses += trace->stage[k].sums.misses;
-    }
-    return predict_hit_rate(&sum);
+    for (int k = 0; k < trace->stages; k++)
+        np_context_sums_add(&sum, &trace->stage[k].sums);
+    return np_context_hit_rate(&sum);
 }
 
 static enum np_status report_memory(struct np_buf *out, const struct np_trace *measured,

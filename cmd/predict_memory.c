@@ -56,11 +56,7 @@ struct np_sim_stage predict_sum(const struct predict_run *run)
     struct np_sim_stage sum = {.copy = 0};
     for (int k = 0; k < run->model->sched.stages; k++) {
         const struct np_sim_stage *stage = &run->stages[k];
-        sum.sums.hits += stage->sums.hits;
-        sum.sums.late += stage->sums.late;
-        sum.sums.misses += stage->sums.misses;
-        sum.sums.bytes_in += stage->sums.bytes_in;
-        sum.sums.bytes_out += stage->sums.bytes_out;
+        np_context_sums_add(&sum.sums, &stage->sums);
         sum.copy += stage->copy;
         sum.stall += stage->stall;
     }
@@ -93,10 +89,4 @@ enum np_status predict_trace_stages(struct predict_run *run, struct np_error *er
                                                       .sums = run->stages[k].sums};
     }
     return status;
-}
-
-double predict_hit_rate(const struct np_context_sums *sums)
-{
-    uint64_t visits = sums->hits + sums->late + sums->misses;
-    return visits ? (double)sums->hits / (double)visits : 1;
 }

@@ -23,7 +23,7 @@ static enum np_status memory_rows(struct np_buf *out, const struct predict_run *
     NP_TRY(np_buf_printf(out, err,
                          "hits\t%" PRIu64 "\nlate\t%" PRIu64 "\nmisses\t%" PRIu64
                          "\nhit_rate\t%.4f\nbytes_in\t%" PRIu64 "\nbytes_out\t%" PRIu64 "\n",
-                         c->hits, c->late, c->misses, predict_hit_rate(c), c->bytes_in,
+                         c->hits, c->late, c->misses, np_context_hit_rate(c), c->bytes_in,
                          c->bytes_out));
     NP_TRY(np_buf_printf(out, err, "copy_busy\t%.4f\nstall\t%.4f\npeak_memory\t",
                          sum.copy / (time * NP_COPIERS), sum.stall / time));

@@ -64,7 +64,7 @@ static enum np_status line(struct np_buf *out, const struct predict_job *job,
     if (bytes)
         snprintf(memory, sizeof memory, "%" PRIu64, bytes);
     if (job->model.has_memory)
-        snprintf(hits, sizeof hits, "%.4f", predict_hit_rate(&sum.sums));
+        snprintf(hits, sizeof hits, "%.4f", np_context_hit_rate(&sum.sums));
     return np_buf_printf(out, err, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.0f\t%.4f\t%.4f\t%s\n",
                          np_sched_replicas(c), c->stages, c->micro_batches, c->window, c->lookahead,
                          c->reach, memory, r->makespan, r->speedup, r->bubble, hits);

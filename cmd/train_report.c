@@ -203,10 +203,9 @@ enum np_status train_report_end(struct train_report *report, const struct np_ses
     }
     if (report->options->verbose && result->has_residence) {
         const struct np_context_sums *c = &result->residence.context;
-        uint64_t visits = c->hits + c->late + c->misses;
         cli_note("layers: %llu visits, %.2f %% hits, %llu late, %llu misses; %s in, %s out, %.2f s "
                  "of copies, %.2f s of waiting; %s in the stash (%s)",
-                 (unsigned long long)visits, visits ? 100.0 * (double)c->hits / (double)visits : 0,
+                 (unsigned long long)np_context_visits(c), 100 * np_context_hit_rate(c),
                  (unsigned long long)c->late, (unsigned long long)c->misses,
                  np_text_size(c->bytes_in).s, np_text_size(c->bytes_out).s,
                  result->residence.copy_s, result->residence.stall_s,

@@ -157,22 +157,15 @@ out:
     return status;
 }
 
-static bool has_batch_norm(const struct np_evaluator *e, const uint16_t *choices)
-{
-    for (int p = 0; p < e->net->positions; p++)
-        if (np_step_kind(e->net, choices, p)->norm_floats)
-            return true;
-    return false;
-}
-
 static void begin_subnet(struct eval_stage *stage, struct place *at)
 {
     const struct np_evaluator *e = stage->eval;
     const struct np_evaluation *v = e->evaluation;
     size_t blocks = (size_t)e->net->positions - 2;
-    memcpy(stage->choices + 1, v->choices + at->subnet * blocks, blocks * sizeof *v->choices);
+    const uint16_t *choices = v->choices + at->subnet * blocks;
+    memcpy(stage->choices + 1, choices, blocks * sizeof *choices);
     at->index = at->calibrations = 0;
-    if (has_batch_norm(e, stage->choices))
+    if (np_supernet_has_batch_norm(e->net, choices))
         at->calibrations = (uint64_t)e->net->recipe->calibration * e->micro_batches;
     at->count = at->calibrations + v->batches * e->micro_batches;
 }

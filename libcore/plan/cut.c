@@ -58,7 +58,7 @@ static bool within(const struct table *t, int from, int to)
 
 static double stage_load(const struct table *t, int from, int to)
 {
-    return t->load[to] - t->load[from] + (t->cut->enter ? t->cut->enter[from] : 0);
+    return t->load[to] - t->load[from];
 }
 
 static double value(const struct table *t, int from, int to)

@@ -15,9 +15,6 @@
 struct np_cut {
     int positions, stages;
     const double *load; /* [positions] */
-    /* [positions]: what a stage that begins there has beside its positions'; or NULL. To begin one
-     * position earlier is never less: enter[p] + load[p] >= enter[p + 1]. */
-    const double *enter;
     /* [stages][positions]: what a position takes on a stage, which may hold cap_bytes; or NULL. */
     const uint64_t *bytes;
     uint64_t cap_bytes;

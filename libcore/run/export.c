@@ -195,14 +195,6 @@ out:
 
 /* --- statistics ------------------------------------------------------------------------------- */
 
-static bool has_batch_norm(const struct np_export_config *c)
-{
-    for (int p = 0; c->choices && p < c->net->positions; p++)
-        if (np_supernet_kind(c->net, np_supernet_chosen(c->net, c->choices, p))->norm_floats)
-            return true;
-    return false;
-}
-
 static bool on_stop(void *context)
 {
     const struct np_export *e = context;
@@ -239,7 +231,7 @@ enum np_status np_export_new(struct np_export **out, const struct np_export_conf
     enum np_status status;
     NP_TRY(np_zalloc(&e, 1, sizeof *e, err));
     e->config = *config;
-    if (has_batch_norm(config))
+    if (config->choices && np_supernet_has_batch_norm(config->net, config->choices))
         NP_TRY(find_statistics(e, err));
     NP_TRY(index_all(e, err));
     *out = e;

@@ -373,12 +373,7 @@ static struct np_residence_sums sum_residence(const struct session *s)
     struct np_residence_sums sum = {.copy_s = 0};
     for (int k = 0; k < s->config->plan->stages; k++) {
         const struct np_residence_sums *one = &s->residence[k];
-        sum.context.hits += one->context.hits;
-        sum.context.late += one->context.late;
-        sum.context.misses += one->context.misses;
-        sum.context.bytes_in += one->context.bytes_in;
-        sum.context.bytes_out += one->context.bytes_out;
-        sum.context.made += one->context.made;
+        np_context_sums_add(&sum.context, &one->context);
         sum.copy_s += one->copy_s;
         sum.stall_s += one->stall_s;
         sum.stash = one->stash;

@@ -80,6 +80,32 @@ struct np_context_sums {
     uint64_t peak_bytes; /* the most that was held at once, copies under way included */
 };
 
+/* Adds what came of another stage; the most is the larger one's. */
+static inline void np_context_sums_add(struct np_context_sums *sum,
+                                       const struct np_context_sums *other)
+{
+    sum->hits += other->hits;
+    sum->late += other->late;
+    sum->misses += other->misses;
+    sum->bytes_in += other->bytes_in;
+    sum->bytes_out += other->bytes_out;
+    sum->made += other->made;
+    if (other->peak_bytes > sum->peak_bytes)
+        sum->peak_bytes = other->peak_bytes;
+}
+
+static inline uint64_t np_context_visits(const struct np_context_sums *sums)
+{
+    return sums->hits + sums->late + sums->misses;
+}
+
+/* The share of visits whose layer was there; 1 of none. */
+static inline double np_context_hit_rate(const struct np_context_sums *sums)
+{
+    uint64_t visits = np_context_visits(sums);
+    return visits ? (double)sums->hits / (double)visits : 1;
+}
+
 struct np_context;
 
 enum np_status np_context_new(struct np_context **out, const struct np_context_config *config,

@@ -135,16 +135,6 @@ static void name_values(struct derived *d)
             d->recipe.blocks[b].name = name_value(d, b + 1);
 }
 
-static bool has_batch_norm(const struct np_supernet *net, const uint16_t *choices)
-{
-    for (int p = 0; p < net->positions; p++) {
-        uint32_t candidate = np_supernet_is_end(net, p) ? 0 : choices[p - 1];
-        if (np_supernet_kind(net, net->layer_first[p] + candidate)->norm_floats > 0)
-            return true;
-    }
-    return false;
-}
-
 enum np_status np_derive(struct np_buf *text, const struct np_supernet *net,
                          const uint16_t *choices, struct np_error *err)
 {
@@ -161,7 +151,7 @@ enum np_status np_derive(struct np_buf *text, const struct np_supernet *net,
     d.recipe.same_batch = false;
     d.recipe.distill = 0;
     d.recipe.has_init = false;
-    if (!has_batch_norm(net, choices))
+    if (!np_supernet_has_batch_norm(net, choices))
         d.recipe.calibration = 0;
     NP_TRY(np_recipe_write(&d.recipe, text, err));
 out:

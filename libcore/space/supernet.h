@@ -116,6 +116,16 @@ static inline uint32_t np_supernet_chosen(const struct np_supernet *net, const u
     return np_supernet_is_end(net, position) ? first : first + choices[position - 1];
 }
 
+/* Whether a subnet, choices[blocks], has batch norm: statistics to be found before it is used. */
+static inline bool np_supernet_has_batch_norm(const struct np_supernet *net,
+                                              const uint16_t *choices)
+{
+    for (int p = 0; p < net->positions; p++)
+        if (np_supernet_kind(net, np_supernet_chosen(net, choices, p))->norm_floats)
+            return true;
+    return false;
+}
+
 /* The last position that reads the value of `position`, -1 if none does. */
 static inline int np_supernet_last_reader(const struct np_supernet *net, int position)
 {

@@ -11,7 +11,7 @@ static double worst_load(const struct np_cut *cut, const int *first)
 {
     double worst = 0;
     for (int k = 0; k < cut->stages; k++) {
-        double load = cut->enter ? cut->enter[first[k]] : 0;
+        double load = 0;
         uint64_t bytes = 0;
         for (int p = first[k]; p < first[k + 1]; p++) {
             load += cut->load[p];
@@ -40,7 +40,7 @@ static double best_of_all(const struct np_cut *cut, int *first, int stage)
 START_TEST(cut_is_the_best_of_all)
 {
     struct np_draw_key key = {{(uint32_t)_i, 0}};
-    double load[9], enter[9] = {0};
+    double load[9];
     uint64_t bytes[9 * 9];
     for (int trial = 0; trial < 200; trial++) {
         int first[10] = {0}, all[10] = {0};
@@ -50,14 +50,10 @@ START_TEST(cut_is_the_best_of_all)
             load[p] = drawn.w[0] % 12;
             for (int k = 0; k < 9; k++) /* later stages hold less */
                 bytes[k * 9 + p] = drawn.w[1] % 10 * (uint32_t)(12 - k) / 12;
-            if (p < 8) /* some of what there is so far crosses */
-                enter[p + 1] = drawn.w[2] % (uint32_t)(enter[p] + load[p] + 1);
         }
         struct np_cut cut = {.positions = 9, .stages = 1 + _i % 9, .load = load, .cap_bytes = 12};
         if (trial % 2)
             cut.bytes = bytes;
-        if (trial % 4 >= 2)
-            cut.enter = enter;
         all[cut.stages] = 9;
         double best = best_of_all(&cut, all, 1);
         ck_assert_int_eq(np_cut_find(first, &fits, &cut, NULL), NP_OK);
