@@ -17,7 +17,7 @@
 
 #define CACHE_MAX_BYTES (8u << 20)
 #define KEY_MAX 448
-#define ROUNDS 3
+#define ROUNDS 3 /* a digit */
 
 struct cache {
     const char *directory; /* NULL: nothing is kept */
@@ -97,69 +97,101 @@ static void cache_close(struct cache *cache)
     free(cache->text);
 }
 
-/* "<key>\t<kind>\t<f>\t<b>\t<w>\n" at line: the costs, if it is the line of this key and kind. */
-static bool parse_line(const char *line, const char *key, const char *kind,
-                       struct np_layer_cost *cost)
+/* Behind a line's key and kind, if it is theirs; else NULL. */
+static const char *behind(const char *line, const char *key, const char *kind)
 {
     size_t key_bytes = strlen(key), kind_bytes = strlen(kind);
-    float costs[3];
     if (strncmp(line, key, key_bytes) != 0 || line[key_bytes] != '\t')
-        return false;
+        return NULL;
     line += key_bytes + 1;
-    if (strncmp(line, kind, kind_bytes) != 0 || line[kind_bytes] != '\t')
-        return false;
-    line += kind_bytes;
-    for (int i = 0; i < 3; i++) {
+    return strncmp(line, kind, kind_bytes) == 0 && line[kind_bytes] == '\t' ? line + kind_bytes
+                                                                            : NULL;
+}
+
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : line + strlen(line);
+}
+
+/* "<key>\t<kind>\t<f>\t<b>\t<w>\t<rounds>\n" at line: the rounds of which these are the least
+ * costs, if it is the line of this key and kind; else 0. */
+static int parse_line(const char *line, const char *key, const char *kind,
+                      struct np_layer_cost *cost)
+{
+    float costs[3];
+    line = behind(line, key, kind);
+    for (int i = 0; line && i < 3; i++) {
         char *end;
         if (line[0] != '\t' || line[1] < '0' || line[1] > '9')
-            return false;
+            return 0;
         costs[i] = strtof(line + 1, &end);
         line = end;
     }
-    if (*line != '\n' || !(costs[0] + costs[1] + costs[2] <= NP_PLAN_COST_MAX_NS))
-        return false;
+    if (!line || line[0] != '\t' || line[1] < '1' || line[1] > '0' + ROUNDS || line[2] != '\n' ||
+        !(costs[0] + costs[1] + costs[2] <= NP_PLAN_COST_MAX_NS))
+        return 0;
     *cost = (struct np_layer_cost){costs[0], costs[1], costs[2]};
-    return true;
+    return line[1] - '0';
 }
 
-static bool cache_find(const struct cache *cache, const char *kind, struct np_layer_cost *cost)
+static int cache_find(const struct cache *cache, const char *kind, struct np_layer_cost *cost)
 {
-    for (const char *line = cache->text; line && *line;) {
-        if (parse_line(line, cache->key, kind, cost))
+    int rounds = 0;
+    for (const char *line = cache->text; line && *line && rounds == 0; line = next_line(line))
+        rounds = parse_line(line, cache->key, kind, cost);
+    return rounds;
+}
+
+/* The rounds that all kinds have; 0: one has none. */
+static int cache_rounds(const struct cache *cache, const struct np_supernet *net,
+                        struct np_layer_cost *cost)
+{
+    char name[NP_KIND_NAME];
+    int rounds = ROUNDS;
+    for (int k = 0; k < net->kind_count && rounds > 0; k++) {
+        np_kind_name(&net->kinds[k], name);
+        int has = cache_find(cache, name, &cost[k]);
+        rounds = has < rounds ? has : rounds;
+    }
+    return rounds;
+}
+
+static bool is_replaced(const char *line, const struct cache *cache, const struct np_supernet *net)
+{
+    char name[NP_KIND_NAME];
+    size_t key = strlen(cache->key);
+    if (strncmp(line, cache->key, key) != 0 || line[key] != '\t')
+        return false;
+    for (int k = 0; k < net->kind_count; k++) {
+        np_kind_name(&net->kinds[k], name);
+        if (behind(line, cache->key, name))
             return true;
-        line = strchr(line, '\n');
-        line = line ? line + 1 : NULL;
     }
     return false;
 }
 
-static bool cache_holds_all(const struct cache *cache, const struct np_supernet *net,
-                            struct np_layer_cost *cost)
-{
-    char name[NP_KIND_NAME];
-    for (int k = 0; k < net->kind_count; k++) {
-        np_kind_name(&net->kinds[k], name);
-        if (!cache_find(cache, name, &cost[k]))
-            return false;
-    }
-    return true;
-}
-
-/* Lines of the new measurement first, so that they win over older ones of the same kind; behind
- * them all that is there now, which others may have stored meanwhile. */
+/* Lines of the measurement; behind them, if there is room, what is there now of others, who may
+ * have stored it meanwhile. */
 static enum np_status cache_text(struct np_buf *out, const struct cache *cache,
-                                 const struct np_supernet *net, const struct np_layer_cost *cost)
+                                 const struct np_supernet *net, const struct np_layer_cost *cost,
+                                 int rounds)
 {
     char name[NP_KIND_NAME];
     size_t old = cache->text ? strlen(cache->text) : 0;
     enum np_status status;
     for (int k = 0; k < net->kind_count; k++) {
         np_kind_name(&net->kinds[k], name);
-        NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\n", cache->key, name,
-                             (double)cost[k].f, (double)cost[k].b, (double)cost[k].w));
+        NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\t%d\n", cache->key, name,
+                             (double)cost[k].f, (double)cost[k].b, (double)cost[k].w, rounds));
     }
-    if (old > 0 && out->used + old < CACHE_MAX_BYTES)
-        NP_TRY(np_buf_append(out, cache->text, old, NULL));
+    if (out->used + old >= CACHE_MAX_BYTES)
+        goto out;
+    for (const char *line = cache->text, *next; line && *line; line = next) {
+        next = next_line(line);
+        if (!is_replaced(line, cache, net))
+            NP_TRY(np_buf_append(out, line, (size_t)(next - line), NULL));
+    }
 out:
     return status;
 }
@@ -178,7 +210,7 @@ static bool await_lock(int fd)
 }
 
 static void cache_store(struct cache *cache, const struct np_supernet *net,
-                        const struct np_layer_cost *cost)
+                        const struct np_layer_cost *cost, int rounds)
 {
     struct np_buf out = {0};
     int lock;
@@ -191,7 +223,7 @@ static void cache_store(struct cache *cache, const struct np_supernet *net,
     }
     np_file_sweep(cache->directory);
     cache_read(cache);
-    if (cache_text(&out, cache, net, cost) == NP_OK && !cache->unread)
+    if (cache_text(&out, cache, net, cost, rounds) == NP_OK && !cache->unread)
         np_file_write(cache->path, out.text, out.used, NULL);
     np_buf_clear(&out);
     if (lock >= 0)
@@ -225,9 +257,9 @@ static void keep_least(struct np_layer_cost *cost, const struct np_layer_cost *o
     }
 }
 
-/* In the first round, costs come from the cache (*known) if it has them; in the others, what the
- * first one measured is measured again. The last one's go to the cache. */
-static enum np_status measure(struct np_plan *plan, bool *known, int round,
+/* What a round finds goes to the cache at once: who is interrupted goes on from there. Costs of the
+ * first *done rounds come from it. */
+static enum np_status measure(struct np_plan *plan, int *done, int round,
                               const struct np_supernet *net,
                               const struct np_partition_request *request, struct np_error *err)
 {
@@ -237,16 +269,17 @@ static enum np_status measure(struct np_plan *plan, bool *known, int round,
     struct cache cache;
     NP_TRY(cache_open(&cache, request->cache, net, &config, err));
     NP_TRY(np_zalloc(&cost, (size_t)net->kind_count, sizeof *cost, err));
-    *known = *known || (round == 0 && cache_holds_all(&cache, net, plan->kind_cost));
-    if (*known)
+    if (round == 0)
+        *done = cache_rounds(&cache, net, plan->kind_cost);
+    if (*done > round)
         goto out;
     NP_TRY(np_profile_measure(cost, net, &config, err));
     if (round == 0)
         memcpy(plan->kind_cost, cost, (size_t)net->kind_count * sizeof *cost);
     else
         keep_least(plan->kind_cost, cost, net->kind_count);
-    if (round == ROUNDS - 1)
-        cache_store(&cache, net, plan->kind_cost);
+    *done = round + 1;
+    cache_store(&cache, net, plan->kind_cost, *done);
 out:
     cache_close(&cache);
     free(cost);
@@ -287,15 +320,15 @@ static enum np_status measure_all(struct np_plan *plans, size_t count,
                                   const struct np_partition_request *request, struct np_error *err)
 {
     enum np_status status;
-    bool *known = NULL;
-    NP_TRY(np_zalloc(&known, count, sizeof *known, err));
+    int *done = NULL;
+    NP_TRY(np_zalloc(&done, count, sizeof *done, err));
     for (size_t i = 0; i < ROUNDS * count; i++) {
         struct np_plan *plan = &plans[i % count];
         if (first_alike(plans, i % count, net, request) < i % count)
             continue;
         if (request->measuring)
             request->measuring(request->context, plan, i, ROUNDS * count);
-        NP_TRY(measure(plan, &known[i % count], (int)(i / count), net, request, err));
+        NP_TRY(measure(plan, &done[i % count], (int)(i / count), net, request, err));
     }
     for (size_t i = 0; i < count; i++) {
         size_t first = first_alike(plans, i, net, request);
@@ -306,7 +339,7 @@ static enum np_status measure_all(struct np_plan *plans, size_t count,
     for (size_t i = 0; i < count; i++)
         stretch(&plans[i], net, request);
 out:
-    free(known);
+    free(done);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* A plan's costs: from the model, from the cache of earlier measurements, or measured now.
  *
- * Cache     profile.tsv in the directory that the tool names: key, kind, forward, backward, weight.
+ * Cache     profile.tsv in the directory that the tool names: key, kind, forward, backward, weight,
+ *           and of how many rounds these are the least.
  *           Key and kind are everything a time depends on: sources, compiler, flags, CPU,
  *           instruction set, optimizer, clip, vocabulary, samples, threads and teams; operator and
  *           shapes. Best effort: without a usable cache costs are measured.

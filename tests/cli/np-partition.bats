@@ -68,6 +68,27 @@ setup() {
     grep -q "^$(cat "$NP_BIN/sources")-" naspipe/profile.tsv # other sources, other times
 }
 
+@test "what was measured before an interrupt is not measured again" {
+    np-partition r.yaml -n 2 -M 2 -q -o whole.yaml
+    known=$(wc -l < naspipe/profile.tsv)
+    [ "$(cut -f 6 naspipe/profile.tsv | sort -u)" = 3 ] # rounds
+    awk -F '\t' -v OFS='\t' '{ $3 = $4 = $5 = 1; $6 = 2; print }' naspipe/profile.tsv > two
+    cp two naspipe/profile.tsv
+    np-partition r.yaml -n 2 -M 2 -q -o again.yaml # the third
+    awk -F '\t' '$3 + $4 + $5 > 3 || $6 != 3 { exit 1 }' naspipe/profile.tsv # identity takes 0
+    [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
+    rm -r naspipe
+    np-partition r.yaml -n 2 -M 2 -q -o again.yaml &
+    pid=$!
+    until [ -s naspipe/profile.tsv ]; do kill -0 $pid; done
+    kill -s TERM $pid
+    wait $pid || true
+    [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
+    np-partition r.yaml -n 2 -M 2 -q -o again.yaml
+    [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
+    [ "$(cut -f 6 naspipe/profile.tsv | sort -u)" = 3 ]
+}
+
 @test "costs that others store meanwhile stay in the cache" {
     unsanitized
     for width in 16 24 32 40 48 56; do
