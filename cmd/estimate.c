@@ -76,15 +76,15 @@ out:
     return status;
 }
 
-/* Its layers together, stem and head included. */
-static enum np_status write_subnet(struct np_buf *out, const struct np_plan *plan,
+/* Its layers together, of[layers], stem and head included. */
+static enum np_status write_subnet(struct np_buf *out, const struct figures *of,
                                    const struct np_supernet *net, const uint16_t *choices,
                                    struct np_error *err)
 {
     struct figures sum = {0};
     enum np_status status;
     for (int p = 0; p < net->positions; p++) {
-        struct figures x = figures_of(plan, net, np_supernet_chosen(net, choices, p));
+        struct figures x = of[np_supernet_chosen(net, choices, p)];
         sum.parameters += x.parameters;
         sum.moment_bytes += x.moment_bytes;
         sum.activation_bytes += x.activation_bytes;
@@ -111,9 +111,13 @@ static enum np_status write_subnets(struct np_buf *out, const struct np_plan *pl
     struct np_stream_shape shape;
     struct np_stream_block *each = NULL;
     struct np_stream *stream = NULL;
+    struct figures *of = NULL;
     uint16_t *choices = NULL;
     bool more = true;
     enum np_status status;
+    NP_TRY(np_alloc(&of, net->layers, sizeof *of, err));
+    for (uint32_t layer = 0; layer < net->layers; layer++)
+        of[layer] = figures_of(plan, net, layer);
     NP_TRY(np_stream_shape_init(&shape, &each, net->recipe, err));
     shape.members = 1;
     NP_TRY(np_alloc(&choices, (size_t)shape.blocks, sizeof *choices, err));
@@ -123,10 +127,11 @@ static enum np_status write_subnets(struct np_buf *out, const struct np_plan *pl
         NP_TRY(np_stream_next(stream, choices, &more, err));
         if (!more)
             break;
-        NP_TRY(write_subnet(out, plan, net, choices, err));
+        NP_TRY(write_subnet(out, of, net, choices, err));
     }
 out:
     np_stream_close(stream);
+    free(of);
     free(choices);
     free(each);
     return status;

@@ -142,9 +142,12 @@ static enum np_status run(struct parts *p, struct np_error *err)
     config.train_data = p->train;
     config.threads = processors < NP_MAX_TEAM ? processors : NP_MAX_TEAM;
     NP_TRY(cli_output_open(&p->out, o->output, err));
-    NP_TRY(np_export_new(&p->export, &config, err));
     cli_progress_begin(&p->progress, o->quiet);
-    status = np_export_write(p->export, err);
+    if (p->train)
+        cli_progress_show(&p->progress, "finding batch norm's statistics");
+    status = np_export_new(&p->export, &config, err);
+    if (status == NP_OK)
+        status = np_export_write(p->export, err);
     cli_progress_end(&p->progress);
     if (status == NP_OK)
         status = cli_output_close(&p->out, err);

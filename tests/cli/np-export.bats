@@ -167,6 +167,19 @@ exported() {
     [ ! -e out ]
 }
 
+@test "on a terminal: that statistics are found; nothing with -q" {
+    export TERM=vt100
+    image_recipe
+    np-train recipe.yaml --run a -q > digest
+    np-evaluate recipe.yaml --run a --random 1 -q | cut -f 3 > subnet
+    local export="np-export recipe.yaml --run a --subnet subnet -o one"
+    script -qec "$export" /dev/null < /dev/null > typed
+    grep -q "finding batch norm's statistics" typed
+    tail -c 4 typed | grep -q $'\r\e\\[K'
+    script -qec "$export -q" /dev/null < /dev/null > typed
+    [ ! -s typed ]
+}
+
 @test "no file is written to a terminal" {
     tiny_recipe
     np-train recipe.yaml --run a -q > digest
