@@ -41,9 +41,9 @@ struct np_started {
     bool updates; /* the layer was updated */
     bool leaves;  /* to be delivered to another stage: */
     struct np_task delivery;
-    bool *finite;                 /* [unit]: by position */
-    bool update_finite;           /* the update, where there is one */
-    uint64_t prints[NP_MAX_TEAM]; /* of the update, by members of the crew */
+    bool *finite;                   /* [unit]: by position */
+    bool update_finite;             /* the update, where there is one */
+    struct np_update_report report; /* of the update */
     double start_ns, end_ns;
     double stall_s; /* it waited for layers */
 };

@@ -79,7 +79,7 @@ static enum np_status weight(const struct job *job, int position, bool *finite,
     if (replicas)
         NP_TRY(np_replicas_take_layer(replicas, job->task->device, layer, job->sweep.crew, err));
     NP_TRY(
-        np_sweep_update(&job->sweep, position, g, started->prints, &started->update_finite, err));
+        np_sweep_update(&job->sweep, position, g, &started->report, &started->update_finite, err));
     if (job->engine->mirrors)
         np_mirrors_send(job->engine->mirrors, layer);
     started->updates = true;

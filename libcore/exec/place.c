@@ -28,8 +28,10 @@ enum np_status np_place_crew(struct np_crew **out, const struct np_device *devic
                              struct np_error *err)
 {
     size_t samples = (size_t)(net->recipe->batch / shape->micro_batches);
-    /* What a head says: grains' losses and a row's hit; or an update its fingerprint. */
+    /* What a head says: grains' losses and a row's hit; or an update its report. */
+    size_t reply = NP_UPDATE_REPORT_BYTES(shape->threads);
     size_t words = samples / (size_t)net->recipe->grain + samples * np_batch_targets(net->recipe);
+    reply = words * sizeof(uint32_t) > reply ? words * sizeof(uint32_t) : reply;
     size_t positions = (size_t)(stage->end - stage->first), readers = 0;
     for (int p = stage->first; p < stage->end; p++)
         readers += np_flight_place(stage, p)->batch != NP_NO_STORAGE;
@@ -38,7 +40,7 @@ enum np_status np_place_crew(struct np_crew **out, const struct np_device *devic
                                     .scratch_bytes = stage->scratch_bytes,
                                     .fill_bytes =
                                         readers * (stage->batch_floats * sizeof(float) + NP_ALIGN),
-                                    .reply_bytes = (words + 2) * sizeof(uint32_t),
+                                    .reply_bytes = reply,
                                     .watches = positions > 2 ? positions : 2,
                                     .replies = 2};
     return np_crew_new(out, device, &config, err);

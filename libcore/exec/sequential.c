@@ -113,19 +113,20 @@ static enum np_status update(struct run *r, struct np_step_record *record, struc
     for (int i = 0; i < r->recipe->members * r->net->positions; i++) {
         int p = i % r->net->positions, member = i / r->net->positions;
         uint32_t layer;
-        uint64_t fingerprint, prints[NP_MAX_TEAM];
+        struct np_layer_print *print = &r->prints[record->layer_count];
+        struct np_update_report report;
         bool finite = true;
         choose_member(r, member);
         layer = np_step_layer(r->net, r->sweep.choices, p);
         if (!np_step_trains(r->net, p, layer) ||
             np_step_owner(r->net, r->choices, member, p) != member)
             continue;
-        NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), prints, &finite, err));
+        NP_TRY(np_sweep_update(&r->sweep, p, sum_of(r, p, member), &report, &finite, err));
         NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "update", err));
-        fingerprint = np_sweep_print(r->sweep.crew, prints);
-        record->fingerprint += fingerprint;
-        r->prints[record->layer_count++] = (struct np_layer_print){layer, fingerprint};
+        *print = np_sweep_print(r->sweep.crew, layer, &report);
+        record->fingerprint += print->fingerprint;
+        record->layer_count++;
     }
 out:
     return status;

@@ -71,8 +71,8 @@ static void take_outcome(struct np_stage *stage, const struct np_started *starte
     if (started->updates) {
         size_t member = (size_t)task->member * (size_t)e->config.net->positions;
         struct np_layer_print *print = &slot->prints[slot->print_count++];
-        print->layer = np_step_layer(e->config.net, slot->choices + member, task->first);
-        print->fingerprint = np_sweep_print(stage->crew, started->prints);
+        uint32_t layer = np_step_layer(e->config.net, slot->choices + member, task->first);
+        *print = np_sweep_print(stage->crew, layer, &started->report);
         slot->fingerprint += print->fingerprint;
     }
     if (!started->skipped && np_engine_fault(stage, started, &fault))

@@ -157,7 +157,8 @@ const float *np_state_weights(const struct np_state *state, uint32_t layer, uint
 }
 
 bool np_state_update(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
-                     uint32_t layer, const float *g, float lr, float *agreed, uint64_t *fingerprint)
+                     uint32_t layer, const float *g, float lr, float *agreed,
+                     struct np_update_report *report)
 {
     struct np_layer_state *l = &state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(state->net, layer);
@@ -170,12 +171,14 @@ bool np_state_update(struct np_state *state, const struct np_kernels *kernels, s
                                        .layer = layer,
                                        .updates = l->updates,
                                        .lr = lr,
-                                       .agreed = agreed};
+                                       .agreed = agreed,
+                                       .square = &report->square};
     if (np_supernet_old_count(state->net, layer) > 0) {
         kernels->copy(team, old_version(state, layer, l->updates), l->slab, kind->floats);
         np_team_wait(team);
     }
-    bool finite = np_weights_update(kernels, team, state->net->recipe, &update, fingerprint);
+    bool finite =
+        np_weights_update(kernels, team, state->net->recipe, &update, report->prints + team->rank);
     if (finite && team->rank == 0)
         l->updates++;
     np_team_wait(team);

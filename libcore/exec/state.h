@@ -79,11 +79,18 @@ void np_state_ready(struct np_state *state, const struct np_kernels *kernels, st
 /* The weights of a version: the latest, or one of the old ones kept. */
 const float *np_state_weights(const struct np_state *state, uint32_t layer, uint64_t version);
 
+/* What an update finds, in the device's memory: zeros before it. */
+struct np_update_report {
+    float square;                 /* the gradient's squared norm, where the recipe clips layers */
+    uint64_t prints[NP_MAX_TEAM]; /* each member's share of the fingerprint */
+};
+#define NP_UPDATE_REPORT_BYTES(members)                                                            \
+    (offsetof(struct np_update_report, prints) + (size_t)(members) * sizeof(uint64_t))
+
 /* One update of a layer from gradient slab g, by all members of a team; returns after a wait.
- * False, nothing written, if a gradient is not finite. This member's share is added to
- * *fingerprint, in the device's memory. */
+ * False, nothing written, if a gradient is not finite. */
 bool np_state_update(struct np_state *state, const struct np_kernels *kernels, struct np_team *team,
                      uint32_t layer, const float *g, float lr, float *agreed,
-                     uint64_t *fingerprint);
+                     struct np_update_report *report);
 
 #endif

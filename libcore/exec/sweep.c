@@ -380,13 +380,12 @@ out:
 }
 
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
-                               uint64_t *prints, bool *finite, struct np_error *err)
+                               struct np_update_report *report, bool *finite, struct np_error *err)
 {
     struct spot s = spot_at(sweep, position);
     struct np_work work = work_on(&s, NP_WORK_UPDATE);
-    size_t members = (size_t)sweep->crew->size;
     work.g = g;
     np_crew_watch(sweep->crew, finite);
-    work.prints = np_crew_reply(sweep->crew, prints, members * sizeof *prints);
+    work.report = np_crew_reply(sweep->crew, report, NP_UPDATE_REPORT_BYTES(sweep->crew->size));
     return run(&s, &work, finite, err);
 }

@@ -73,17 +73,17 @@ enum np_status np_sweep_backward(const struct np_sweep *sweep, int position, boo
 /* The layer's gradient, onto slab g if `accumulate`. */
 enum np_status np_sweep_weight(const struct np_sweep *sweep, int position, float *g,
                                bool accumulate, bool *finite, struct np_error *err);
-/* One update of the layer from slab g; the sum of prints[members of the crew] is its
- * fingerprint. */
+/* One update of the layer from slab g. */
 enum np_status np_sweep_update(const struct np_sweep *sweep, int position, float *g,
-                               uint64_t *prints, bool *finite, struct np_error *err);
+                               struct np_update_report *report, bool *finite, struct np_error *err);
 
-static inline uint64_t np_sweep_print(const struct np_crew *crew, const uint64_t *prints)
+static inline struct np_layer_print np_sweep_print(const struct np_crew *crew, uint32_t layer,
+                                                   const struct np_update_report *report)
 {
-    uint64_t sum = 0;
+    struct np_layer_print print = {.layer = layer, .square = report->square};
     for (int i = 0; i < crew->size; i++)
-        sum += prints[i];
-    return sum;
+        print.fingerprint += report->prints[i];
+    return print;
 }
 
 /* The version of its layer that passes over a position read. */

@@ -25,6 +25,7 @@
 
 struct np_layer_print {
     uint32_t layer;
+    float square; /* of the norm of its gradient, where the recipe clips layers; else 0 */
     uint64_t fingerprint;
 };
 

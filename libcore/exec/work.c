@@ -31,7 +31,7 @@ static bool run_call(struct job *job, const struct np_op_call *call)
         break;
     case NP_WORK_UPDATE:
         finite = np_state_update(w->state, call->kernels, call->team, call->layer, w->g, w->lr,
-                                 job->agreed, w->prints + call->team->rank);
+                                 job->agreed, w->report);
     }
     return finite;
 }

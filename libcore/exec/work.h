@@ -34,7 +34,7 @@ struct np_work {
     float *g;
     bool accumulate;
     float lr;
-    uint64_t *prints; /* of an update: each member adds its share to its own */
+    struct np_update_report *report; /* of an update */
 };
 
 enum np_status np_work_run(bool *finite, struct np_crew *crew, const struct np_work *work,

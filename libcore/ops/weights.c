@@ -56,16 +56,15 @@ static struct np_update update_of(const struct np_recipe *recipe,
     return u;
 }
 
-/* The squared norm of a layer's gradient, where rank 0 has its scratch; returns after a wait. */
+/* The squared norm of a layer's gradient; returns after a wait. */
 static const float *squared_norm(const struct np_kernels *kernels, struct np_team *team,
                                  const struct np_weights_update *update)
 {
-    float *square = np_team_scratch(team, 0);
     for (int t = 0; t < update->kind->tensor_count; t++)
-        kernels->sumsq(team, square, update->g + update->kind->tensors[t].offset,
+        kernels->sumsq(team, update->square, update->g + update->kind->tensors[t].offset,
                        update->kind->tensors[t].count, t > 0);
     np_team_wait(team);
-    return square;
+    return update->square;
 }
 
 /* True if all members' shares are finite; returns after a wait. */

@@ -25,6 +25,8 @@ struct np_weights_update {
     uint64_t updates; /* before this one: the layer's own count */
     float lr;
     float *agreed; /* [team size], of the host, shared by the team: who saw what */
+    float
+        *square; /* in the device's memory: the squared norm goes there, where layers are clipped */
 };
 
 /* One update of one layer. This member's share of the fingerprint of everything written is added to

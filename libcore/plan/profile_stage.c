@@ -202,7 +202,8 @@ static void update(const struct np_bench_stage *stage, const struct np_op_call *
                                   .v = stage->moments[2 * kind + 1],
                                   .g = stage->gradient[kind],
                                   .kind = np_kind_whole(call->kind),
-                                  .agreed = stage->agreed};
+                                  .agreed = stage->agreed,
+                                  .square = np_team_scratch(call->team, 0)};
     uint64_t fingerprint = 0; /* of no interest */
     np_weights_update(call->kernels, call->team, stage->net->recipe, &u,
                       stage->device ? (uint64_t *)(void *)stage->print : &fingerprint);

@@ -17,6 +17,7 @@ struct np_metrics {
     struct np_buf line; /* that is written */
     double begun_s;     /* of np_now_s */
     double flushed_s;   /* of np_now_s: lines reach the file within about a second */
+    bool norms;         /* steps have them */
 };
 
 /* Cuts a last line that a killed run left unfinished. */
@@ -35,7 +36,8 @@ static enum np_status cut_line(struct np_metrics *m, struct np_error *err)
     return NP_OK;
 }
 
-enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err)
+enum np_status np_metrics_open(struct np_metrics **out, const char *run, bool norms,
+                               struct np_error *err)
 {
     struct np_metrics *m = NULL;
     struct np_buf path = {NULL, 0, 0};
@@ -43,6 +45,7 @@ enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct 
     NP_TRY(np_zalloc(&m, 1, sizeof *m, err));
     NP_TRY(np_buf_printf(&path, err, "%s/metrics.jsonl", run));
     m->path = path.text;
+    m->norms = norms;
     NP_TRY(np_file_own(m->path, err));
     m->stream = fopen(m->path, "a+");
     if (!m->stream) {
@@ -80,6 +83,15 @@ out:
     return status;
 }
 
+/* Of all gradients of a step together, before they are clipped. */
+static double gradient_norm(const struct np_step_record *record)
+{
+    double square = 0;
+    for (size_t i = 0; i < record->layer_count; i++)
+        square += (double)record->layers[i].square;
+    return sqrt(square);
+}
+
 enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record *record,
                                struct np_error *err)
 {
@@ -90,6 +102,8 @@ enum np_status np_metrics_step(struct np_metrics *m, const struct np_step_record
         mean += (double)record->losses[i] / record->members;
     NP_TRY(np_buf_printf(&m->line, err, "{\"step\":%llu,\"time\":%.6f,\"loss\":%.6g,\"lr\":%.6g",
                          (unsigned long long)record->step, seconds(m), mean, (double)record->lr));
+    if (m->norms)
+        NP_TRY(np_buf_printf(&m->line, err, ",\"grad_norm\":%.6g", gradient_norm(record)));
     NP_TRY(put_line(m, err));
 out:
     return status;

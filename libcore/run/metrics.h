@@ -1,7 +1,8 @@
 /* metrics.jsonl: what a person wants to plot; never digested or compared.
  *
  * One JSON object a line: {"step":12,"time":3.25,"loss":5.61,"lr":0.001} for a step (the mean over
- * members), {"step":500,"time":80.1,"valid_loss":2.1,"valid_accuracy":0.4,"subnets":[...],
+ * members; with norms also "grad_norm", of all its gradients together, before they are clipped),
+ * {"step":500,"time":80.1,"valid_loss":2.1,"valid_accuracy":0.4,"subnets":[...],
  * "accuracies":[...]} for an evaluation, with the losses and the accuracies of its subnets; null
  * stands for what is not finite; time in seconds since the session began. Sessions append.
  *
@@ -15,7 +16,9 @@
 
 struct np_metrics;
 
-enum np_status np_metrics_open(struct np_metrics **out, const char *run, struct np_error *err);
+/* norms: the recipe clips layers, so that the steps' records have their gradients' norms. */
+enum np_status np_metrics_open(struct np_metrics **out, const char *run, bool norms,
+                               struct np_error *err);
 enum np_status np_metrics_step(struct np_metrics *metrics, const struct np_step_record *record,
                                struct np_error *err);
 enum np_status np_metrics_eval(struct np_metrics *metrics, uint64_t step, struct np_score mean,

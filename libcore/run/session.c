@@ -204,7 +204,8 @@ static enum np_status session_init(struct session *s, const struct np_session_co
     NP_TRY(config->resume ? continue_run(s, err) : begin_run(s, err));
     NP_TRY(
         np_ledger_open(&s->ledger, config->run, s->step, config->ledger_layers, config->net, err));
-    NP_TRY(np_metrics_open(&s->metrics, config->run, err));
+    NP_TRY(
+        np_metrics_open(&s->metrics, config->run, config->net->recipe->clip == NP_CLIP_LAYER, err));
 out:
     return status;
 }

@@ -268,18 +268,24 @@ digest_of() {
     sha256sum "$(ls "$1"/checkpoints/*.manifest | tail -n 1)" | cut -c 1-64
 }
 
-# same A B: the runs are equal: weights, ledgers, the products of fast numerics, and what their
-# subnets were found to be worth where both evaluate.
+# same A B: the runs are equal: weights, ledgers, the products of fast numerics, the norms of their
+# gradients, and what their subnets were found to be worth where both evaluate.
 same() {
     np-verify "$1" "$2" > /dev/null && [ "$(digest_of "$1")" = "$(digest_of "$2")" ] || return 1
     cmp "$1/ledger.tsv" "$2/ledger.tsv" && cmp "$1/recipe.yaml" "$2/recipe.yaml" || return 1
     [ ! -e "$1/products.txt" ] && [ ! -e "$2/products.txt" ] ||
         cmp "$1/products.txt" "$2/products.txt" || return 1
+    join <(norms "$1") <(norms "$2") | awk '$2 != $3 { bad = 1 } END { exit bad }' || return 1
     case "$(evaluates "$1") $(evaluates "$2")" in
     'true true') same_scores "$1" "$2" ;;
     'true false' | 'false true' | 'false false') ;;
     *) return 1 ;;
     esac
+}
+
+# Of steps: a run that was killed may not have written those of the last ones.
+norms() {
+    jq -r 'select(has("grad_norm")) | "\(.step) \(.grad_norm)"' "$1/metrics.jsonl" | sort -u
 }
 
 evaluates() {

@@ -405,6 +405,14 @@ for loss, rate, hexadecimal, *members in rows:
         jq -e "select(.valid_loss) | (.${list%=*} | add / length) - .${list#*=} | fabs < 1e-4" \
             a/metrics.jsonl
     done
+    [ -z "$(norms a)" ]
+    sed -i 's/^train:/&\n  clip: {kind: layer, limit: 0.05}/' recipe.yaml
+    np-train recipe.yaml --run b -q --schedule sequential > digest
+    np-train recipe.yaml --run c -q --stages 3 --threads 2 > digest
+    same b c
+    [ "$(norms b | wc -l)" -eq 6 ]
+    [ "$(norms b)" = "$(norms c)" ]
+    jq -e 'select(.grad_norm) | .grad_norm > 0.1 and .grad_norm < 10' b/metrics.jsonl
 }
 
 @test "--version names what it is made of" {

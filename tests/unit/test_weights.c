@@ -57,7 +57,7 @@ struct state {
     const struct np_kernels *kernels;
     const struct np_recipe *recipe;
     float *slab[3], *g; /* w, m, v */
-    float agreed[9];
+    float agreed[9], square;
     uint64_t updates, fingerprint[8];
     bool written[8];
 };
@@ -108,7 +108,8 @@ static void apply(struct np_team *team, void *context)
                                        .layer = LAYER,
                                        .updates = s->updates,
                                        .lr = (float)s->recipe->optimizer.lr,
-                                       .agreed = s->agreed};
+                                       .agreed = s->agreed,
+                                       .square = &s->square};
     s->written[team->rank] =
         np_weights_update(s->kernels, team, s->recipe, &update, &s->fingerprint[team->rank]);
 }
@@ -161,7 +162,7 @@ END_TEST
 START_TEST(updates_match_the_reference)
 {
     struct state s;
-    double *slab[3], *g;
+    double *slab[3], *g, square = 0;
     state_init(&s, NP_ISA_SCALAR, &recipes[_i], 1);
     g = reference_zeros(kind.floats);
     for (int i = 0; i < 3; i++)
@@ -171,11 +172,16 @@ START_TEST(updates_match_the_reference)
     train(&s, 1);
     for (s.updates = 0; s.updates < UPDATES; s.updates++) {
         draw_gradient(&s);
-        for (size_t i = 0; i < kind.floats; i++)
+        square = 0;
+        for (size_t i = 0; i < kind.floats; i++) {
             g[i] = (double)s.g[i];
+            square += g[i] * g[i];
+        }
         reference_update(s.recipe, &kind, slab[0], slabs_of(s.recipe) > 1 ? slab[1] : NULL, slab[2],
                          g, (double)(float)s.recipe->optimizer.lr, s.updates + 1);
     }
+    square = s.recipe->clip == NP_CLIP_LAYER ? square : 0;
+    ck_assert_double_le(fabs((double)s.square - square), square * 0x1p-18);
     for (int i = 0; i < slabs_of(s.recipe); i++)
         for (size_t j = 0; j < kind.floats; j++)
             ck_assert_double_le(fabs((double)s.slab[i][j] - slab[i][j]),
@@ -199,6 +205,7 @@ START_TEST(teams_and_instruction_sets_give_the_same_bits)
                 continue;
             state_init(&other, backend, &recipes[_i], threads);
             ck_assert_uint_eq(train(&other, threads), sum);
+            ck_assert(one.square == other.square);
             for (int i = 0; i < 3; i++)
                 ck_assert_mem_eq(one.slab[i], other.slab[i], kind.floats * sizeof(float));
             state_clear(&other);

@@ -6,11 +6,11 @@ usage: agree.py RECIPE --twin text|vision|vit [--subnets N]
 Trains drawn subnets of the recipe for a few steps, then for one of plain SGD on the same
 mini-batch: what it takes from the weights, by np-export, is the gradient. The twin gets the weights
 from before it. Prints a line for each subnet, with the loss and the gradients beside those of the
-twin in double precision: how far off they are, all together and of the tensor where it is most; and
-how far those of the twin in single precision are. Exit 1 if naspipe's are FARTHER times as far off,
-and not near: relus whose input is 0 but for rounding may do either, which is thousandths of a
-gradient or more, and hides as much. np-train and np-export are those in PATH; the data must be
-there.
+twin in double precision: how far off they are, their norm in metrics.jsonl, all together and of the
+tensor where it is most; and how far those of the twin in single precision are. Exit 1 if naspipe's
+are FARTHER times as far off, and not near: relus whose input is 0 but for rounding may do either,
+which is thousandths of a gradient or more, and hides as much. np-train and np-export are those in
+PATH; the data must be there.
 """
 import argparse
 import copy
@@ -30,6 +30,7 @@ import torch_peer
 
 STEPS, RATE, LAST_RATE = 3, 0.05, 64.0  # by the last one weights change by more than they round
 FARTHER, LOSS_NEAR, NEAR = 3, 1e-6, 1e-2
+PRINTED = 1e-5  # digits of a norm
 SMALL = 1e-3  # of the gradient: a tensor's that is as good as 0, as in front of a batch norm
 
 
@@ -43,12 +44,13 @@ def one_batch(recipe, directory, batches):
         'part': [0.0, batches.part(train.get('batch', 16))], 'order': 'shuffled'}}
     recipe['train'] = {key: value for key, value in train.items()
                        if key in ('batch', 'grain', 'loss')}
+    recipe['train']['clip'] = {'kind': 'layer', 'limit': 1e30}  # for metrics.jsonl to have norms
     recipe.pop('sampler', None)
     return recipe
 
 
 def trained(recipe, choice, run, steps, rate, *options):
-    """The weights that a subnet has in the end, in its order, and its last loss."""
+    """The weights that a subnet has in the end, in its order, its last loss and gradient's norm."""
     recipe['train'].update(steps=steps, optimizer={'kind': 'sgd', 'lr': rate, 'momentum': 0.0})
     line = ' '.join(map(str, choice)) + '\n'
     for name, text in (('recipe.yaml', yaml.safe_dump(recipe, width=1 << 20)), ('one', line),
@@ -61,7 +63,9 @@ def trained(recipe, choice, run, steps, rate, *options):
                     'weights'], check=True)
     with open(os.path.join(run, 'ledger.tsv'), encoding='ascii') as file:
         loss = float.fromhex(file.read().splitlines()[-1].split('\t')[3])
-    return read_tensors('weights'), loss
+    with open(os.path.join(run, 'metrics.jsonl'), encoding='ascii') as file:
+        norm = json.loads(file.read().splitlines()[-1])['grad_norm']
+    return read_tensors('weights'), loss, norm
 
 
 def read_tensors(name):
@@ -120,8 +124,8 @@ def agrees(trainer, recipe, directory, choice):
     batch = trainer.batches.first(trainer.batch)
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
-        before, _ = trained(recipe, choice, 'a', STEPS, RATE)
-        after, loss = trained(recipe, choice, 'b', 1, LAST_RATE, '--init', 'a')
+        before, _, _ = trained(recipe, choice, 'a', STEPS, RATE)
+        after, loss, norm = trained(recipe, choice, 'b', 1, LAST_RATE, '--init', 'a')
         os.chdir('/')
     ours = [((before[name].double() - after[name].double()) / LAST_RATE).flatten()
             for name in before]
@@ -129,11 +133,14 @@ def agrees(trainer, recipe, directory, choice):
     single, rounded = gradients(trainer.net.float(), choice, before, batch, smoothing)
     far, farthest, which = distance(ours, right)
     far_single, farthest_single, _ = distance(rounded, right)
+    length = torch.cat(right).norm().item()
+    norm_off = abs(norm - length) / length
     print(f'loss {loss:.7f}, {abs(loss - exact):.1e} off, torch {abs(single - exact):.1e}; '
+          f'norm {norm:.6g}, {norm_off:.1e} off; '
           f'{len(ours)} gradients {far:.1e} off, torch {far_single:.1e}; '
           f'{list(before)[which]} {farthest:.1e}, torch {farthest_single:.1e}')
     return (abs(loss - exact) <= max(FARTHER * abs(single - exact), LOSS_NEAR * abs(exact)) and
-            far <= max(FARTHER * far_single, NEAR) and
+            norm_off <= max(far, PRINTED) and far <= max(FARTHER * far_single, NEAR) and
             farthest <= max(FARTHER * farthest_single, NEAR))
 
 
