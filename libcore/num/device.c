@@ -64,16 +64,13 @@ static void run(struct np_crew *base, void (*function)(struct np_team *team, voi
 static void crew_free(struct np_crew *base)
 {
     struct crew *crew = (struct crew *)base;
-    if (crew->started == base->size) {
-        crew->quit = true;
-        if (base->size > 1)
-            np_team_wait(&crew->members[0].team);
+    crew->quit = true;
+    if (crew->barrier) {
+        np_team_excuse(&crew->members[0].team, base->size - crew->started);
+        np_team_wait(&crew->members[0].team);
     }
-    for (int rank = 1; rank < crew->started; rank++) {
-        if (crew->started < base->size) /* they wait for members that were never made */
-            pthread_cancel(crew->members[rank].thread);
+    for (int rank = 1; rank < crew->started; rank++)
         pthread_join(crew->members[rank].thread, NULL);
-    }
     free(crew->members);
     np_barrier_free(crew->barrier);
     free(crew);

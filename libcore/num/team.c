@@ -130,6 +130,11 @@ void np_team_wait(struct np_team *team)
     sleep_until_moved(barrier, phase);
 }
 
+void np_team_excuse(struct np_team *team, int absent)
+{
+    atomic_fetch_add(&team->barrier->arrived, absent);
+}
+
 struct np_deal np_team_deal(struct np_team *team, size_t count, size_t unit)
 {
     struct np_deal deal = {.team = team, .count = count, .unit = unit};

@@ -114,5 +114,7 @@ void np_barrier_free(struct np_barrier *barrier);
 
 /* Returns when every member has called it; what members wrote before is visible after. */
 void np_team_wait(struct np_team *team);
+/* So many members, which do not exist, are not waited for once; by one who waits thereafter. */
+void np_team_excuse(struct np_team *team, int absent);
 
 #endif

@@ -1,10 +1,18 @@
 /* Teams: what a member wrote before a meeting is seen by all after it; what is dealt out is worked
  * on once. */
 #include <check.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/memory.h"
+#include "num/device.h"
 #include "suite.h"
 #include "team_run.h"
 
@@ -177,6 +185,43 @@ START_TEST(front_of_the_first)
 }
 END_TEST
 
+static int refused = INT_MAX; /* threads that start before one does not */
+
+/* Stands in for the system's. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*begin)(void *),
+                   void *argument)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (refused-- == 0)
+        return EAGAIN;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, attributes, begin, argument);
+}
+
+/* Those that wait for it are not left. */
+START_TEST(a_member_that_cannot_start)
+{
+    for (int size = 2; size <= 6; size++)
+        for (int started = 0; started < size - 1; started++) {
+            _Alignas(NP_ALIGN) char scratch[6 * NP_ALIGN];
+            const struct np_crew_config config = {
+                .size = size, .scratch = scratch, .scratch_bytes = NP_ALIGN};
+            struct np_crew *crew;
+            struct np_error err;
+            char message[96];
+            refused = started;
+            ck_assert_int_eq(np_crew_new(&crew, &np_device_host, &config, &err), NP_EIO);
+            snprintf(message, sizeof message, "cannot start thread %d of %d: %s", started + 2, size,
+                     strerror(EAGAIN));
+            ck_assert_str_eq(err.msg, message);
+            refused = INT_MAX;
+            ck_assert_int_eq(np_crew_new(&crew, &np_device_host, &config, &err), NP_OK);
+            np_crew_free(crew);
+        }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("team");
@@ -186,5 +231,6 @@ int main(void)
     tcase_add_loop_test(tests, all_items_once, 1, MEMBERS + 1);
     tcase_add_test(tests, others_take_what_is_left);
     tcase_add_loop_test(tests, front_of_the_first, 1, MEMBERS + 1);
+    tcase_add_test(tests, a_member_that_cannot_start);
     return suite_run(suite);
 }
