@@ -58,7 +58,7 @@ static bool position_conflicts(const struct queue *q, uint64_t newer, uint64_t o
     if (!np_sim_learns(c, position, layer))
         return false;
     if (c->kind[position] == NP_SHARED_DELAY)
-        return newer - older < (uint64_t)c->delay;
+        return newer - older >= (uint64_t)c->delay; /* which it reads the update of */
     return layer == layer_of(q, older, position);
 }
 

@@ -296,10 +296,38 @@ START_TEST(published_stream_reaches_its_figures)
 }
 END_TEST
 
+/* The published rule, with a stem and a head of every step's that are read with a delay: by D = 1
+ * the steps follow each other, later ones wait less; nothing waits where that is further off than
+ * the window. */
+START_TEST(naspipe_reads_with_a_delay)
+{
+    static struct bench b;
+    double before = 0;
+    bench_open(&b, 12, 300, 4, 1);
+    b.steps = 100;
+    for (int p = 0; p < 12; p += 11) {
+        b.kind[p] = NP_SHARED_DELAY;
+        for (int q = p + 1; q <= 12; q++)
+            b.layer_first[q] -= 299;
+    }
+    b.config.sched.window = 6;
+    for (int delay = 1; delay <= 7; delay++) {
+        b.config.sched.delay = delay;
+        double speedup = bench_run(&b, NP_SIM_NASPIPE).speedup;
+        ck_assert_double_ge(speedup, 0.99 * before);
+        if (delay == 1)
+            bench_near(speedup, 1);
+        before = speedup;
+    }
+    ck_assert_double_ge(before, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim");
     TCase *tests = suite_case(suite, "schedules");
+    tcase_add_test(tests, naspipe_reads_with_a_delay);
     tcase_add_loop_test(tests, draining_schedules_match_their_closed_form, 0, 16);
     tcase_add_loop_test(tests, one_stage_gains_nothing, 0, 2);
     tcase_add_loop_test(tests, checked_runs_of_mixed_pipelines, 0, 12);
