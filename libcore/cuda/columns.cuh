@@ -122,19 +122,21 @@ static inline __device__ float add_chunk(float total, float chunk, size_t number
     return how == NP_SUM_ONTO ? *out + chunk : chunk;
 }
 
-/* Blocks along x: segments, or chunks of them, `apart`; along y: 32 columns each. */
+/* `parts` blocks, of segments or, `apart`, of chunks of them, for every 32 columns. */
 template <enum column_sum kind, class Terms>
 static __global__ void __launch_bounds__(NP_BLOCK, 1)
-    sum_segments(column_sums<kind, Terms> s, size_t chunks, bool apart, uint32_t *verdict)
+    sum_segments(column_sums<kind, Terms> s, size_t chunks, uint32_t parts, bool apart,
+                 uint32_t *verdict)
 {
     using all = column_sums<kind, Terms>;
     NP_SHARED(column_slabs<all::operands>, slabs, [1]);
-    size_t segment = apart ? blockIdx.x / chunks : blockIdx.x;
-    size_t number = apart ? blockIdx.x % chunks : 0, end = apart ? number + 1 : chunks;
-    uint32_t column = blockIdx.y * NP_WARP + threadIdx.x % NP_WARP, bad = 0;
-    unsigned adder = blockIdx.x % (NP_BLOCK / NP_WARP); /* not all of a processor's on one part */
+    uint32_t part = blockIdx.x % parts, bad = 0;
+    uint32_t column = blockIdx.x / parts * NP_WARP + threadIdx.x % NP_WARP;
+    size_t segment = apart ? part / chunks : part;
+    size_t number = apart ? part % chunks : 0, end = apart ? number + 1 : chunks;
+    unsigned adder = part % (NP_BLOCK / NP_WARP); /* not all of a processor's on one part */
     bool owns = threadIdx.x / NP_WARP == adder && column < s.cols;
-    size_t at = (size_t)blockIdx.x * s.cols + column;
+    size_t at = (size_t)part * s.cols + column;
     float acc[2], total[2] = {};
     for (; number < end; number++) {
         sum_chunk<kind>(acc, s, slabs[0], segment, number, column, adder);
@@ -208,9 +210,10 @@ static void sum_columns(struct np_team *team, const column_sums<kind, Terms> &s)
         totals.chunks[k] = blocks.out[k];
         totals.out[k] = s.out[k];
     }
-    dim3 grid((unsigned)(s.segments * (apart ? chunks : 1)), (unsigned)cuda_parts(s.cols, NP_WARP));
+    uint32_t parts = (uint32_t)(s.segments * (apart ? chunks : 1));
+    unsigned grid = parts * (unsigned)cuda_parts(s.cols, NP_WARP);
     auto kernel = sum_segments<kind, Terms>;
-    NP_LAUNCH(t, kernel, grid, NP_BLOCK, 0, blocks, chunks, apart, t->verdict);
+    NP_LAUNCH(t, kernel, grid, NP_BLOCK, 0, blocks, chunks, parts, apart, t->verdict);
     if (fits && !kept)
         cuda_cells(team, s.segments, s.cols, totals);
 }

@@ -1,3 +1,6 @@
+#include <cassert>
+#include <climits>
+
 #include "cuda/product.cuh"
 
 /* Both operands may be stored either way; a quad lies along memory. */
@@ -121,6 +124,7 @@ bool np_cuda_matmul(struct np_team *team, const struct np_matmul *mm)
 {
     matmul_source s = {};
     product_output out = {};
+    assert(mm->m <= INT_MAX && mm->n <= INT_MAX && mm->k <= INT_MAX);
     s.a = mm->a;
     s.b = mm->b;
     s.lda = mm->lda;

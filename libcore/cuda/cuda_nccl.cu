@@ -468,14 +468,15 @@ enum np_status np_cuda_nccl(struct np_link **out, const struct np_device *device
     n->base.ops = &nccl_ops;
     n->deadline_s = deadline_s;
     pthread_mutex_init(&n->lock, nullptr);
-    for (; n->count < count; n->count++) {
-        n->ranks[n->count].number = devices[n->count].number;
-        cudaError_t error = make_streams(&n->ranks[n->count]);
+    while (n->count < count) {
+        struct rank *rank = &n->ranks[n->count];
+        rank->number = devices[n->count++].number; /* what it has made is freed, if not all */
+        cudaError_t error = make_streams(rank);
         if (error != cudaSuccess) {
             cudaGetLastError();
             n->failed = true;
             NP_TRY(np_fail(err, NP_EIO, "CUDA device %d: cannot make a stream for NCCL: %s",
-                           devices[n->count].number, cudaGetErrorString(error)));
+                           rank->number, cudaGetErrorString(error)));
         }
     }
     result = connect(n);

@@ -2,6 +2,9 @@
 #ifndef NP_CUDA_WINDOWS_CUH
 #define NP_CUDA_WINDOWS_CUH
 
+#include <cassert>
+#include <climits>
+
 #include "cuda/launch.cuh"
 
 /* Divides numbers below 2^31 by a multiplication: the reciprocal, rounded up, has so many bits that
@@ -45,6 +48,8 @@ struct conv_sizes {
 static inline conv_sizes sizes_of(const struct np_conv *v)
 {
     conv_sizes s = {};
+    assert(v->samples * v->in_height * v->in_width <= INT_MAX);
+    assert(v->samples * v->out_height * v->out_width <= INT_MAX);
     s.window = v->window;
     s.in_height = (int)v->in_height;
     s.in_width = (int)v->in_width;

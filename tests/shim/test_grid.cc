@@ -1,4 +1,5 @@
-/* A product may have more columns than a grid has blocks along y: a vocabulary has up to 2^24. */
+/* There may be more columns than a grid has blocks along y: of a product, whose vocabulary has up
+ * to 2^24, and of sums, as over the samples for the positions of patches. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -32,10 +33,26 @@ START_TEST(a_row_of_many_tiles)
 }
 END_TEST
 
+START_TEST(sums_of_many_columns)
+{
+    float *x = static_cast<float *>(malloc(2 * COLUMNS * sizeof *x)), *sums = x + COLUMNS;
+    uint32_t verdict = 0;
+    setenv("SHIM_GRID", "2", 1);
+    struct np_cuda_team team = {{0, 1, NULL, NULL, 0}, NULL, &verdict, NULL};
+    for (int j = 0; j < COLUMNS; j++)
+        x[j] = (float)j;
+    np_kernels_cuda.col_sum(&team.team, sums, x, 1, 1, COLUMNS, 0, NP_SUM_NEW);
+    for (int j = 0; j < COLUMNS; j++)
+        ck_assert_msg(sums[j] == x[j], "column %d", j);
+    free(x);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("grid");
     TCase *tests = suite_case(suite, "grid");
     tcase_add_test(tests, a_row_of_many_tiles);
+    tcase_add_test(tests, sums_of_many_columns);
     return suite_run_apart(suite);
 }
