@@ -25,6 +25,8 @@ struct cache {
     char *text;        /* NULL: nothing cached */
     bool unread;       /* there may be something that could not be read: it stays */
     char key[KEY_MAX]; /* without the kind */
+    char (*kind)[NP_KIND_NAME];
+    int kinds;
 };
 
 /* The processor's name, for the key; "unknown" where the system does not say. */
@@ -83,8 +85,11 @@ static enum np_status cache_open(struct cache *cache, const char *directory,
     enum np_status status;
     *cache = (struct cache){.directory = directory};
     make_key(cache, net, config);
+    NP_TRY(np_alloc(&cache->kind, (size_t)net->kind_count, sizeof *cache->kind, err));
+    for (; cache->kinds < net->kind_count; cache->kinds++)
+        np_kind_name(&net->kinds[cache->kinds], cache->kind[cache->kinds]);
     if (!directory)
-        return NP_OK;
+        goto out;
     NP_TRY(np_file_join(&cache->path, directory, "profile.tsv", err));
     cache_read(cache);
 out:
@@ -95,6 +100,7 @@ static void cache_close(struct cache *cache)
 {
     free(cache->path);
     free(cache->text);
+    free(cache->kind);
 }
 
 /* Behind a line's key and kind, if it is theirs; else NULL. */
@@ -144,52 +150,43 @@ static int cache_find(const struct cache *cache, const char *kind, struct np_lay
 }
 
 /* The rounds that all kinds have; 0: one has none. */
-static int cache_rounds(const struct cache *cache, const struct np_supernet *net,
-                        struct np_layer_cost *cost)
+static int cache_rounds(const struct cache *cache, struct np_layer_cost *cost)
 {
-    char name[NP_KIND_NAME];
     int rounds = ROUNDS;
-    for (int k = 0; k < net->kind_count && rounds > 0; k++) {
-        np_kind_name(&net->kinds[k], name);
-        int has = cache_find(cache, name, &cost[k]);
+    for (int k = 0; k < cache->kinds && rounds > 0; k++) {
+        int has = cache_find(cache, cache->kind[k], &cost[k]);
         rounds = has < rounds ? has : rounds;
     }
     return rounds;
 }
 
-static bool is_replaced(const char *line, const struct cache *cache, const struct np_supernet *net)
+static bool is_replaced(const char *line, const struct cache *cache)
 {
-    char name[NP_KIND_NAME];
     size_t key = strlen(cache->key);
+    bool is = false;
     if (strncmp(line, cache->key, key) != 0 || line[key] != '\t')
         return false;
-    for (int k = 0; k < net->kind_count; k++) {
-        np_kind_name(&net->kinds[k], name);
-        if (behind(line, cache->key, name))
-            return true;
-    }
-    return false;
+    for (int k = 0; k < cache->kinds && !is; k++)
+        is = behind(line, cache->key, cache->kind[k]) != NULL;
+    return is;
 }
 
 /* Lines of the measurement; behind them, if there is room, what is there now of others, who may
  * have stored it meanwhile. */
 static enum np_status cache_text(struct np_buf *out, const struct cache *cache,
-                                 const struct np_supernet *net, const struct np_layer_cost *cost,
-                                 int rounds)
+                                 const struct np_layer_cost *cost, int rounds)
 {
-    char name[NP_KIND_NAME];
     size_t old = cache->text ? strlen(cache->text) : 0;
     enum np_status status;
-    for (int k = 0; k < net->kind_count; k++) {
-        np_kind_name(&net->kinds[k], name);
-        NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\t%d\n", cache->key, name,
-                             (double)cost[k].f, (double)cost[k].b, (double)cost[k].w, rounds));
-    }
+    for (int k = 0; k < cache->kinds; k++)
+        NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\t%d\n", cache->key,
+                             cache->kind[k], (double)cost[k].f, (double)cost[k].b,
+                             (double)cost[k].w, rounds));
     if (out->used + old >= CACHE_MAX_BYTES)
         goto out;
     for (const char *line = cache->text, *next; line && *line; line = next) {
         next = next_line(line);
-        if (!is_replaced(line, cache, net))
+        if (!is_replaced(line, cache))
             NP_TRY(np_buf_append(out, line, (size_t)(next - line), NULL));
     }
 out:
@@ -209,8 +206,7 @@ static bool await_lock(int fd)
     return true;
 }
 
-static void cache_store(struct cache *cache, const struct np_supernet *net,
-                        const struct np_layer_cost *cost, int rounds)
+static void cache_store(struct cache *cache, const struct np_layer_cost *cost, int rounds)
 {
     struct np_buf out = {0};
     int lock;
@@ -223,7 +219,7 @@ static void cache_store(struct cache *cache, const struct np_supernet *net,
     }
     np_file_sweep(cache->directory);
     cache_read(cache);
-    if (cache_text(&out, cache, net, cost, rounds) == NP_OK && !cache->unread)
+    if (cache_text(&out, cache, cost, rounds) == NP_OK && !cache->unread)
         np_file_write(cache->path, out.text, out.used, NULL);
     np_buf_clear(&out);
     if (lock >= 0)
@@ -270,7 +266,7 @@ static enum np_status measure(struct np_plan *plan, int *done, int round,
     NP_TRY(cache_open(&cache, request->cache, net, &config, err));
     NP_TRY(np_zalloc(&cost, (size_t)net->kind_count, sizeof *cost, err));
     if (round == 0)
-        *done = cache_rounds(&cache, net, plan->kind_cost);
+        *done = cache_rounds(&cache, plan->kind_cost);
     if (*done > round)
         goto out;
     NP_TRY(np_profile_measure(cost, net, &config, err));
@@ -279,7 +275,7 @@ static enum np_status measure(struct np_plan *plan, int *done, int round,
     else
         keep_least(plan->kind_cost, cost, net->kind_count);
     *done = round + 1;
-    cache_store(&cache, net, plan->kind_cost, *done);
+    cache_store(&cache, plan->kind_cost, *done);
 out:
     cache_close(&cache);
     free(cost);
