@@ -342,15 +342,16 @@ static void explore(struct search *s, const struct woken *woken)
         finish(s);
 }
 
-/* Stream `number` of all there are; false: of fewer. The first step has the first candidates, as
- * their names do not matter, but where they have one another's weights. */
+/* Stream `number` of all there are; false: of fewer. Where candidates differ by their costs alone,
+ * the first step has the first ones. */
 static bool choose(struct search *s, unsigned number)
 {
     const struct np_sched_config *c = &s->config;
+    bool alike = !c->whole && c->weightless == weightless;
     memset(s->choices, 0, sizeof s->choices);
     for (int step = 0; step < s->p->steps; step++)
         for (int i = 0; i < c->members * POSITIONS; i++)
-            if (kind[i % POSITIONS] == NP_CHOICE && (step > 0 || i >= POSITIONS)) {
+            if (kind[i % POSITIONS] == NP_CHOICE && (step > 0 || i >= POSITIONS || !alike)) {
                 s->choices[step][i] = number & 1;
                 number >>= 1;
             }
