@@ -331,6 +331,18 @@ size_t backend_scratch(const struct backend *backend, const struct np_supernet *
     return gpu->ops->scratch_bytes(gpu, &extent);
 }
 
+enum np_status backend_counts(const struct backend *backend, const struct np_plan *plan,
+                              const struct np_supernet *net, struct np_error *err)
+{
+    size_t samples = (size_t)(net->recipe->batch / plan->micro_batches), rows = np_ops_rows(net);
+    if (!measured(backend) || samples * rows <= INT32_MAX)
+        return NP_OK;
+    return np_fail(err, NP_EINPUT,
+                   "'%s': %zu samples of a micro-batch, at %zu positions each, are more than GPUs "
+                   "take: %d positions",
+                   np_text_safe(net->recipe->path).s, samples, rows, INT32_MAX);
+}
+
 bool backend_bound(const struct backend *backend, const struct np_plan *plan,
                    struct np_partition_request *request)
 {

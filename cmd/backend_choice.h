@@ -59,6 +59,9 @@ enum np_status backend_pace(struct backend *backend, struct np_partition_request
                             struct np_error *err);
 /* What the team of a stage wants of its GPU: bytes; 0 if none is opened. */
 size_t backend_scratch(const struct backend *backend, const struct np_supernet *net);
+/* Whether its kernels count the rows of the plan's micro-batches. */
+enum np_status backend_counts(const struct backend *backend, const struct np_plan *plan,
+                              const struct np_supernet *net, struct np_error *err);
 /* Sets the budget of stages that the GPUs' free memory has no room for, at what it has; false if
  * they fit. */
 bool backend_bound(const struct backend *backend, const struct np_plan *plan,

@@ -148,6 +148,7 @@ static enum np_status make_plan(struct np_buf *out, const struct options *option
     talk = options->quiet ? PLAN_QUIET : talk;
     NP_TRY(plan_make(&plan, net, &options->plan, talk, err));
     NP_TRY(fit_gpus(&plan, options, talk, net, err));
+    NP_TRY(backend_counts(&options->backend, &plan, net, err));
     NP_TRY(np_plan_write(&plan, net, out, err));
     NP_TRY(cli_write(options->output, out->text, out->used, err));
     if (!options->quiet && (options->verbose || isatty(STDERR_FILENO)))

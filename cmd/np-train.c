@@ -60,6 +60,7 @@ static enum np_status make_plan(struct parts *p, const struct train_options *o,
     if (o->backend.opened)
         p->plan.threads = 1;
     NP_TRY(np_plan_check_replicas(&p->plan, &p->space.net, err));
+    NP_TRY(backend_counts(&o->backend, &p->plan, &p->space.net, err));
     p->plan.lookahead =
         prefetch_lookahead(&o->prefetch, p->plan.lookahead, np_plan_swaps(&p->plan));
     if (o->stash && !np_plan_swaps(&p->plan))

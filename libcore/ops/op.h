@@ -90,6 +90,9 @@ size_t np_ops_scratch_bytes(const struct np_supernet *net);
 /* What any layer asks of a device's scratch at most, for `samples` samples. */
 struct np_extent np_ops_extent(const struct np_supernet *net, size_t samples);
 
+/* Rows of a sample in the longest value of any layer. */
+size_t np_ops_rows(const struct np_supernet *net);
+
 /* What a layer reads and writes; NULL where it has none (the head writes no y). */
 struct np_op_forward {
     const float *x, *memory, *sum;

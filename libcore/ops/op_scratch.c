@@ -65,3 +65,14 @@ struct np_extent np_ops_extent(const struct np_supernet *net, size_t samples)
         kind_extent(&net->kinds[k], samples, (size_t)net->recipe->grain, &most);
     return most;
 }
+
+size_t np_ops_rows(const struct np_supernet *net)
+{
+    size_t rows = 0;
+    for (int k = 0; k < net->kind_count; k++) {
+        const struct np_program *program = &net->kinds[k].program;
+        for (int v = 0; v < program->value_count; v++)
+            rows = np_larger(rows, np_shape_rows(program->values[v]));
+    }
+    return rows;
+}

@@ -54,6 +54,30 @@ equal() {
     same cpu delayed
 }
 
+@test "more positions than kernels count are refused" {
+    cat > recipe.yaml << 'YAML'
+naspipe: recipe/1
+data: {train: {kind: idx, files: [images, labels]}}
+space:
+  input: {kind: images, height: 4096, width: 4096, channels: 1, classes: 4}
+  width: 2
+  stem: {op: conv2d, kernel: 1, norm: none}
+  blocks: [{choices: [{op: identity}]}]
+  head: {op: classifier, norm: none}
+train: {steps: 1, batch: 128, grain: 1}
+YAML
+    local plan=(np-partition recipe.yaml --profile-from model -n 1 -o plan.yaml)
+    local gpu=(--backend cuda --device-memory 139GiB)
+    run "${plan[@]}" "${gpu[@]}" -M 1
+    [ "$status" -eq 2 ]
+    said "np-partition: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions"
+    run np-train recipe.yaml --run a "${gpu[@]}" -n 1 -M 1
+    [ "$status" -eq 2 ]
+    said "np-train: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions"
+    "${plan[@]}" "${gpu[@]}" -M 2
+    "${plan[@]}" -M 1 # processors do
+}
+
 @test "text: every kind of layer, and a clip by the layer's norm" {
     seq 1 2000 > corpus.txt
     sed 's/^train:/&\n  clip: {kind: layer, limit: 0.05}/' "$NP_TREE/tests/recipes/text.yaml" \
