@@ -339,7 +339,7 @@ enum np_status backend_counts(const struct backend *backend, const struct np_pla
         return NP_OK;
     return np_fail(err, NP_EINPUT,
                    "'%s': %zu samples of a micro-batch, at %zu positions each, are more than GPUs "
-                   "take: %d positions",
+                   "take: %d positions (see --micro-batches)",
                    np_text_safe(net->recipe->path).s, samples, rows, INT32_MAX);
 }
 

@@ -143,7 +143,7 @@ static enum np_status run(struct parts *p, struct np_error *err)
     config.threads = processors < NP_MAX_TEAM ? processors : NP_MAX_TEAM;
     NP_TRY(cli_output_open(&p->out, o->output, err));
     cli_progress_begin(&p->progress, o->quiet);
-    if (p->train)
+    if (p->choices && np_supernet_has_batch_norm(&p->space.net, p->choices))
         cli_progress_show(&p->progress, "finding batch norm's statistics");
     status = np_export_new(&p->export, &config, err);
     if (status == NP_OK)

@@ -7,16 +7,17 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "run/directory.h"
 
-/* Whether a path is in the directory of a run that is yet to be made. */
+/* Whether a path is in the directory of a run that is yet to be made, and nothing of the run's. */
 static bool is_in_new_run(const char *path, const char *run)
 {
     size_t length = strlen(run);
     const char *slash = strrchr(path, '/');
     while (length > 1 && run[length - 1] == '/')
         length--;
-    return slash && (size_t)(slash - path) == length && strncmp(path, run, length) == 0 &&
-           access(run, F_OK) != 0;
+    return slash && slash[1] && !np_run_dir_names(slash + 1) && (size_t)(slash - path) == length &&
+           strncmp(path, run, length) == 0 && access(run, F_OK) != 0;
 }
 
 enum np_status train_report_begin(struct train_report *report, const struct train_options *options,

@@ -171,17 +171,21 @@ static bool is_replaced(const char *line, const struct cache *cache)
     return is;
 }
 
-/* Lines of the measurement; behind them, if there is room, what is there now of others, who may
- * have stored it meanwhile. */
+/* Lines of the measurement, or of one of more rounds that is there now; behind them, if there is
+ * room, what is there of others, who may have stored it meanwhile. */
 static enum np_status cache_text(struct np_buf *out, const struct cache *cache,
                                  const struct np_layer_cost *cost, int rounds)
 {
     size_t old = cache->text ? strlen(cache->text) : 0;
     enum np_status status;
-    for (int k = 0; k < cache->kinds; k++)
+    for (int k = 0; k < cache->kinds; k++) {
+        struct np_layer_cost there;
+        int has = cache_find(cache, cache->kind[k], &there);
+        struct np_layer_cost least = has > rounds ? there : cost[k];
         NP_TRY(np_buf_printf(out, NULL, "%s\t%s\t%.0f\t%.0f\t%.0f\t%d\n", cache->key,
-                             cache->kind[k], (double)cost[k].f, (double)cost[k].b,
-                             (double)cost[k].w, rounds));
+                             cache->kind[k], (double)least.f, (double)least.b, (double)least.w,
+                             has > rounds ? has : rounds));
+    }
     if (out->used + old >= CACHE_MAX_BYTES)
         goto out;
     for (const char *line = cache->text, *next; line && *line; line = next) {

@@ -191,14 +191,18 @@ static bool is_among_objects(const char *run, char *directory)
     return stat(dirname(directory), &above) == 0 && is_directory(run, parts[0], &above);
 }
 
-bool np_run_dir_keeps(const char *run, const char *path)
+bool np_run_dir_names(const char *name)
 {
     static const char *const added[] = {"ledger.tsv", "layers.tsv", "metrics.jsonl",
                                         NP_SUBNETS_FILE};
+    return is_one_of(name, parts, PARTS) || is_one_of(name, added, sizeof added / sizeof *added);
+}
+
+bool np_run_dir_keeps(const char *run, const char *path)
+{
     char *to = np_file_target(path);
     const char *name = to ? strrchr(to, '/') + 1 : "";
-    bool its_name =
-        is_one_of(name, parts, PARTS) || is_one_of(name, added, sizeof added / sizeof *added);
+    bool its_name = np_run_dir_names(name);
     struct stat above;
     bool keeps = to && stat(dirname(to), &above) == 0 &&
                  (is_directory(run, parts[0], &above) || is_directory(run, parts[1], &above) ||

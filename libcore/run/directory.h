@@ -28,6 +28,8 @@ void np_run_dir_close(struct np_run_dir *dir);
 /* Removes what processes that were killed had begun to write aside, if no other can be writing. */
 void np_run_dir_sweep(const struct np_run_dir *dir, const char *run);
 
+/* Whether a run keeps, or may come to keep, something of that name. */
+bool np_run_dir_names(const char *name);
 /* Whether a path is, or would be, one of the files that a run keeps, or lies among its objects or
  * checkpoints; links are followed. */
 bool np_run_dir_keeps(const char *run, const char *path);

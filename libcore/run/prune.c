@@ -76,7 +76,7 @@ static enum np_status remove_unneeded(void *context, const struct np_digest *dig
     return remove_file(np_store_file(&p->store, digest), err);
 }
 
-enum np_status np_prune(const char *run, uint64_t keep, struct np_error *err)
+enum np_status np_prune(const char *run, uint64_t keep, bool left, struct np_error *err)
 {
     struct pruning p = {.run = run};
     uint64_t *steps = NULL;
@@ -85,10 +85,18 @@ enum np_status np_prune(const char *run, uint64_t keep, struct np_error *err)
     enum np_status status;
     NP_TRY(np_manifest_list(&steps, &count, run, err));
     old = count > keep ? count - (size_t)keep : 0;
+    if (!old && !left)
+        goto out;
     NP_TRY(np_manifest_objects(&objects, run, err));
     NP_TRY(np_store_init(&p.store, objects, err));
-    for (size_t i = old; i < count; i++)
-        NP_TRY(need(&p, steps[i], err));
+    for (size_t i = old; i < count; i++) {
+        status = need(&p, steps[i], err);
+        if (status == NP_EDATA && !old)
+            status = NP_OK;
+        else if (status == NP_OK)
+            continue;
+        goto out;
+    }
     if (p.count)
         qsort(p.needed, p.count, sizeof *p.needed, by_digest);
     NP_TRY(remove_manifests(&p, steps, old, err));

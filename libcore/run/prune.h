@@ -9,11 +9,13 @@
 #ifndef NP_RUN_PRUNE_H
 #define NP_RUN_PRUNE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* Of a run that nobody else writes to; keep > 0. */
-enum np_status np_prune(const char *run, uint64_t keep, struct np_error *err);
+/* Of a run that nobody else writes to; keep > 0. `left`: also where no checkpoint has to go, what
+ * is left over, unless a manifest is damaged. */
+enum np_status np_prune(const char *run, uint64_t keep, bool left, struct np_error *err);
 
 #endif

@@ -32,6 +32,7 @@ struct session {
     double eval_s, save_s;        /* that evaluations and checkpoints took */
     uint64_t saved;               /* step of the last checkpoint, if has_saved */
     bool has_saved;
+    bool pruned; /* what earlier sessions left over is gone */
     struct np_digest digest;
     struct np_error hook_err; /* why the caller's hook wants no further step */
     enum np_status hook_status;
@@ -290,8 +291,10 @@ static enum np_status checkpoint(struct session *s, struct np_error *err)
         s->saved = s->step;
         s->has_saved = true;
     }
-    if (s->config->keep)
-        NP_TRY(np_prune(s->config->run, s->config->keep, err));
+    if (s->config->keep) {
+        NP_TRY(np_prune(s->config->run, s->config->keep, !s->pruned, err));
+        s->pruned = true;
+    }
 out:
     s->save_s += np_now_s() - begun;
     return status;

@@ -2,7 +2,11 @@
 
 static bool goes_before(const struct np_ready_entry *a, const struct np_ready_entry *b)
 {
-    return a->key > b->key || (a->key == b->key && a->place < b->place);
+    if (a->key != b->key)
+        return a->key > b->key;
+    if (a->place != b->place)
+        return a->place < b->place;
+    return a->member != b->member ? a->member < b->member : a->micro < b->micro;
 }
 
 /* Moves the hole at `at` down until `entry` fits in it. */

@@ -1,4 +1,5 @@
-/* The ready tasks of one stage: a binary heap, greatest key first, of equal ones the first place.
+/* The ready tasks of one stage: a binary heap, greatest key first, of equal ones the first place,
+ * and what a key has no room for, the first member and micro-batch.
  *
  * Ownership: the entries belong to the caller, who makes room for as many as can ever be ready.
  */

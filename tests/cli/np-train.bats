@@ -310,6 +310,11 @@ setup() {
     np-predict-trace recipe.yaml --stages 2 --against a > report
     refused "cannot create 'none/trace.json': No such file or directory" \
         np-train recipe.yaml --run c --trace none/trace.json
+    for name in ledger.tsv layers.tsv subnets.txt run.json objects ""; do
+        run np-train recipe.yaml --run c --trace c/$name
+        [ "$status" -eq 2 ]
+        said "np-train: error: cannot create 'c/$name': No such file or directory"
+    done
     [ ! -e c ]
     np-train recipe.yaml --run b --stages 2 --trace trace.svg
     head -c 100 trace.svg | grep -q '<svg'
@@ -412,7 +417,7 @@ for loss, rate, hexadecimal, *members in rows:
     same b c
     [ "$(norms b | wc -l)" -eq 6 ]
     [ "$(norms b)" = "$(norms c)" ]
-    jq -e 'select(.grad_norm) | .grad_norm > 0.1 and .grad_norm < 10' b/metrics.jsonl
+    jq -e -s 'map(select(.loss).grad_norm) | all(. > 0.1 and . < 10)' b/metrics.jsonl
 }
 
 @test "--version names what it is made of" {

@@ -70,6 +70,8 @@ checkpoints() {
     [ "$(checkpoints b)" = '2 4 5 6' ]
     find b/objects -type f | sort > after
     [ "$(comm -23 before after | wc -l)" -eq 0 ]
+    np-train recipe.yaml --run b -q --resume --keep 4 # removes none
+    find b/objects -type f | sort | cmp - after
     rm b/checkpoints/0000000004.manifest
     np-train recipe.yaml --run b -q --resume --keep 2
     np-verify --fsck b > sound

@@ -70,10 +70,10 @@ YAML
     local gpu=(--backend cuda --device-memory 139GiB)
     run "${plan[@]}" "${gpu[@]}" -M 1
     [ "$status" -eq 2 ]
-    said "np-partition: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions"
+    said "np-partition: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions (see --micro-batches)"
     run np-train recipe.yaml --run a "${gpu[@]}" -n 1 -M 1
     [ "$status" -eq 2 ]
-    said "np-train: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions"
+    said "np-train: error: 'recipe.yaml': 128 samples of a micro-batch, at 16777216 positions each, are more than GPUs take: 2147483647 positions (see --micro-batches)"
     "${plan[@]}" "${gpu[@]}" -M 2
     "${plan[@]}" -M 1 # processors do
 }
