@@ -2,8 +2,8 @@
  *
  * Only layers that changed since the last checkpoint of this process are hashed and written;
  * objects are content-addressed, so an unchanged layer is never stored twice; nor is an old version
- * that several checkpoints name. A checkpoint is
- * complete when its manifest is renamed into place, after all its objects are durable.
+ * that several checkpoints name. A checkpoint is complete when its manifest is renamed into place,
+ * after all its objects are durable.
  *
  * Errors    NP_EIO; NP_ENAN: a weight to be written is not finite; NP_EDATA: a manifest or object
  *           is damaged; NP_EINPUT: another recipe or data.

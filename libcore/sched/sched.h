@@ -8,8 +8,8 @@
  *          a position (global number layer_first[position] + choice), or, where candidates share
  *          weights, the one of them that stands for these; home of a position: the
  *          stage k with stage_first[k] <= position < stage_first[k + 1]; unit: consecutive
- *          positions of one home that one F or B task covers; member: one of the
- *          subnets that a step trains, each on a mini-batch of its own; micro-batch: a cut of one.
+ *          positions of one home that one F or B task covers; member: one of the subnets that a
+ *          step trains, each on a mini-batch; micro-batch: a cut of one.
  * Rule:    Step s may read or write layer L when L has been updated ticket(s, L) times, the number
  *          of earlier steps that activate L. Shared positions with delay D: step s reads version
  *          max(0, s - D + 1), in F and B, while newer ones may exist; its update is the (s+1)-th.

@@ -58,15 +58,14 @@
  *          memory (none): a name, whose value gives keys and values, the same for all candidates of
  *          a block, mask (causal; images and memory: none and nothing else)|none, positions
  *          (none)|rotary (neither images nor memory; heads of an even width), base 2..2^30 (10000),
- *          of rotary positions alone; ffn ratio 1..64 (4),
- *          a multiple of 1/8, or hidden, the width between its layers, which ratio * width is,
- *          rounded down, act (gelu); gated_ffn likewise, act (swish); glu;
- *          conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel (3); identity; embedding
- *          (pairs: of the target; once, and the only candidate of its block), positions
- *          (learned)|none; norm (also images) norm (layer)|rms, of images also batch|group, act
- *          (none). Heads divide the width, or hidden. All but the last three are pre-norm
- *          residuals, y = x + drop(branch(norm(x))), norm (layer)|rms; of mha, ffn and gated_ffn
- *          bias (true) is that of their linear layers.
+ *          of rotary positions alone; ffn ratio 1..64 (4), a multiple of 1/8, or hidden, the width
+ *          between its layers, which ratio * width is, rounded down, act (gelu); gated_ffn
+ *          likewise, act (swish); glu; conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel
+ *          (3); identity; embedding (pairs: of the target; once, and the only candidate of its
+ *          block), positions (learned)|none; norm (also images) norm (layer)|rms, of images also
+ *          batch|group, act (none). Heads divide the width, or hidden. All but the last three are
+ *          pre-norm residuals, y = x + drop(branch(norm(x))), norm (layer)|rms; of mha, ffn and
+ *          gated_ffn bias (true) is that of their linear layers.
  *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
  *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
  *     before:

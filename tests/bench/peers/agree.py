@@ -5,12 +5,12 @@ usage: agree.py RECIPE --twin text|vision|vit [--subnets N]
 
 Trains drawn subnets of the recipe for a few steps, then for one of plain SGD on the same
 mini-batch: what it takes from the weights, by np-export, is the gradient. The twin gets the weights
-from before it. Prints a line for each subnet, with the loss and the gradients beside those of the
-twin in double precision: how far off they are, their norm in metrics.jsonl, all together and of the
-tensor where it is most; and how far those of the twin in single precision are. Exit 1 if naspipe's
-are FARTHER times as far off, and not near: relus whose input is 0 but for rounding may do either,
-which is thousandths of a gradient or more, and hides as much. np-train and np-export are those in
-PATH; the data must be there.
+from before it. Prints a line for each subnet: how far off those of the twin in double precision are
+the loss, the norm of the gradients that metrics.jsonl has, and the gradients, all together and of
+the tensor where it is most; and how far those of the twin in single precision are. Exit 1 if
+naspipe's are FARTHER times as far off, and not near: relus whose input is 0 but for rounding may do
+either, which is thousandths of a gradient or more, and hides as much. np-train and np-export are
+those in PATH; the data must be there.
 """
 import argparse
 import copy
