@@ -322,7 +322,8 @@ NP_CXXFLAGS = -std=c++20 -pthread -fno-exceptions -fno-rtti -fno-strict-aliasing
               -Wno-unknown-pragmas -Wno-missing-field-initializers $(WERROR) $(CFLAGS) \
               $(NP_SANITIZE) $(NP_NUMERIC) $(if $(FMA),-mavx2 -mfma)
 NP_SHIM     = $(NP_CPPFLAGS) -DNP_CUDA_LT_WORKSPACE=65536 -DNP_CUDA_SCRATCH_MORE=4194304 \
-              -DNP_CUDA_GRAPH_LAUNCHES=1024 -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
+              -DNP_CUDA_GRAPH_LAUNCHES=1024 -DNP_ATTENTION_SCORES=32768 \
+              -DNP_ATTENTION_OFFSETS=4096 -Itests/shim -Itests/unit $(CPPFLAGS) $(NP_CXXFLAGS)
 
 # What kernels touch is looked at by tests/shim/races.cc, which is this sanitizer's library there.
 # The address sanitizer does not know a GPU's memory: kernels are left to the others, in half the

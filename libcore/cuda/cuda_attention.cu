@@ -12,8 +12,16 @@ extern "C" {
 #define TILE NP_ATTN_TILE
 #define EACH 8 /* rows of a warp */
 #define THREADS (TILE / EACH * NP_WARP)
-#define GAP 4                 /* behind rows: quads of eight lanes fill all banks */
-#define STRIP_MOST (64 << 10) /* bytes of scores that a block keeps: two blocks at a time */
+#define GAP 4 /* behind rows: quads of eight lanes fill all banks */
+
+/* Bytes that a block keeps in shared memory, of scores and of offsets' sums: two blocks at a time.
+ * Tests have fewer. */
+#ifndef NP_ATTENTION_SCORES
+#define NP_ATTENTION_SCORES (64 << 10)
+#endif
+#ifndef NP_ATTENTION_OFFSETS
+#define NP_ATTENTION_OFFSETS (64 << 10)
+#endif
 
 static_assert(TILE == NP_WARP, "a lane is a position of a tile");
 
@@ -168,6 +176,14 @@ static inline __device__ float probability(float s, float most, float sum)
     return p < NP_FLUSH ? 0.0f : p;
 }
 
+/* The score of a query and a key whose rows give this sum of products; what is none has any. */
+static inline __device__ float scored(const struct np_head &h, float dot, int query, int key)
+{
+    if (!h.relative || query >= (int)h.queries || key >= (int)np_seen(&h, query))
+        return dot * h.scale;
+    return np_fmaf(dot, h.scale, h.relative[np_offset(&h, query, key)]);
+}
+
 /* The head of a block, and the first row of its tile of `rows`: tiles of a head are neighbours. */
 static inline __device__ struct np_head head_of(const struct np_attention &at, size_t rows,
                                                 int *first)
@@ -212,7 +228,7 @@ struct query_tile {
         }
         tile_dots<SLICE>(score, s, q, first, k, key, (int)h.width);
         for (int e = 0; e < EACH; e++) {
-            score[e] = score[e] * h.scale;
+            score[e] = scored(h, score[e], row + e, key + lane);
             if (kept)
                 kept[e * THREADS] = score[e];
         }
@@ -336,7 +352,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
         tile_dots<SLICE>(ds, s, v, first, up, i, width);
         for (int e = 0; e < EACH; e++) {
             bool seen = row + e < (int)np_seen(&h, query);
-            p[e] = probability(p[e] * h.scale, most_sum[0], most_sum[1]);
+            p[e] = probability(scored(h, p[e], query, row + e), most_sum[0], most_sum[1]);
             ds[e] = seen ? (p[e] * (ds[e] - a)) * h.scale : 0.0f;
             p[e] = seen ? p[e] : 0.0f;
         }
@@ -345,6 +361,50 @@ static __global__ void __launch_bounds__(THREADS, 1)
     }
     v_sums.store(dv + h.k_offset, h.ldk, first, keys, channel, width);
     k_sums.store(dk + h.k_offset, h.ldk, first, keys, channel, width);
+}
+
+/* What offsets get: a block has a head of a sample, and goes through its queries in order. Queries
+ * that lie equally far from keys are added by one warp, one after the other; their sums are in
+ * shared memory if they are `kept` there. */
+template <int SLICE>
+static __global__ void __launch_bounds__(THREADS, 1)
+    attend_offsets(float *drelative, const float *all_a, const float *dout, const float *stats,
+                   struct np_attention at, bool kept)
+{
+    NP_SHARED(attention_shared<SLICE>, shared, [1]);
+    attention_shared<SLICE> &s = shared[0];
+    NP_SHARED_DYNAMIC(float, strip);
+    const struct np_head h = np_head_at(&at, blockIdx.x);
+    int queries = (int)h.queries, keys = (int)h.keys, width = (int)h.width;
+    head_rows q = {h.q, h.ldq, queries}, k = {h.k, h.ldk, keys}, v = {h.v, h.ldk, keys};
+    head_rows up = {dout + h.out_offset, h.ld_out, queries};
+    int warp = threadIdx.x / NP_WARP, lane = threadIdx.x % NP_WARP;
+    float *to = drelative + h.relative_offset, *sums = kept ? strip : to;
+    for (size_t o = threadIdx.x; o < h.offsets; o += THREADS)
+        sums[o] = 0.0f;
+    for (int first = 0; first < queries; first += TILE)
+        for (int key = 0; key < (int)np_keys_end(&h, first); key += TILE) {
+            float p[EACH], dp[EACH];
+            tile_dots<SLICE>(p, s, q, first, k, key, width);
+            tile_dots<SLICE>(dp, s, up, first, v, key, width);
+            for (int e = 0; e < EACH; e++) {
+                int row = warp * EACH + e;
+                int query = first + row < queries ? first + row : queries - 1;
+                const float *most_sum = stats + h.stats_offset + 2 * query;
+                float a = all_a[h.stats_offset / 2 + query];
+                float score = scored(h, p[e], query, key + lane);
+                s.weights[row][lane] = probability(score, most_sum[0], most_sum[1]) * (dp[e] - a);
+            }
+            __syncthreads();
+            for (int i = first; warp == 0 && i < first + TILE && i < queries; i++) {
+                if (key + lane < (int)np_seen(&h, i))
+                    sums[np_offset(&h, i, key + lane)] += s.weights[i - first][lane];
+                __syncwarp();
+            }
+        }
+    __syncthreads();
+    for (size_t o = threadIdx.x; kept && o < h.offsets; o += THREADS)
+        to[o] = sums[o];
 }
 
 /* Blocks for tiles of `rows` of all heads, and for slices of channels. */
@@ -358,7 +418,7 @@ static dim3 grid_of(const struct np_attention *at, size_t rows, size_t slice)
 static size_t strip_bytes(const struct np_attention *at)
 {
     size_t bytes = cuda_parts(at->keys, TILE) * TILE * TILE * sizeof(float);
-    return bytes <= STRIP_MOST ? bytes : 0;
+    return bytes <= NP_ATTENTION_SCORES ? bytes : 0;
 }
 
 template <int SLICE>
@@ -367,23 +427,39 @@ static void launch_forward(const struct np_cuda_team *t, float *out, float *stat
 {
     size_t strip = strip_bytes(at);
     auto kernel = attend<SLICE>;
-    cuda_allow_shared<attend<SLICE>>(STRIP_MOST);
+    cuda_allow_shared<attend<SLICE>>(NP_ATTENTION_SCORES);
     NP_LAUNCH(t, kernel, grid_of(at, at->queries, SLICE), THREADS, strip, out, stats, *at,
               strip > 0);
 }
 
 template <int SLICE>
+static void launch_offsets(const struct np_cuda_team *t, float *drelative, const float *a,
+                           const float *dout, const float *stats, const struct np_attention *at)
+{
+    size_t offsets = np_offset_count(at->queries / at->across, at->across, at->causal);
+    size_t bytes = offsets * sizeof(float);
+    bytes = bytes <= NP_ATTENTION_OFFSETS ? bytes : 0;
+    auto kernel = attend_offsets<SLICE>;
+    cuda_allow_shared<attend_offsets<SLICE>>(NP_ATTENTION_OFFSETS);
+    NP_LAUNCH(t, kernel, dim3((unsigned)np_head_count(at)), THREADS, bytes, drelative, a, dout,
+              stats, *at, bytes > 0);
+}
+
+template <int SLICE>
 static void launch_backward(const struct np_cuda_team *t, float *dq, float *dk, float *dv,
-                            const float *dout, const float *stats, const struct np_attention *at)
+                            float *drelative, const float *dout, const float *stats,
+                            const struct np_attention *at)
 {
     size_t strip = strip_bytes(at);
     float *a = static_cast<float *>(t->team.scratch);
     auto for_queries = attend_queries<SLICE>;
     auto for_keys = attend_keys<SLICE>;
-    cuda_allow_shared<attend_queries<SLICE>>(STRIP_MOST);
+    cuda_allow_shared<attend_queries<SLICE>>(NP_ATTENTION_SCORES);
     NP_LAUNCH(t, for_queries, grid_of(at, at->queries, SLICE), THREADS, strip, dq, a, dout, stats,
               *at, strip > 0);
     NP_LAUNCH(t, for_keys, grid_of(at, at->keys, SLICE), THREADS, 0, dk, dv, a, dout, stats, *at);
+    if (at->relative)
+        launch_offsets<SLICE>(t, drelative, a, dout, stats, at);
 }
 
 void np_cuda_attention(struct np_team *team, float *out, float *stats,
@@ -395,11 +471,11 @@ void np_cuda_attention(struct np_team *team, float *out, float *stats,
         launch_forward<64>(cuda_team(team), out, stats, at);
 }
 
-void np_cuda_attention_grad(struct np_team *team, float *dq, float *dk, float *dv,
+void np_cuda_attention_grad(struct np_team *team, float *dq, float *dk, float *dv, float *drelative,
                             const float *dout, const float *stats, const struct np_attention *at)
 {
     if (at->width / at->heads <= 32)
-        launch_backward<32>(cuda_team(team), dq, dk, dv, dout, stats, at);
+        launch_backward<32>(cuda_team(team), dq, dk, dv, drelative, dout, stats, at);
     else
-        launch_backward<64>(cuda_team(team), dq, dk, dv, dout, stats, at);
+        launch_backward<64>(cuda_team(team), dq, dk, dv, drelative, dout, stats, at);
 }

@@ -62,7 +62,8 @@
     X(void, rotate, (V, float *, y), (V, const float *, x), (S, np_rotation, rotation))            \
     X(void, attention, (V, float *, out), (V, float *, stats), (S, np_attention, call))            \
     X(void, attention_grad, (V, float *, dq), (V, float *, dk), (V, float *, dv),                  \
-      (V, const float *, dout), (V, const float *, stats), (S, np_attention, call))                \
+      (V, float *, drelative), (V, const float *, dout), (V, const float *, stats),                \
+      (S, np_attention, call))                                                                     \
     X(bool, dwconv, (S, np_conv, call))                                                            \
     X(bool, dwconv_grad, (S, np_conv, call))                                                       \
     X(bool, dwconv_grad_weight, (S, np_conv, call))                                                \

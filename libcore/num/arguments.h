@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "num/function.h"
+
 /* Functions and slopes (derivatives, as expressions in the input u): num/activation.h. */
 enum np_act {
     NP_ACT_NONE,
@@ -83,13 +85,25 @@ struct np_rotation {
 };
 
 /* Attention of `samples` samples: T queries, S keys and values each. Head h uses columns h*C/heads
- * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i. */
+ * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i.
+ * With relative positions S = T, those of an image, `across` a row, or of a sequence, all of it a
+ * row: offset o(i, j) tells how far key j lies from query i. With row y and column x of each and an
+ * image of H x W, o = (y_j - y_i + H - 1) * (2W - 1) + x_j - x_i + W - 1.
+ */
 struct np_attention {
     size_t samples, queries, keys, width, heads;
     bool causal;
     const float *q, *k, *v; /* [B*T], [B*S], [B*S] rows of C */
     size_t ldq, ldk;        /* of q and dq; of k, v, dk and dv */
+    const float *relative;  /* [heads][offsets], NULL: none */
+    size_t across;          /* 0: none */
 };
+
+/* Offsets between positions of an image; causal: of a sequence, to no later ones. */
+NP_FN size_t np_offset_count(size_t height, size_t width, bool causal)
+{
+    return causal ? width : (2 * height - 1) * (2 * width - 1);
+}
 
 /* What becomes of the chunks of column sums: they make a result, are added to one, or are kept for
  * moments. The first two are what `accumulate` says elsewhere. */

@@ -15,8 +15,11 @@ enum { NP_ATTENTION_PACKED = 5, NP_ATTENTION_BLOCKS = 2 };
  * dout ld_out. */
 struct np_head {
     const float *q, *k, *v;
+    const float *relative; /* of its offsets, NULL: none */
     size_t ldq, ldk, ld_out, queries, keys, width;
+    size_t across, down, offsets; /* relative positions: of a row, rows, as many as a table has */
     size_t q_offset, k_offset, out_offset, stats_offset; /* in the tensors of all heads */
+    size_t relative_offset; /* in those of all heads' offsets, of all samples */
     bool causal;
     float scale;
 };
@@ -46,7 +49,28 @@ NP_FN struct np_head np_head_at(const struct np_attention *at, size_t item)
     h.k = at->k + h.k_offset;
     h.v = at->v + h.k_offset;
     h.scale = 1 / sqrtf((float)width);
+    if (at->relative) {
+        h.across = at->across;
+        h.down = at->queries / at->across;
+        h.offsets = np_offset_count(h.down, h.across, at->causal);
+        h.relative = at->relative + item % at->heads * h.offsets;
+        h.relative_offset = item * h.offsets;
+    }
     return h;
+}
+
+/* How far key j lies from query i. The next keys of its row have the next offsets; those of the row
+ * after it lie np_offset_row(h) further. */
+NP_FN size_t np_offset(const struct np_head *h, size_t i, size_t j)
+{
+    uint32_t across = (uint32_t)h->across, query = (uint32_t)i, key = (uint32_t)j;
+    size_t y = key / across + (h->down - 1) - query / across;
+    return y * (2 * h->across - 1) + key % across + (across - 1) - query % across;
+}
+
+NP_FN size_t np_offset_row(const struct np_head *h)
+{
+    return 2 * h->across - 1;
 }
 
 /* Query i sees the keys before this one. */

@@ -55,8 +55,10 @@ static void softmax_row(float *p, float stats[2], size_t seen, size_t end)
 
 static void scores(float *s, const struct np_head *h, size_t i)
 {
-    for (size_t j = 0; j < np_seen(h, i); j++)
-        s[j] = dot(h->q + i * h->ldq, h->k + j * h->ldk, h->width) * h->scale;
+    for (size_t j = 0; j < np_seen(h, i); j++) {
+        float x = dot(h->q + i * h->ldq, h->k + j * h->ldk, h->width);
+        s[j] = h->relative ? fmaf(x, h->scale, h->relative[np_offset(h, i, j)]) : x * h->scale;
+    }
 }
 
 void np_attention_scalar(struct np_team *team, float *out, float *stats,
@@ -77,9 +79,9 @@ void np_attention_scalar(struct np_team *team, float *out, float *stats,
     }
 }
 
-/* p and ds of query i for the keys that its sums run over. */
-static void grad_row(float *p, float *ds, const struct np_head *h, const float *dout,
-                     const float stats[2], size_t i)
+/* p and ds of query i for the keys that its sums run over; adds to what its offsets get. */
+static void grad_row(float *p, float *ds, float *drelative, const struct np_head *h,
+                     const float *dout, const float stats[2], size_t i)
 {
     size_t seen = np_seen(h, i);
     float lane[32] = {0}, a;
@@ -91,8 +93,11 @@ static void grad_row(float *p, float *ds, const struct np_head *h, const float *
     }
     a = combine_lanes(lane);
     for (size_t j = 0; j < np_keys_end(h, i); j++) {
+        float g = j < seen ? p[j] * (ds[j] - a) : 0;
+        if (h->relative && j < seen)
+            drelative[np_offset(h, i, j)] += g;
         p[j] = j < seen ? p[j] : 0;
-        ds[j] = j < seen ? (p[j] * (ds[j] - a)) * h->scale : 0;
+        ds[j] = j < seen ? g * h->scale : 0;
     }
 }
 
@@ -112,15 +117,18 @@ static void grad_key(float *dk, float *dv, const struct np_head *h, const float 
     }
 }
 
-static void grad_head(const struct np_head *h, float *dq, float *dk, float *dv, const float *dout,
-                      const float *stats, float *scratch)
+static void grad_head(const struct np_head *h, float *dq, float *dk, float *dv, float *drelative,
+                      const float *dout, const float *stats, float *scratch)
 {
     float *p = scratch, *ds = scratch + NP_KC * h->keys;
+    for (size_t o = 0; o < h->offsets; o++)
+        drelative[o] = 0;
     for (size_t first = 0, end; first < h->queries; first = end) {
         end = np_min(first + NP_KC, h->queries);
         for (size_t i = first; i < end; i++) {
             float *ds_row = ds + (i - first) * h->keys;
-            grad_row(p + (i - first) * h->keys, ds_row, h, dout + i * h->ld_out, stats + 2 * i, i);
+            grad_row(p + (i - first) * h->keys, ds_row, drelative, h, dout + i * h->ld_out,
+                     stats + 2 * i, i);
             for (size_t d = 0; d < h->width; d++)
                 add_chunks(&dq[i * h->ldq + d], true, ds_row, 1, h->k + d, h->ldk, 0,
                            np_keys_end(h, i));
@@ -131,12 +139,14 @@ static void grad_head(const struct np_head *h, float *dq, float *dk, float *dv, 
 }
 
 void np_attention_grad_scalar(struct np_team *team, float *dq, float *dk, float *dv,
-                              const float *dout, const float *stats, const struct np_attention *at)
+                              float *drelative, const float *dout, const float *stats,
+                              const struct np_attention *at)
 {
     struct np_share items = np_team_share(team, np_head_count(at), 1);
     for (size_t item = items.begin; item < items.end; item++) {
         struct np_head h = np_head_at(at, item);
-        grad_head(&h, dq + h.q_offset, dk + h.k_offset, dv + h.k_offset, dout + h.out_offset,
+        grad_head(&h, dq + h.q_offset, dk + h.k_offset, dv + h.k_offset,
+                  h.relative ? drelative + h.relative_offset : NULL, dout + h.out_offset,
                   stats + h.stats_offset, team->scratch);
     }
 }

@@ -134,6 +134,40 @@ static void softmax_row(float *s, float stats[2], size_t seen, size_t end, float
     probabilities(s, end, stats[1]);
 }
 
+/* Scales the scores of query i and the keys that it sees, and adds what the table has for how far
+ * they lie apart. */
+static void add_relative(float *s, const struct np_head *h, size_t i)
+{
+    const size_t seen = np_seen(h, i);
+    const float *at = h->relative + np_offset(h, i, 0), scale = h->scale;
+    for (size_t j = 0; j < seen; j += h->across, at += np_offset_row(h)) {
+        float *row = s + j;
+        for (size_t x = 0, end = np_min(h->across, seen - j); x < end; x++)
+            row[x] = np_fmaf(row[x], scale, at[x]);
+    }
+}
+
+/* Adds the gradients of a query's scores to those of offsets, and scales them. */
+static void take_relative(float *drelative, float *ds, const struct np_head *h, size_t i)
+{
+    const size_t seen = np_seen(h, i);
+    const float scale = h->scale;
+    float *to = drelative + np_offset(h, i, 0);
+    for (size_t j = 0; j < seen; j += h->across, to += np_offset_row(h)) {
+        float *row = ds + j;
+        for (size_t x = 0, end = np_min(h->across, seen - j); x < end; x++) {
+            to[x] += row[x];
+            row[x] *= scale;
+        }
+    }
+}
+
+/* What scores are still to be multiplied by. */
+static float scale_left(const struct np_head *h)
+{
+    return h->relative ? 1 : h->scale;
+}
+
 /* The queries i.. that are worked off together end here. */
 static size_t tile_end(const struct np_head *h, size_t i)
 {
@@ -159,9 +193,12 @@ static void attend(const struct np_head *h, float *out, float *stats, const stru
         size_t sums = np_keys_end(h, i);
         end = tile_end(h, i);
         score_tile(s->p, s->ld, h->q, h->ldq, h, &keys, i);
-        for (size_t r = i; r < end; r++)
-            softmax_row(s->p + (r - i) * s->ld, stats + 2 * r, np_seen(h, r), round_up(sums, LANES),
-                        h->scale);
+        for (size_t r = i; r < end; r++) {
+            float *row = s->p + (r - i) * s->ld;
+            if (h->relative)
+                add_relative(row, h, r);
+            softmax_row(row, stats + 2 * r, np_seen(h, r), round_up(sums, LANES), scale_left(h));
+        }
         struct product x = {.c = out + i * h->ld_out, .ldc = h->ld_out, .m = end - i, .end = sums};
         x.n = h->width;
         x.a = s->p;
@@ -182,10 +219,14 @@ void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
     }
 }
 
-/* Scores of a query in p to its probabilities, dp to ds. */
-static void grad_row(float *p, float *dp, const float stats[2], size_t seen, size_t end,
-                     float scale)
+/* Scores of query i in p to its probabilities, dp to ds. */
+static void grad_row(const struct np_head *h, float *p, float *dp, float *drelative,
+                     const float stats[2], size_t i)
 {
+    const size_t seen = np_seen(h, i), end = round_up(np_keys_end(h, i), LANES);
+    const float scale = scale_left(h);
+    if (h->relative)
+        add_relative(p, h, i);
     fill(p, seen, end, p[0]);
     for (size_t j = 0; j < end; j++)
         p[j] = np_expf(p[j] * scale - stats[0]);
@@ -193,19 +234,26 @@ static void grad_row(float *p, float *dp, const float stats[2], size_t seen, siz
     float a = lane_dot(p, dp, seen);
     for (size_t j = 0; j < seen; j++)
         dp[j] = (p[j] * (dp[j] - a)) * scale;
+    if (h->relative)
+        take_relative(drelative, dp, h, i);
     fill(p, seen, end, 0);
     fill(dp, seen, end, 0);
 }
+
+/* Where a head's gradients go; relative: its offsets', NULL where it has none. */
+struct gradients {
+    float *q, *k, *v, *relative;
+};
 
 /* The packed operands of the backward. */
 struct operands {
     struct packed keys_trans, values_trans, keys, queries, dout;
 };
 
-/* p, ds and dq of the queries first..last-1. */
-static void grad_queries(const struct np_head *h, float *dq, const float *dout, const float *stats,
-                         const struct operands *o, const struct scratch *s, size_t first,
-                         size_t last)
+/* p, ds and dq of the queries first..last-1, and what their offsets get. */
+static void grad_queries(const struct np_head *h, struct gradients to, const float *dout,
+                         const float *stats, const struct operands *o, const struct scratch *s,
+                         size_t first, size_t last)
 {
     for (size_t i = first, end; i < last; i = end) {
         float *p = s->p + (i - first) * s->ld, *dp = s->dp + (i - first) * s->ld;
@@ -214,9 +262,8 @@ static void grad_queries(const struct np_head *h, float *dq, const float *dout, 
         score_tile(p, s->ld, h->q, h->ldq, h, &o->keys_trans, i);
         score_tile(dp, s->ld, dout, h->ld_out, h, &o->values_trans, i);
         for (size_t r = i; r < end; r++)
-            grad_row(p + (r - i) * s->ld, dp + (r - i) * s->ld, stats + 2 * r, np_seen(h, r),
-                     round_up(sums, LANES), h->scale);
-        struct product x = {.c = dq + i * h->ldq, .ldc = h->ldq, .m = end - i, .end = sums};
+            grad_row(h, p + (r - i) * s->ld, dp + (r - i) * s->ld, to.relative, stats + 2 * r, r);
+        struct product x = {.c = to.q + i * h->ldq, .ldc = h->ldq, .m = end - i, .end = sums};
         x.n = h->width;
         x.a = dp;
         x.a_row = s->ld;
@@ -248,7 +295,7 @@ static void grad_keys(const struct np_head *h, float *dk, const float *p, size_t
     }
 }
 
-static void attend_grad(const struct np_head *h, float *dq, float *dk, float *dv, const float *dout,
+static void attend_grad(const struct np_head *h, struct gradients to, const float *dout,
                         const float *stats, const struct scratch *s)
 {
     struct operands o = {
@@ -258,24 +305,26 @@ static void attend_grad(const struct np_head *h, float *dq, float *dk, float *dv
         pack(s->operands[3], h->q, h->ldq, false, h->queries, h->width),
         pack(s->operands[4], dout, h->ld_out, false, h->queries, h->width),
     };
+    fill(to.relative, 0, h->offsets, 0);
     for (size_t first = 0, last; first < h->queries; first = last) {
         last = np_min(first + NP_KC, h->queries);
-        grad_queries(h, dq, dout, stats, &o, s, first, last);
-        grad_keys(h, dk, s->dp, s->ld, &o.queries, first, last);
-        grad_keys(h, dv, s->p, s->ld, &o.dout, first, last);
+        grad_queries(h, to, dout, stats, &o, s, first, last);
+        grad_keys(h, to.k, s->dp, s->ld, &o.queries, first, last);
+        grad_keys(h, to.v, s->p, s->ld, &o.dout, first, last);
     }
 }
 
 void NP_SIMD(np_attention_grad)(struct np_team *team, float *dq, float *dk, float *dv,
-                                const float *dout, const float *stats,
+                                float *drelative, const float *dout, const float *stats,
                                 const struct np_attention *at)
 {
     struct np_deal deal = np_team_deal(team, np_head_count(at), 1);
     for (size_t item; np_deal_item(&deal, &item);) {
         struct np_head h = np_head_at(at, item);
         struct scratch s = carve(team, &h);
-        attend_grad(&h, dq + h.q_offset, dk + h.k_offset, dv + h.k_offset, dout + h.out_offset,
-                    stats + h.stats_offset, &s);
+        struct gradients to = {dq + h.q_offset, dk + h.k_offset, dv + h.k_offset,
+                               h.relative ? drelative + h.relative_offset : NULL};
+        attend_grad(&h, to, dout + h.out_offset, stats + h.stats_offset, &s);
     }
 }
 

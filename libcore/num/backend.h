@@ -20,7 +20,7 @@
     void np_attention_##isa(struct np_team *, float *out, float *stats,                            \
                             const struct np_attention *);                                          \
     void np_attention_grad_##isa(struct np_team *, float *dq, float *dk, float *dv,                \
-                                 const float *dout, const float *stats,                            \
+                                 float *drelative, const float *dout, const float *stats,          \
                                  const struct np_attention *);
 
 NP_BACKEND(scalar)

@@ -161,7 +161,8 @@ struct np_kernels {
     void (*rotate)(struct np_team *, float *y, const float *x, const struct np_rotation *);
 
     /* scale = 1 / sqrt(C / heads), both rounded. For query i and the keys j that it sees:
-     * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;
+     * s_ij = (chunked sum over d of q_id k_jd) * scale;  m_i = max_j s_ij;  with relative positions
+     * s_ij = fma(that sum, scale, relative[head][o(i, j)]);
      * e_ij = np_expf(s_ij - m_i);  z_i = lane sum over j of e_ij;
      * p_ij = flush(e_ij / z_i), +0 for unseen j;
      * out [B*T][C]: o_id = chunked sum over j of p_ij v_jd. stats [B][heads][T][2]: m_i, z_i.
@@ -171,10 +172,12 @@ struct np_kernels {
     void (*attention)(struct np_team *, float *out, float *stats, const struct np_attention *);
     /* dq, dk, dv from dout [B*T][C] and the stats, p recomputed:  dv_jd = chunked sum over i of
      * p_ij do_id; dp_ij = chunked sum over d of do_id v_jd (seen j);  a_i = lane sum over seen j of
-     * fma(p_ij, dp_ij);  ds_ij = (p_ij * (dp_ij - a_i)) * scale, +0 for unseen j;
-     * dq_id = chunked sum over j of ds_ij k_jd;  dk_jd = chunked sum over i of ds_ij q_id. */
-    void (*attention_grad)(struct np_team *, float *dq, float *dk, float *dv, const float *dout,
-                           const float *stats, const struct np_attention *);
+     * fma(p_ij, dp_ij);  g_ij = p_ij * (dp_ij - a_i);  ds_ij = g_ij * scale, +0 for unseen j;
+     * dq_id = chunked sum over j of ds_ij k_jd;  dk_jd = chunked sum over i of ds_ij q_id.
+     * With relative positions drelative [B][heads][offsets], of each offset o, from +0, queries
+     * ascending: acc + g_ij, the seen j with o(i, j) = o; else NULL. */
+    void (*attention_grad)(struct np_team *, float *dq, float *dk, float *dv, float *drelative,
+                           const float *dout, const float *stats, const struct np_attention *);
 
     /* Depthwise convolutions: in_channels = out_channels = C, w [taps][C], taps = (kh, kw) <=
      * NP_KC. Positions outside are left out. y = taps ascending of fma(x, w, acc) from +0;

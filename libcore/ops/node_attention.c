@@ -1,5 +1,6 @@
 /* Multi-head attention, of a value to itself or to another one; the positions that its queries and
- * keys are turned by; keys and values that several heads of queries share. */
+ * keys are turned by, or what their offsets add to scores; keys and values that several heads of
+ * queries share. */
 #include "ops/node.h"
 
 static void rotate(const struct np_pass *pass, int i, float *y, const float *x, bool back)
@@ -78,11 +79,22 @@ static bool repeat_backward(struct np_pass *pass, int i)
 const struct np_node_ops np_node_repeat = {
     .forward = repeat_forward, .backward = repeat_backward, .gives = NP_IN0, .silent = true};
 
-/* saved: two numbers a query and head */
+/* Floats of the table of relative positions. */
+static size_t table_floats(const struct np_program *program, const struct np_node *node)
+{
+    struct np_shape out = program->values[node->out];
+    if (!node->relative)
+        return 0;
+    return (size_t)node->heads *
+           np_offset_count((size_t)out.height, (size_t)out.width, node->causal);
+}
+
+/* saved: two numbers a query and head; delta: each sample's share of the table's gradient */
 static void attention_parts(struct np_node_parts *parts, const struct np_program *program,
                             const struct np_node *node, size_t samples)
 {
     parts->saved = samples * np_shape_rows(program->values[node->out]) * (size_t)node->heads * 2;
+    parts->delta = samples * table_floats(program, node);
 }
 
 static bool is_self(const struct np_node *node)
@@ -96,17 +108,22 @@ static struct np_attention attention_of(const struct np_pass *pass, int i)
     size_t width = np_pass_channels(pass, node->out);
     const float *q = np_pass_value(pass, node->in[0]);
     const float *k = is_self(node) ? q + width : np_pass_value(pass, node->in[1]);
-    return (struct np_attention){.samples = pass->call->samples,
-                                 .queries = np_pass_positions(pass, node->in[0]),
-                                 .keys = np_pass_positions(pass, node->in[1]),
-                                 .width = width,
-                                 .heads = (size_t)node->heads,
-                                 .causal = node->causal,
-                                 .q = q,
-                                 .k = k,
-                                 .v = k + width,
-                                 .ldq = np_pass_ld(pass, node->in[0]),
-                                 .ldk = np_pass_ld(pass, node->in[1])};
+    struct np_attention attention = {.samples = pass->call->samples,
+                                     .queries = np_pass_positions(pass, node->in[0]),
+                                     .keys = np_pass_positions(pass, node->in[1]),
+                                     .width = width,
+                                     .heads = (size_t)node->heads,
+                                     .causal = node->causal,
+                                     .q = q,
+                                     .k = k,
+                                     .v = k + width,
+                                     .ldq = np_pass_ld(pass, node->in[0]),
+                                     .ldk = np_pass_ld(pass, node->in[1])};
+    if (node->relative) {
+        attention.relative = np_pass_tensor(pass, i, 0);
+        attention.across = (size_t)np_pass_shape(pass, node->out).width;
+    }
+    return attention;
 }
 
 static bool attention_forward(struct np_pass *pass, int i)
@@ -128,15 +145,28 @@ static bool attention_backward(struct np_pass *pass, int i)
         return true;
     dq = np_sink_start(&q);
     dk = is_self(node) ? dq + attention.width : np_sink_start(&k);
-    pass->kernels->attention_grad(pass->team, dq, dk, dk + attention.width, np_pass_dy(pass, i),
-                                  np_pass_saved(pass, i), &attention);
+    pass->kernels->attention_grad(pass->team, dq, dk, dk + attention.width, np_pass_delta(pass, i),
+                                  np_pass_dy(pass, i), np_pass_saved(pass, i), &attention);
     finite = np_sink_finish(pass, &q);
     return (is_self(node) || np_sink_finish(pass, &k)) && finite;
 }
 
+/* One sample after the other. */
+static bool attention_weight(struct np_pass *pass, int i, float *g, bool accumulate)
+{
+    const struct np_node *node = np_pass_node(pass, i);
+    if (node->relative)
+        pass->kernels->col_sum(pass->team, np_pass_gradient(pass, g, i, 0), np_pass_delta(pass, i),
+                               1, pass->call->samples, table_floats(pass->program, node), 1,
+                               accumulate);
+    return true;
+}
+
 const struct np_node_ops np_node_attention = {.forward = attention_forward,
                                               .backward = attention_backward,
+                                              .weight = attention_weight,
                                               .parts = attention_parts,
                                               .gives = NP_IN0 | NP_IN1,
                                               .reads = NP_IN0 | NP_IN1,
-                                              .silent = true};
+                                              .silent = true,
+                                              .unseen_tensors = 1};

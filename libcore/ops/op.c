@@ -279,6 +279,8 @@ static bool look_at_tensors(struct np_pass *pass, int i, float *g)
     const struct np_node *node = np_pass_node(pass, i);
     unsigned unseen = np_node_ops_of(node)->unseen_tensors;
     bool product = node->op == NP_NODE_CONV || node->op == NP_NODE_DWCONV, finite = true;
+    if (node->tensor < 0)
+        return true;
     for (int k = 0; unseen >> k; k++)
         if (unseen >> k & 1 && (node->bias || !product))
             finite = pass->kernels->finite(pass->team, np_pass_gradient(pass, g, i, k),

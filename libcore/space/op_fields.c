@@ -123,6 +123,13 @@ const char *np_norm_name(enum np_norm norm)
     return names[norm];
 }
 
+const char *np_positions_name(enum np_positions positions)
+{
+    static const char *const names[NP_POSITIONS_COUNT] = {"none", "learned", "rotary", "relative"};
+    assert((int)positions >= 0 && positions < NP_POSITIONS_COUNT);
+    return names[positions];
+}
+
 const char *np_field_name(enum np_field field)
 {
     return field_names[field];
@@ -234,9 +241,8 @@ bool np_field_text(char *out, const struct np_op_fields *op, const struct np_lay
     case NP_FIELD_BIAS:
         return word_text(out, spec->unbiased ? "false" : "true", spec->unbiased);
     case NP_FIELD_POSITIONS:
-        if (op->op == NP_OP_MHA)
-            return word_text(out, spec->positions ? "rotary" : "none", spec->positions);
-        return word_text(out, spec->positions ? "learned" : "none", !spec->positions);
+        return word_text(out, np_positions_name(spec->positions),
+                         op->op == NP_OP_MHA ? spec->positions : !spec->positions);
     case NP_FIELD_RATIO:
         return fraction_text(out, spec->ratio);
     case NP_FIELD_DROPOUT:

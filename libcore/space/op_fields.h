@@ -80,6 +80,7 @@ static inline bool np_op_of_sequences(const struct np_op_fields *op)
 
 const char *np_field_name(enum np_field field);
 const char *np_norm_name(enum np_norm norm);
+const char *np_positions_name(enum np_positions positions);
 
 /* Where a key's value stands if it is a whole number; else NULL. */
 int *np_field_int(struct np_layer_spec *spec, enum np_field field);

@@ -62,7 +62,8 @@ enum np_node_op {
     NP_NODE_ROTATE, /* rotary positions: of `heads` heads side by side the `first` are turned */
     NP_NODE_REPEAT, /* each of `heads` heads side by side as often as fills the output's channels */
     /* in[0] queries' rows, in[1] keys' and values' rows. One value: [3C] = q, k, v; two: in[0] [C]
-     * = q, in[1] [2C] = k, v. `heads`, `causal` */
+     * = q, in[1] [2C] = k, v. `heads`, `causal`. Tensor if `relative`, in[0] and in[1] being of one
+     * height and width: [heads, np_offset_count] */
     NP_NODE_ATTENTION,
     NP_NODE_LIGHTCONV, /* logits [heads, taps]: depthwise by softmax, shared in a head */
     NP_NODE_MAX_POOL,
@@ -91,7 +92,7 @@ struct np_node {
     int tensor;              /* its first tensor in the kind's table, -1 none; the others follow */
     struct np_window window; /* conv, dwconv, lightconv, pools */
     enum np_act act;
-    bool bias, causal, interleave;
+    bool bias, causal, interleave, relative;
     bool source;   /* embed: of the source sequence of a pair, not of the target's */
     bool distills; /* xent: the gradient may also be towards given probabilities */
     int groups, heads, first;

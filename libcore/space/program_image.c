@@ -55,7 +55,7 @@ int np_program_patch(struct np_build *b)
                                        .fill = NP_FILL_HE};
     int x = np_build_product(b, input(b), &product);
     struct np_node *node;
-    if (!kind->spec.positions)
+    if (kind->spec.positions != NP_POSITIONS_LEARNED)
         return x;
     node = np_build_node(b, NP_NODE_POSITIONS, x, -1, b->out);
     x = node->out;

@@ -35,7 +35,7 @@ static int projections(struct np_build *b, const char *name, int x, int count, i
 static int rotate(struct np_build *b, int x, int heads, int turned)
 {
     struct np_node *node;
-    if (!b->kind->spec.positions)
+    if (b->kind->spec.positions != NP_POSITIONS_ROTARY)
         return x;
     node = np_build_node(b, NP_NODE_ROTATE, x, -1, np_build_shape(b, x));
     node->heads = heads;
@@ -61,11 +61,20 @@ static int attention(struct np_build *b, int queries, int keys, int width)
 {
     struct np_shape out = b->in;
     struct np_node *node;
+    int x;
     out.channels = width;
     node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, out);
     node->heads = b->kind->spec.heads;
     node->causal = b->kind->spec.causal;
-    return node->out;
+    node->relative = b->kind->spec.positions == NP_POSITIONS_RELATIVE;
+    x = node->out;
+    if (node->relative)
+        np_build_tensor(
+            b, node, "relative", "table",
+            (size_t[4]){(size_t)node->heads,
+                        np_offset_count((size_t)out.height, (size_t)out.width, node->causal)},
+            NP_FILL_ZERO);
+    return x;
 }
 
 /* One projection of x gives queries, keys and values; or there are fewer keys and values, or they
@@ -165,10 +174,10 @@ int np_program_embedding(struct np_build *b)
     size_t width = (size_t)b->out.channels;
     struct np_node *node = np_build_node(b, NP_NODE_EMBED, -1, -1, b->out);
     int out = node->out;
-    node->bias = kind->spec.positions;
+    node->bias = kind->spec.positions == NP_POSITIONS_LEARNED;
     node->source = kind->spec.source;
     np_build_tensor(b, node, "token", "table", (size_t[4]){kind->vocab, width}, NP_FILL_TENTH);
-    if (kind->spec.positions)
+    if (node->bias)
         np_build_tensor(b, node, "position", "table", (size_t[4]){np_shape_rows(b->out), width},
                         NP_FILL_TENTH);
     return out;

@@ -57,15 +57,15 @@
  *          mha heads, kv_heads (heads), a divisor of them, hidden (the width), their width in all,
  *          memory (none): a name, whose value gives keys and values, the same for all candidates of
  *          a block, mask (causal; images and memory: none and nothing else)|none, positions
- *          (none)|rotary (neither images nor memory; heads of an even width), base 2..2^30 (10000),
- *          of rotary positions alone; ffn ratio 1..64 (4), a multiple of 1/8, or hidden, the width
- *          between its layers, which ratio * width is, rounded down, act (gelu); gated_ffn
- *          likewise, act (swish); glu; conv1d, sepconv1d kernel 1..256 (3); lightconv heads, kernel
- *          (3); identity; embedding (pairs: of the target; once, and the only candidate of its
- *          block), positions (learned)|none; norm (also images) norm (layer)|rms, of images also
- *          batch|group, act (none). Heads divide the width, or hidden. All but the last three are
- *          pre-norm residuals, y = x + drop(branch(norm(x))), norm (layer)|rms; of mha, ffn and
- *          gated_ffn bias (true) is that of their linear layers.
+ *          (none)|rotary (neither images nor memory; heads of an even width)|relative (no memory),
+ *          base 2..2^30 (10000), of rotary positions alone; ffn ratio 1..64 (4), a multiple of 1/8,
+ *          or hidden, the width between its layers, which ratio * width is, rounded down, act
+ *          (gelu); gated_ffn likewise, act (swish); glu; conv1d, sepconv1d kernel 1..256 (3);
+ *          lightconv heads, kernel (3); identity; embedding (pairs: of the target; once, and the
+ *          only candidate of its block), positions (learned)|none; norm (also images) norm
+ *          (layer)|rms, of images also batch|group, act (none). Heads divide the width, or hidden.
+ *          All but the last three are pre-norm residuals, y = x + drop(branch(norm(x))), norm
+ *          (layer)|rms; of mha, ffn and gated_ffn bias (true) is that of their linear layers.
  *     images, all of them with the block's out and stride; kernel is K or [height, width], at most
  *     256 taps, padded to keep the size (stride 2: ceil(size / 2)), even sizes more behind than
  *     before:
@@ -158,6 +158,14 @@ enum np_norm {
     NP_NORM_OF_RMS
 };
 
+enum np_positions {
+    NP_POSITIONS_NONE,
+    NP_POSITIONS_LEARNED, /* of stems */
+    NP_POSITIONS_ROTARY,  /* of attention, as the next */
+    NP_POSITIONS_RELATIVE,
+    NP_POSITIONS_COUNT
+};
+
 /* One layer as written; unused fields are 0, so two equal specs are bytewise equal. stride: of a
  * stem; a choice's is its block's, and 0 here. */
 struct np_layer_spec {
@@ -169,7 +177,8 @@ struct np_layer_spec {
     float ratio; /* a multiple of 1 / 8 */
     enum np_act act;
     enum np_norm norm;
-    bool causal, cross, xception, positions, unbiased;
+    enum np_positions positions;
+    bool causal, cross, xception, unbiased;
     bool source;              /* embedding: of a pair's source */
     int width;                /* channels that it makes, of a block with widths; else 0 */
     float dropout, drop_path; /* 0 <= p < 1, on the branch before the residual */

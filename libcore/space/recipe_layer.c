@@ -269,24 +269,31 @@ out:
     return status;
 }
 
-/* A stem learns positions; attention turns queries and keys by theirs, which a sequence has. */
+/* A stem learns positions; attention turns queries and keys by theirs, which a sequence has, or
+ * learns what it adds for how far they lie apart. */
 static enum np_status read_positions(struct reading *r)
 {
+    static const enum np_positions stems[] = {NP_POSITIONS_NONE, NP_POSITIONS_LEARNED};
+    static const enum np_positions attentions[] = {NP_POSITIONS_NONE, NP_POSITIONS_ROTARY,
+                                                   NP_POSITIONS_RELATIVE};
     bool attends = r->op->op == NP_OP_MHA, cross = r->spec->cross;
     bool images = r->context->recipe->input == NP_INPUT_IMAGES;
-    const char *const words[] = {"none", attends ? "rotary" : "learned"};
+    const enum np_positions *known = attends ? attentions : stems;
     const struct np_yaml_node *node = find(r, NP_FIELD_POSITIONS);
-    int which = !attends, width;
+    const char *words[NP_POSITIONS_COUNT];
+    int which = !attends, width, count = attends ? 3 : 2;
     enum np_status status;
-    NP_TRY(read_word(r, NP_FIELD_POSITIONS, &which, words, 2));
-    r->spec->positions = which == 1;
+    for (int i = 0; i < count; i++)
+        words[i] = np_positions_name(known[i]);
+    NP_TRY(read_word(r, NP_FIELD_POSITIONS, &which, words, (size_t)count));
+    r->spec->positions = known[which];
     if (!attends || which == 0)
         return NP_OK;
     width = heads_width(r) / r->spec->heads;
-    if (images || cross)
-        NP_TRY(np_yaml_fail(node, r->err, "%s have no rotary positions",
-                            cross ? "layers with a memory" : "images"));
-    if (width % 2 != 0)
+    if (cross || (images && r->spec->positions == NP_POSITIONS_ROTARY))
+        NP_TRY(np_yaml_fail(node, r->err, "%s have no %s positions",
+                            cross ? "layers with a memory" : "images", words[which]));
+    if (r->spec->positions == NP_POSITIONS_ROTARY && width % 2 != 0)
         NP_TRY(np_yaml_fail(node, r->err,
                             "rotary positions turn pairs, a head has %d channels here", width));
 out:
@@ -299,7 +306,7 @@ static enum np_status read_base(struct reading *r)
     int base = NP_ROTARY_BASE;
     enum np_status status;
     NP_TRY(np_recipe_get_int(node, &base, 2, NP_ROTARY_BASE_MOST, r->err));
-    if (node->kind != NP_YAML_ABSENT && !r->spec->positions)
+    if (node->kind != NP_YAML_ABSENT && r->spec->positions != NP_POSITIONS_ROTARY)
         NP_TRY(np_yaml_fail(node, r->err, "'base' is of rotary positions"));
     r->spec->base = base == NP_ROTARY_BASE ? 0 : base;
 out:

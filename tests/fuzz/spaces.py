@@ -144,7 +144,9 @@ class Images:
         if op in ("max_pool", "avg_pool"):
             return {"norm": self.norm("none", "none")}
         if op == "mha":
-            return _drops(r) | _attention(r, read)
+            options = _drops(r) | _attention(r, read)
+            near = random.Random(repr(options)).choice(["none", "relative"])
+            return options | {"positions": near}
         if op in ("ffn", "gated_ffn"):
             between = {"ratio": r.choice([1, 2, 3])} if odds(r, 0.7) else \
                 {"hidden": r.choice([1, 7, 33])}
@@ -363,6 +365,8 @@ class Sequences:
                     candidate.get("hidden", self.width) // candidate["heads"] % 2 == 0:
                 candidate["positions"] = "rotary"
                 candidate["base"] = r.choice([10000, 2, 500000, 1 << 30])
+            elif op == "mha" and "memory" not in candidate and not entangled:
+                candidate["positions"] = "relative"
         return block
 
     def share_one(self, choices):

@@ -18,7 +18,9 @@ static struct np_attention attention_of(const struct plain *p, const struct node
                                  .k = k,
                                  .v = k + n->cols,
                                  .ldq = (size_t)n->in.channels,
-                                 .ldk = (size_t)keys.channels};
+                                 .ldk = (size_t)keys.channels,
+                                 .relative = n->is->relative ? n->w[0] : NULL,
+                                 .across = n->is->relative ? (size_t)n->out.width : 0};
 }
 
 void plain_rotate(struct plain *p, const struct node *n, bool forward)
@@ -62,11 +64,21 @@ void plain_repeat(struct plain *p, const struct node *n, bool forward)
         plain_take(p, n->is->in[0], dx);
 }
 
+/* The table's gradient: one sample after the other. */
+static void add_shares(struct plain *p, const struct node *n, const float *shares, size_t count)
+{
+    for (size_t s = 0; s < n->samples; s++)
+        for (size_t i = 0; i < count; i++)
+            n->g[0][i] = s == 0 && !p->accumulate ? shares[i] : n->g[0][i] + shares[s * count + i];
+}
+
 void plain_attention(struct plain *p, const struct node *n, bool forward)
 {
     struct np_attention at = attention_of(p, n);
     bool self = n->is->in[0] == n->is->in[1];
-    float *dq, *dk;
+    size_t down = (size_t)n->out.height, across = (size_t)n->out.width;
+    size_t table = at.relative ? at.heads * np_offset_count(down, across, at.causal) : 0;
+    float *dq, *dk, *shares;
     if (forward) {
         p->kept[n->number][0] = plain_array(n->rows * at.heads * 2);
         p->kernels->attention(p->team, n->y, p->kept[n->number][0], &at);
@@ -74,7 +86,12 @@ void plain_attention(struct plain *p, const struct node *n, bool forward)
     }
     dq = plain_array(plain_floats(p, n->is->in[0]));
     dk = self ? dq + n->cols : plain_array(plain_floats(p, n->is->in[1]));
-    p->kernels->attention_grad(p->team, dq, dk, dk + n->cols, n->dy, p->kept[n->number][0], &at);
+    shares = plain_array(n->samples * table);
+    p->kernels->attention_grad(p->team, dq, dk, dk + n->cols, shares, n->dy, p->kept[n->number][0],
+                               &at);
+    if (at.relative)
+        add_shares(p, n, shares, table);
+    free(shares);
     plain_take(p, n->is->in[0], dq);
     if (!self)
         plain_take(p, n->is->in[1], dk);

@@ -109,6 +109,12 @@ static void check_attention(struct kind_check *c, const struct np_node *node)
     else
         must(c, q.channels == out.channels && k.channels == 2 * out.channels);
     must(c, !node->causal || rows_agree(q, k));
+    if (node->relative) {
+        must(c, q.height == k.height && q.width == k.width && (!node->causal || q.height == 1));
+        take_tensor(c, node, 0,
+                    (size_t)node->heads *
+                        np_offset_count((size_t)q.height, (size_t)q.width, node->causal));
+    }
 }
 
 static void check_merge(struct kind_check *c, const struct np_node *node)

@@ -125,14 +125,15 @@ const struct reference_op reference_glu = {glu_forward, glu_backward};
 
 /* One head of one sample: rows of queries, keys and values, and how far apart they lie. */
 struct head {
-    size_t queries, keys, depth, ldq, ldk, q, k, v, out;
+    size_t number, queries, keys, depth, ldq, ldk, q, k, v, out;
     bool causal, self;
 };
 
 static struct head head_of(const struct reference_node *n, size_t index)
 {
     size_t c = (size_t)n->out.channels, heads = (size_t)n->node->heads;
-    struct head h = {.queries = np_shape_rows(n->in[0]),
+    struct head h = {.number = index % heads,
+                     .queries = np_shape_rows(n->in[0]),
                      .keys = np_shape_rows(n->in[1]),
                      .depth = c / heads,
                      .ldq = (size_t)n->in[0].channels,
@@ -147,6 +148,15 @@ static struct head head_of(const struct reference_node *n, size_t index)
     return h;
 }
 
+/* The place of a query and a key in the table of relative positions. */
+static size_t offset_of(const struct reference_node *n, const struct head *h, size_t i, size_t j)
+{
+    int width = n->out.width, height = n->out.height;
+    int x = (int)j % width - (int)i % width, y = (int)j / width - (int)i / width;
+    size_t count = n->node->causal ? (size_t)width : (size_t)((2 * width - 1) * (2 * height - 1));
+    return h->number * count + (size_t)((y + height - 1) * (2 * width - 1) + x + width - 1);
+}
+
 /* How much query i attends to each key. */
 static void attend(const struct reference_node *n, const struct head *h, double *p, size_t i)
 {
@@ -157,6 +167,8 @@ static void attend(const struct reference_node *n, const struct head *h, double 
         for (size_t d = 0; d < h->depth; d++)
             p[j] += n->x[0][h->q + i * h->ldq + d] * n->x[1][h->k + j * h->ldk + d] /
                     sqrt((double)h->depth);
+        if (n->node->relative)
+            p[j] += n->w[0][offset_of(n, h, i, j)];
         top = fmax(top, p[j]);
     }
     for (size_t j = 0; j < seen; j++)
@@ -194,7 +206,9 @@ static void attention_query_grad(const struct reference_node *n, const struct he
         mean += p[j] * dp[j];
     }
     for (size_t j = 0; j < h->keys; j++) {
-        double ds = p[j] * (dp[j] - mean) / sqrt((double)h->depth);
+        double g = p[j] * (dp[j] - mean), ds = g / sqrt((double)h->depth);
+        if (n->node->relative && (j <= i || !h->causal))
+            n->g[0][offset_of(n, h, i, j)] += g;
         for (size_t d = 0; d < h->depth; d++) {
             size_t q = h->q + i * h->ldq + d, k = h->k + j * h->ldk + d;
             n->dx[0][q] += ds * n->x[1][k];

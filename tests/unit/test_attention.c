@@ -17,8 +17,8 @@
 struct backend {
     const char *name;
     void (*forward)(struct np_team *, float *out, float *stats, const struct np_attention *);
-    void (*backward)(struct np_team *, float *dq, float *dk, float *dv, const float *dout,
-                     const float *stats, const struct np_attention *);
+    void (*backward)(struct np_team *, float *dq, float *dk, float *dv, float *drelative,
+                     const float *dout, const float *stats, const struct np_attention *);
 };
 
 /* The reference comes first. */
@@ -42,13 +42,13 @@ static float *floats(size_t count, uint64_t *state, float range)
 }
 
 /* Self-attention keeps q, k and v side by side in rows of 3C; attention to other positions
- * (`cross`) q in rows of C, k and v in rows of 2C. All tensors are the last floats of what was
- * allocated, whose first is one more. */
+ * (`cross`) q in rows of C, k and v in rows of 2C. Relative positions where a row is `across`. All
+ * tensors are the last floats of what was allocated, whose first is one more. */
 struct data {
     struct np_attention at;
     bool cross;
     float *x, *memory, *dx, *dmemory; /* q, k, v and their gradients; memory only when cross */
-    float *dout, *out, *stats;
+    float *dout, *out, *stats, *table, *shares;
 };
 
 static size_t x_floats(const struct data *d)
@@ -71,6 +71,18 @@ static size_t stats_floats(const struct data *d)
     return d->at.samples * d->at.queries * d->at.heads * 2 + 1;
 }
 
+static size_t table_floats(const struct np_attention *at)
+{
+    return at->across
+               ? at->heads * np_offset_count(at->queries / at->across, at->across, at->causal)
+               : 0;
+}
+
+static size_t shares_floats(const struct data *d)
+{
+    return d->at.samples * table_floats(&d->at) + 1;
+}
+
 static struct data data_new(struct np_attention at, float range, uint64_t state)
 {
     struct data d = {.at = at, .cross = at.queries != at.keys};
@@ -83,6 +95,9 @@ static struct data data_new(struct np_attention at, float range, uint64_t state)
     d.dout = floats(out_floats(&d), &state, 1);
     d.out = floats(out_floats(&d), &state, 1);
     d.stats = floats(stats_floats(&d), &state, 1);
+    d.table = floats(table_floats(&at) + 1, &state, range);
+    d.shares = floats(shares_floats(&d), &state, 1);
+    d.at.relative = at.across ? d.table + 1 : NULL;
     d.at.q = d.x + 1;
     d.at.k = d.cross ? d.memory + 1 : d.at.q + at.width;
     d.at.v = d.at.k + at.width;
@@ -103,6 +118,8 @@ static void data_free(struct data *d)
     fenced_free(d->dout);
     fenced_free(d->out);
     fenced_free(d->stats);
+    fenced_free(d->table);
+    fenced_free(d->shares);
 }
 
 struct call {
@@ -116,8 +133,8 @@ static void call_attention(struct np_team *team, void *arg)
     struct data *d = c->d;
     c->backend->forward(team, d->out + 1, d->stats + 1, &d->at);
     np_team_wait(team);
-    c->backend->backward(team, d->dx + 1, dk_of(d), dk_of(d) + d->at.width, d->dout + 1,
-                         d->stats + 1, &d->at);
+    c->backend->backward(team, d->dx + 1, dk_of(d), dk_of(d) + d->at.width,
+                         d->at.across ? d->shares + 1 : NULL, d->dout + 1, d->stats + 1, &d->at);
 }
 
 static void run(const struct backend *backend, int size, struct data *d)
@@ -148,11 +165,13 @@ static void compare(struct np_attention at, float range)
             bool forward = same(got.out, expected.out, out_floats(&got)) &&
                            same(got.stats, expected.stats, stats_floats(&got));
             bool backward = same(got.dx, expected.dx, x_floats(&got)) &&
-                            same(got.dmemory, expected.dmemory, memory_floats(&got));
+                            same(got.dmemory, expected.dmemory, memory_floats(&got)) &&
+                            same(got.shares, expected.shares, shares_floats(&got));
             ck_assert_msg(forward && backward,
-                          "%s, %d threads: T %zu, S %zu, causal %d, C %zu, heads %zu: %s differs",
-                          list[i].name, size, at.queries, at.keys, at.causal, at.width, at.heads,
-                          forward ? "gradient" : "output");
+                          "%s, %d threads: T %zu, S %zu, causal %d, across %zu, C %zu, heads %zu: "
+                          "%s differs",
+                          list[i].name, size, at.queries, at.keys, at.causal, at.across, at.width,
+                          at.heads, forward ? "gradient" : "output");
             data_free(&got);
         }
     data_free(&expected);
@@ -163,6 +182,9 @@ static const size_t lengths[] = {1, 5, 31, 32, 33, 100, 257, 300};
 static const struct {
     size_t width, heads;
 } shapes[] = {{6, 2}, {16, 1}, {51, 3}, {64, 1}, {96, 4}};
+
+/* Positions of a row of an image. */
+static const size_t row_of[] = {1, 5, 31, 8, 11, 10, 257, 20};
 
 /* Of the longest, half of the shapes each; in a short run one, and half with the others. */
 START_TEST(same_bits)
@@ -177,9 +199,15 @@ START_TEST(same_bits)
         at.width = shapes[s].width;
         at.heads = shapes[s].heads;
         compare(at, 1);
+        at.across = row_of[_i];
+        compare(at, 1);
         at.causal = true;
+        at.across = 0;
+        compare(at, 1);
+        at.across = at.queries;
         compare(at, 1);
         at.causal = false;
+        at.across = 0;
         at.keys = lengths[(size_t)_i * 3 % COUNT(lengths)] + 1;
         compare(at, 1);
     }
@@ -201,6 +229,8 @@ START_TEST(extremes)
     struct np_attention at = extreme[_i];
     compare(at, extreme_ranges[_i]);
     at.causal = true;
+    compare(at, extreme_ranges[_i]);
+    at.across = at.queries;
     compare(at, extreme_ranges[_i]);
 }
 END_TEST
@@ -228,7 +258,7 @@ END_TEST
 
 /* The double reference of one head, with a bound for every value. With u = eps / 2 and
  * gamma(n) = 1.01 n u, errors compose to first order, times 1.01 for the rest:
- *   score      sigma = gamma(d + 3) scale sum |q k|, absolute
+ *   score      sigma = gamma(d + 3) (scale sum |q k| + |relative|), absolute
  *   e          eta = sigma + u |s - m| + 2 u, relative (np_expf is good to 1 ulp)
  *   p          rho = 2 eta_max + gamma(T / 32 + 8), relative
  *   dp, a      tau = gamma(d + 1) D, and D rho + tau + gamma(T / 32 + 7) D,  D = max_j sum |do v|
@@ -246,8 +276,17 @@ struct query {
     double p[POSITIONS], ds[POSITIONS], rho, ds_error;
 };
 
+/* Where query i and key j are in a head's table. */
+static size_t offset_of(const struct np_attention *at, size_t i, size_t j)
+{
+    long across = (long)at->across, down = (long)(at->queries / at->across);
+    long x = (long)j % across - (long)i % across, y = (long)j / across - (long)i / across;
+    return (size_t)((y + down - 1) * (2 * across - 1) + x + across - 1);
+}
+
 static void query_init(struct query *y, const struct np_attention *at, const float *q,
-                       const float *k, const float *v, const float *dout, size_t i, size_t seen)
+                       const float *k, const float *v, const float *dout, const float *table,
+                       size_t i, size_t seen)
 {
     size_t width = at->width / at->heads;
     double lanes = (double)at->keys / 32, n = (double)width, scale = 1 / sqrt(n);
@@ -262,6 +301,10 @@ static void query_init(struct query *y, const struct np_attention *at, const flo
             s_size += scale * fabs(qk);
             dp[j] += ov;
             dp_size += fabs(ov);
+        }
+        if (at->across) {
+            s += (double)table[offset_of(at, i, j)];
+            s_size += fabs((double)table[offset_of(at, i, j)]);
         }
         y->p[j] = s;
         max = fmax(max, s);
@@ -294,7 +337,7 @@ static void near(const double *expected, const double *bound, const float *got, 
 static void check_head(const struct data *d, size_t sample, size_t head)
 {
     enum { MOST = POSITIONS * POSITIONS };
-    static double sum[4][MOST], bound[4][MOST]; /* out, dq, dk, dv */
+    static double sum[5][MOST], bound[5][MOST]; /* out, dq, dk, dv, the table's */
     const struct np_attention *at = &d->at;
     size_t width = at->width / at->heads, column = head * width;
     size_t q_at = sample * at->queries * at->ldq + column;
@@ -302,13 +345,20 @@ static void check_head(const struct data *d, size_t sample, size_t head)
     size_t out_at = sample * at->queries * at->width + column;
     const float *q = at->q + q_at, *k = at->k + k_at, *v = at->v + k_at;
     const float *dout = d->dout + 1 + out_at;
+    size_t offsets = table_floats(at) / at->heads;
+    const float *table = d->table + 1 + head * offsets;
+    double scale = 1 / sqrt((double)width);
     struct query y;
     memset(sum, 0, sizeof sum);
     memset(bound, 0, sizeof bound);
     for (size_t i = 0; i < at->queries; i++) {
         size_t seen = at->causal ? i + 1 : at->keys;
-        query_init(&y, at, q, k, v, dout, i, seen);
+        query_init(&y, at, q, k, v, dout, table, i, seen);
         double p_error = y.rho + gamma_of(POSITIONS + 3);
+        for (size_t j = 0; at->across && j < seen; j++) {
+            sum[4][offset_of(at, i, j)] += y.ds[j] / scale;
+            bound[4][offset_of(at, i, j)] += y.ds_error * y.p[j] / scale;
+        }
         for (size_t j = 0; j < seen; j++)
             for (size_t c = 0; c < width; c++) {
                 size_t at_i = i * width + c, at_j = j * width + c, row = j * at->ldk + c;
@@ -327,6 +377,9 @@ static void check_head(const struct data *d, size_t sample, size_t head)
     near(sum[1], bound[1], d->dx + 1 + q_at, at->ldq, at->queries, width);
     near(sum[2], bound[2], dk_of(d) + k_at, at->ldk, at->keys, width);
     near(sum[3], bound[3], dk_of(d) + at->width + k_at, at->ldk, at->keys, width);
+    if (at->across)
+        near(sum[4], bound[4], d->shares + 1 + (sample * at->heads + head) * offsets, offsets, 1,
+             offsets);
 }
 
 START_TEST(near_double)
@@ -336,6 +389,14 @@ START_TEST(near_double)
         {.samples = 2, .queries = 61, .keys = 61, .width = 36, .heads = 3},
         {.samples = 2, .queries = 61, .keys = 29, .width = 36, .heads = 3},
         {.samples = 2, .queries = 29, .keys = 61, .width = 36, .heads = 3},
+        {.samples = 2,
+         .queries = 61,
+         .keys = 61,
+         .width = 36,
+         .heads = 3,
+         .causal = true,
+         .across = 61},
+        {.samples = 2, .queries = 56, .keys = 56, .width = 36, .heads = 3, .across = 7},
     };
     struct data d = data_new(kinds[_i], 2, 5);
     struct backend list[BACKENDS];
@@ -355,6 +416,6 @@ int main(void)
     tcase_add_loop_test(tests, same_bits, 0, COUNT(lengths));
     tcase_add_loop_test(tests, extremes, 0, COUNT(extreme));
     tcase_add_test(tests, what_is_not_seen_does_not_matter);
-    tcase_add_loop_test(tests, near_double, 0, 4);
+    tcase_add_loop_test(tests, near_double, 0, 6);
     return suite_run(suite);
 }

@@ -238,8 +238,11 @@ static uint64_t run_softmax_grad(struct np_team *team, const struct call *c)
     return 0;
 }
 
-/* Three heads of up to 11 channels, causal, over all keys, over another sequence's; stats of an
- * earlier forward pass serve the gradient. Rows lie further apart than they are wide. */
+/* Three heads of up to 11 channels, causal, over all keys, over another sequence's, with relative
+ * positions; stats of an earlier forward pass serve the gradient. Rows lie further apart than they
+ * are wide. */
+enum { MASKS = 4 };
+
 static struct np_attention attention_of(const struct call *c, int mask)
 {
     size_t width = 3 * (c->cols / 9 > 11 ? 11 : c->cols / 9 + 1);
@@ -255,25 +258,30 @@ static struct np_attention attention_of(const struct call *c, int mask)
     p.v = c->r[2];
     p.ldq = width + (size_t)mask;
     p.ldk = width + 1;
+    if (mask == 3) {
+        p.relative = c->r[2];
+        p.across = length;
+    }
     return p;
 }
 
 static uint64_t run_attention(struct np_team *team, const struct call *c)
 {
-    for (int mask = 0; mask < 3; mask++) {
+    for (int mask = 0; mask < MASKS; mask++) {
         struct np_attention p = attention_of(c, mask);
-        c->kernels->attention(team, c->r[5 + mask], c->r[5 + mask] + REGION / 2, &p);
+        float *out = mask < 3 ? c->r[5 + mask] : c->r[5] + REGION / 4;
+        c->kernels->attention(team, out, out + REGION / 2, &p);
     }
     return 0;
 }
 
 static uint64_t run_attention_grad(struct np_team *team, const struct call *c)
 {
-    for (int mask = 0; mask < 3; mask++) {
+    for (int mask = 0; mask < MASKS; mask++) {
         struct np_attention p = attention_of(c, mask);
-        float *dq = c->r[5 + mask];
-        c->kernels->attention_grad(team, dq, dq + REGION / 3, dq + REGION / 3 * 2, c->r[3], c->r[4],
-                                   &p);
+        float *dq = mask < 3 ? c->r[5 + mask] : c->r[5] + REGION / 6;
+        c->kernels->attention_grad(team, dq, dq + REGION / 3, dq + REGION / 3 * 2,
+                                   p.relative ? c->r[6] + REGION / 6 : NULL, c->r[3], c->r[4], &p);
     }
     return 0;
 }

@@ -180,6 +180,9 @@ START_TEST(test_overrides)
         {"space.blocks.0.choices.1={op: mha, heads: 6, positions: rotary, base: 10000}",
          "        - {op: mha, heads: 6, mask: causal, positions: rotary, dropout: 0, "
          "drop_path: 0}\n"},
+        {"space.blocks.0.choices.1={op: mha, heads: 4, positions: relative}",
+         "        - {op: mha, heads: 4, mask: causal, positions: relative, dropout: 0, "
+         "drop_path: 0}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 4, norm: layer, bias: true, positions: none}",
          "        - {op: mha, heads: 4, mask: causal, dropout: 0, drop_path: 0}\n"},
         {"space.blocks.0.choices.1={op: mha, heads: 6, kv_heads: 2}",
@@ -321,8 +324,10 @@ START_TEST(test_bad_values)
          "'base' must be a whole number from 2 to 1073741824, not '1'"},
         {"space.blocks.0.choices.0={op: mha, heads: 6, base: 500000}",
          "'base' is of rotary positions"},
+        {"space.blocks.0.choices.0={op: mha, heads: 6, positions: relative, base: 10}",
+         "'base' is of rotary positions"},
         {"space.blocks.0.choices.0={op: mha, heads: 4, positions: learned}",
-         "unknown positions 'learned' (known: none, rotary)"},
+         "unknown positions 'learned' (known: none, rotary, relative)"},
         {"space.blocks.0.choices.0={op: ffn, bias: none}",
          "'bias' must be true or false, not 'none'"},
         {"space.blocks.0.choices.0={op: conv1d, norm: none}",

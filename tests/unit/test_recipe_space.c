@@ -369,6 +369,8 @@ START_TEST(test_bad_pairs)
         {"space.blocks.3.choices.0.mask=causal", "layers with a memory have no mask"},
         {"space.blocks.3.choices.0.positions=rotary",
          "layers with a memory have no rotary positions"},
+        {"space.blocks.3.choices.0.positions=relative",
+         "layers with a memory have no relative positions"},
         {"space.blocks.3.choices.1={op: mha, heads: 2, memory: first}",
          "the candidates of a block have one memory: 'the encoder's: last'"},
         {"space.blocks.0.choices.0={op: mha, heads: 2, memory: first}",

@@ -13,7 +13,8 @@
 
 enum { STEPS = 20, ENDS = 4 };
 
-/* What changes how a step's gradients become weights. */
+/* What changes how a step's gradients become weights. Seeds are of runs that come near no kink of a
+ * relu, where rounding decides. */
 static const struct {
     enum tiny_kind kind;
     const char *sets[5];
@@ -30,7 +31,7 @@ static const struct {
     {TINY_PAIRS, {"sampler={members: 2}"}},
     {TINY_PAIRS, {"shared={policy: delay, steps: 2}"}},
     {TINY_ENTANGLED, {NULL}},
-    {TINY_ENTANGLED, {"sampler={kind: sandwich, members: 3}"}},
+    {TINY_ENTANGLED, {"sampler={kind: sandwich, members: 3}", "seed=61"}},
     {TINY_PAIRS, {"sampler={members: 2, batch: same}"}},
     {TINY_TEXT,
      {"sampler={kind: sandwich, members: 3}", "train.loss={distill: 0.7, label_smoothing: 0.1}"}},

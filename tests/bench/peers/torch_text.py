@@ -51,8 +51,27 @@ class Rotary(nn.Module):
         return x * self.cos + torch.cat((-high, low), -1) * self.sin
 
 
+class Relative(nn.Module):
+    """What is added to scores: learned, of each head, for how far a key lies from a query."""
+
+    def __init__(self, heads, grid, causal):
+        super().__init__()
+        height, width = grid
+        y, x = torch.arange(height * width) // width, torch.arange(height * width) % width
+        down, along = y - y[:, None] + height - 1, x - x[:, None] + width - 1
+        self.table = nn.Parameter(torch.zeros(heads, width if causal else
+                                              (2 * height - 1) * (2 * width - 1)))
+        places = down * (2 * width - 1) + along
+        unseen = places >= width if causal else torch.zeros_like(places, dtype=torch.bool)
+        self.register_buffer('places', places.masked_fill(unseen, 0), persistent=False)
+        self.register_buffer('unseen', unseen, persistent=False)
+
+    def forward(self):
+        return self.table[:, self.places].masked_fill(self.unseen, -torch.inf)
+
+
 class Attention(nn.Module):
-    """Of a sequence to itself."""
+    """Of a sequence, or an image's positions, to itself."""
 
     def __init__(self, width, spec):
         super().__init__()
@@ -60,14 +79,20 @@ class Attention(nn.Module):
         self.pairs = spec.get('kv_heads', self.heads)
         head = hidden // self.heads
         self.qkv = linear(spec, width, hidden + 2 * self.pairs * head)
+        positions, self.causal = spec.get('positions'), spec['mask'] == 'causal'
+        self.turn, self.relative = nn.Identity(), None
+        if positions == 'rotary':
+            self.turn = Rotary(spec['grid'][1], head, spec.get('base', 10000))
+        if positions == 'relative':
+            self.relative = Relative(self.heads, spec['grid'], self.causal)
         self.out = linear(spec, hidden, width)
-        turns, self.causal = spec.get('positions') == 'rotary', spec['mask'] == 'causal'
-        self.turn = Rotary(spec['length'], head, spec.get('base', 10000)) if turns else nn.Identity()
 
     def forward(self, x):
         each = self.qkv(x).unflatten(2, (self.heads + 2 * self.pairs, -1)).transpose(1, 2)
         q, k, v = each.split([self.heads, self.pairs, self.pairs], 1)
-        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=self.causal,
+        added = self.relative and self.relative()
+        y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, added,
+                                           is_causal=self.causal and added is None,
                                            enable_gqa=self.pairs < self.heads)
         return self.out(y.transpose(1, 2).flatten(2))
 
@@ -154,11 +179,12 @@ class Branch(nn.Module):
         return x + self.op(self.norm(x), *memory)
 
 
-def candidate(width, length, spec, mask):
-    """One of a block of sequences of that length, where attention without a mask has this one."""
+def candidate(width, grid, spec, mask):
+    """One of a block of so many positions, rows and in a row; attention that says nothing of a mask
+    has this one."""
     if spec['op'] == 'identity':
         return nn.Identity()
-    return Branch(width, {'mask': mask} | spec | {'length': length})
+    return Branch(width, {'mask': mask} | spec | {'grid': grid})
 
 
 class Embedding(nn.Module):
@@ -191,7 +217,7 @@ class Supernet(nn.Module):
                 length = tokens['length']
                 block = [Embedding(vocab, width, length, choices[0])]
             else:
-                block = [candidate(width, length, spec, 'causal') for spec in choices]
+                block = [candidate(width, (1, length), spec, 'causal') for spec in choices]
             self.blocks.append(nn.ModuleList(block))
             self.depths.append(depth)
             self.names.append(item.get('name'))

@@ -20,14 +20,14 @@ class Supernet(nn.Module):
     def __init__(self, space):
         super().__init__()
         image, width, patch = space['input'], space['width'], space['stem'].get('kernel', 16)
-        count = (image['height'] // patch) * (image['width'] // patch)
+        grid = image['height'] // patch, image['width'] // patch
         self.patches = nn.Conv2d(image['channels'], width, patch, patch)
-        self.position = nn.Embedding(count, width)
+        self.position = nn.Embedding(grid[0] * grid[1], width)
         blocks = [(torch_peer.choices_of(item, depth), depth)
                   for item, _, depth in torch_peer.repeats_of(space['blocks'])]
         self.depths = [depth for _, depth in blocks]
         self.blocks = nn.ModuleList(
-            nn.ModuleList(torch_text.candidate(width, count, spec, 'none') for spec in choices)
+            nn.ModuleList(torch_text.candidate(width, grid, spec, 'none') for spec in choices)
             for choices, _ in blocks)
         self.norm = torch_text.norm_of(width, space.get('head', {}))
         self.out = nn.Linear(width, image['classes'])
