@@ -88,8 +88,7 @@ static enum np_status stash_new(struct np_residence *r, struct np_error *err)
     for (uint32_t l = 0; l < r->net->layers; l++)
         if (np_state_may_leave(r->config.state, l))
             bytes[l] = np_state_slab_bytes(r->config.state, l);
-    NP_TRY(np_stash_new_beside(&r->stash, r->config.device, r->config.stash, bytes, r->net->layers,
-                               err));
+    NP_TRY(np_stash_new(&r->stash, r->config.device, r->config.stash, bytes, r->net->layers, err));
     r->config.state->stash = r->stash;
     r->config.state->residence = r;
 out:

@@ -70,18 +70,11 @@ out:
     return status;
 }
 
-enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
-                                   const char *path, const uint64_t *bytes, size_t count,
-                                   struct np_error *err)
+enum np_status np_stash_new(struct np_stash **out, const struct np_device *device, const char *path,
+                            const uint64_t *bytes, size_t count, struct np_error *err)
 {
     struct np_stash_ways all = {.direct = true, .uring = true};
     return np_stash_new_ways(out, device, path, bytes, count, all, err);
-}
-
-enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
-                            size_t count, struct np_error *err)
-{
-    return np_stash_new_beside(out, &np_device_host, path, bytes, count, err);
 }
 
 void np_stash_free(struct np_stash *stash)
@@ -153,11 +146,6 @@ enum np_status np_stash_get_part(struct np_stash *stash, size_t record, uint64_t
     if (n)
         memcpy(data, (const char *)r->data + offset, (size_t)n);
     return NP_OK;
-}
-
-enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data, struct np_error *err)
-{
-    return np_stash_get_part(stash, record, 0, data, stash->records[record].bytes, err);
 }
 
 /* The whole record between its place in the file and a block of an arena. */

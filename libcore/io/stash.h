@@ -38,24 +38,19 @@
 
 struct np_stash;
 
-/* Copies bytes[count]. path NULL: in memory. */
-enum np_status np_stash_new(struct np_stash **out, const char *path, const uint64_t *bytes,
-                            size_t count, struct np_error *err);
-/* The same, for arenas of the device, which is borrowed and may be the host. */
-enum np_status np_stash_new_beside(struct np_stash **out, const struct np_device *device,
-                                   const char *path, const uint64_t *bytes, size_t count,
-                                   struct np_error *err);
+/* For arenas of the device, which is borrowed and may be the host. Copies bytes[count]. path NULL:
+ * in memory. */
+enum np_status np_stash_new(struct np_stash **out, const struct np_device *device, const char *path,
+                            const uint64_t *bytes, size_t count, struct np_error *err);
 void np_stash_free(struct np_stash *stash);
 
 enum np_status np_stash_put(struct np_stash *stash, size_t record, const void *data,
-                            struct np_error *err);
-/* The record must have been put. */
-enum np_status np_stash_get(struct np_stash *stash, size_t record, void *data,
                             struct np_error *err);
 /* The same for the bytes from `offset` on, a multiple of NP_STASH_ALIGN; so is n, or the record
  * ends there. A record is put when its last part is, the parts in ascending order. */
 enum np_status np_stash_put_part(struct np_stash *stash, size_t record, uint64_t offset,
                                  const void *data, uint64_t n, struct np_error *err);
+/* The record must have been put. */
 enum np_status np_stash_get_part(struct np_stash *stash, size_t record, uint64_t offset, void *data,
                                  uint64_t n, struct np_error *err);
 

@@ -16,7 +16,7 @@ struct np_stash_ways {
     bool direct, uring;
 };
 
-/* As np_stash_new_beside, which tries all. */
+/* As np_stash_new, which tries all. */
 enum np_status np_stash_new_ways(struct np_stash **out, const struct np_device *device,
                                  const char *path, const uint64_t *bytes, size_t count,
                                  struct np_stash_ways ways, struct np_error *err);

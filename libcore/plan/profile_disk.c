@@ -259,7 +259,7 @@ enum np_status np_profile_disk(struct np_disk_bandwidth *disk, struct np_disk_ba
     b->processors = processors < MOST_PROCESSORS ? processors : MOST_PROCESSORS;
     if (device->ops->apart)
         b->processors = 0;
-    NP_TRY(np_stash_new_beside(&stash, device, path, bytes, count, err));
+    NP_TRY(np_stash_new(&stash, device, path, bytes, count, err));
     NP_TRY(np_arena_new(&memory, 0, err));
     if (count == 0)
         goto out;

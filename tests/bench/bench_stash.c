@@ -45,7 +45,7 @@ static bool move_plain(void *arg, size_t record, bool write)
 static bool move_stash(void *arg, size_t record, bool write)
 {
     return (write ? np_stash_put(arg, record, data, NULL)
-                  : np_stash_get(arg, record, data, NULL)) == NP_OK;
+                  : np_stash_get_part(arg, record, 0, data, RECORD, NULL)) == NP_OK;
 }
 
 /* GB/s of a pass over all records; 0 if one failed. */

@@ -128,7 +128,8 @@ static const char *swap(const struct worker *w, struct np_arena *arena, unsigned
         if (memcmp(seen, expected, bytes) != 0)
             return "another content came";
     }
-    if (np_stash_get(w->stash, w->record, seen, NULL) != NP_OK || memcmp(seen, expected, bytes))
+    if (np_stash_get_part(w->stash, w->record, 0, seen, bytes, NULL) != NP_OK ||
+        memcmp(seen, expected, bytes))
         return "another content is there";
     np_arena_give(arena, block, bytes);
     return NULL;
@@ -180,7 +181,7 @@ START_TEST(pieces)
     struct np_stash *stash;
     for (size_t count = 0; count <= 2; count += 2) {
         pinned_bytes = 0;
-        ck_assert_int_eq(np_stash_new_beside(&stash, &device, "scratch", few, count, NULL), NP_OK);
+        ck_assert_int_eq(np_stash_new(&stash, &device, "scratch", few, count, NULL), NP_OK);
         ck_assert_uint_eq(pinned_bytes, NP_STASH_ALIGN * (count ? 9 : 5));
         np_stash_free(stash);
     }
@@ -194,7 +195,7 @@ START_TEST(a_copy_that_fails)
     struct np_arena *arena;
     struct np_error err;
     void *block;
-    ck_assert_int_eq(np_stash_new_beside(&stash, &device, "scratch", sizes, RECORDS, NULL), NP_OK);
+    ck_assert_int_eq(np_stash_new(&stash, &device, "scratch", sizes, RECORDS, NULL), NP_OK);
     ck_assert_int_eq(np_device_arena(&arena, &device, 0, NULL), NP_OK);
     ck_assert_int_eq(np_arena_take(arena, &block, LARGEST, NULL), NP_OK);
     copies = 0;

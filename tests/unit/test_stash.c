@@ -105,7 +105,7 @@ static void *work(void *arg)
         } else {
             fill(expected, sizes[i], seeds[i]);
             memset(data, 0xa5, sizes[i]);
-            if (np_stash_get(w->stash, i, data, &err) != NP_OK)
+            if (np_stash_get_part(w->stash, i, 0, data, sizes[i], &err) != NP_OK)
                 w->wrong = "get failed";
             else if (memcmp(data, expected, sizes[i]) != 0)
                 w->wrong = "another content came back";
@@ -182,7 +182,7 @@ START_TEST(parts)
             ck_assert_int_eq(np_stash_put_part(stash, record, at, data, n, NULL), NP_OK);
         }
         memset(data, 0xa5, bytes);
-        ck_assert_int_eq(np_stash_get(stash, record, data, NULL), NP_OK);
+        ck_assert_int_eq(np_stash_get_part(stash, record, 0, data, sizes[record], NULL), NP_OK);
         ck_assert_mem_eq(data, expected, bytes);
         for (size_t at = 0; at < bytes; at += step) {
             size_t n = bytes - at < step ? bytes - at : step;
@@ -230,7 +230,7 @@ START_TEST(blocks)
         ck_assert_int_eq(np_stash_send(stash, record, arena, block, true, NULL), NP_OK);
         ck_assert_int_eq(np_arena_take(arena, &other, 5 * NP_STASH_ALIGN, NULL), NP_OK);
         ck_assert_int_eq(np_stash_bring(stash, record, arena, &block, NULL), NP_EMEM);
-        ck_assert_int_eq(np_stash_get(stash, record, expected, NULL), NP_OK);
+        ck_assert_int_eq(np_stash_get_part(stash, record, 0, expected, sizes[record], NULL), NP_OK);
         ck_assert_mem_eq(block, expected, sizes[record]);
     }
     np_arena_free(arena);
@@ -245,21 +245,24 @@ START_TEST(names)
     struct np_stash *stash = NULL, *other = NULL;
     struct np_error err;
     struct stat info;
-    ck_assert_int_eq(np_stash_new(&stash, "scratch", sizes, RECORDS, &err), NP_OK);
+    ck_assert_int_eq(np_stash_new(&stash, &np_device_host, "scratch", sizes, RECORDS, &err), NP_OK);
     ck_assert(stat("scratch", &info) != 0 && errno == ENOENT);
-    ck_assert_int_eq(np_stash_new(&other, "scratch", sizes, RECORDS, &err), NP_OK);
+    ck_assert_int_eq(np_stash_new(&other, &np_device_host, "scratch", sizes, RECORDS, &err), NP_OK);
     np_stash_free(other);
     np_stash_free(stash);
 
     FILE *file = fopen("taken", "w");
     ck_assert(file && fputs("mine", file) >= 0 && fclose(file) == 0);
     ck_assert_int_eq(symlink("nowhere", "link"), 0);
-    ck_assert_int_eq(np_stash_new(&stash, "taken", sizes, RECORDS, &err), NP_EINPUT);
+    ck_assert_int_eq(np_stash_new(&stash, &np_device_host, "taken", sizes, RECORDS, &err),
+                     NP_EINPUT);
     ck_assert_str_eq(err.msg, "cannot create 'taken': File exists");
     ck_assert_int_eq(err.code, NP_EINPUT);
     ck_assert(stat("taken", &info) == 0 && info.st_size == 4);
-    ck_assert_int_eq(np_stash_new(&stash, "link", sizes, RECORDS, NULL), NP_EINPUT);
-    ck_assert_int_eq(np_stash_new(&stash, "missing/scratch", sizes, RECORDS, &err), NP_EINPUT);
+    ck_assert_int_eq(np_stash_new(&stash, &np_device_host, "link", sizes, RECORDS, NULL),
+                     NP_EINPUT);
+    ck_assert_int_eq(np_stash_new(&stash, &np_device_host, "missing/scratch", sizes, RECORDS, &err),
+                     NP_EINPUT);
     ck_assert_str_eq(err.msg, "cannot create 'missing/scratch': No such file or directory");
 }
 END_TEST
@@ -270,10 +273,10 @@ START_TEST(edges)
     struct np_stash *stash = NULL;
     for (int i = 0; i < 2; i++) {
         const char *path = i ? "scratch" : NULL;
-        ck_assert_int_eq(np_stash_new(&stash, path, NULL, 0, NULL), NP_OK);
+        ck_assert_int_eq(np_stash_new(&stash, &np_device_host, path, NULL, 0, NULL), NP_OK);
         np_stash_free(stash);
-        ck_assert_int_eq(np_stash_new(&stash, path, vast, 2, NULL), NP_EMEM);
-        ck_assert_int_eq(np_stash_new(&stash, path, over, 1, NULL), NP_EMEM);
+        ck_assert_int_eq(np_stash_new(&stash, &np_device_host, path, vast, 2, NULL), NP_EMEM);
+        ck_assert_int_eq(np_stash_new(&stash, &np_device_host, path, over, 1, NULL), NP_EMEM);
     }
 }
 END_TEST
@@ -297,7 +300,7 @@ START_TEST(full)
         ck_assert_int_eq(np_stash_put(stash, 8, data, &err), NP_EIO);
         ck_assert_msg(strstr(err.msg, "cannot write 'scratch': "), "%s", err.msg);
         data[0] = 2;
-        ck_assert_int_eq(np_stash_get(stash, 3, data, &err), NP_OK);
+        ck_assert_int_eq(np_stash_get_part(stash, 3, 0, data, sizes[3], &err), NP_OK);
         ck_assert_uint_eq(data[0], 1);
         ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
         ck_assert_int_eq(np_stash_put(stash, 8, data, &err), NP_OK);
@@ -348,7 +351,7 @@ START_TEST(rings_that_refuse)
     for (size_t i = 0; stash && i < 2 * sizeof passing / sizeof *passing; i++) {
         fill(data, LARGEST, (uint32_t)i + 1);
         ck_assert_int_eq(put_refused(stash, data, passing[i / 2], i % 2, 5, &err), NP_OK);
-        ck_assert_int_eq(np_stash_get(stash, 10, back, &err), NP_OK);
+        ck_assert_int_eq(np_stash_get_part(stash, 10, 0, back, sizes[10], &err), NP_OK);
         ck_assert_mem_eq(back, data, LARGEST);
     }
     np_stash_free(stash);
