@@ -37,6 +37,18 @@ static inline bool np_add_size(size_t *out, size_t a, size_t b)
     return true;
 }
 
+/* The first multiple of unit that is not below count. */
+static inline size_t np_round_up(size_t count, size_t unit)
+{
+    return (count + unit - 1) / unit * unit;
+}
+
+/* Floats of a part, so that what follows it starts on a cache line. */
+static inline size_t np_lines(size_t floats)
+{
+    return np_round_up(floats, NP_ALIGN / sizeof(float));
+}
+
 /* count objects of size bytes; 0 of them gives a unique pointer. np_alloc aligns to NP_ALIGN;
  * np_zalloc to what malloc gives, fills with zeros, and large blocks take no memory until they are
  * written. Both are released with free(). */

@@ -63,7 +63,7 @@ void np_cuda_lt_free(struct np_cuda_lt *lt)
 static cublasStatus_t layout(cublasLtMatrixLayoutOpaque_t *out, cudaDataType_t type, size_t rows,
                              size_t cols)
 {
-    return cublasLtMatrixLayoutInit(out, type, cols, rows, (int64_t)np_cuda_lt_ld(cols));
+    return cublasLtMatrixLayoutInit(out, type, cols, rows, (int64_t)np_product_ld(cols));
 }
 
 static cublasStatus_t describe(struct descriptors *out, const struct np_product *p,

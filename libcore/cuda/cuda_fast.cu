@@ -38,7 +38,7 @@ struct packed {
 
 static packed packed_of(size_t unit, size_t cols, size_t element)
 {
-    size_t ld = np_cuda_lt_ld(cols), align = NP_PRODUCT_ALIGN / element;
+    size_t ld = np_product_ld(cols), align = NP_PRODUCT_ALIGN / element;
     return {(uint32_t)unit, ld, cuda_parts(unit * ld, align) * align};
 }
 

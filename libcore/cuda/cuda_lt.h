@@ -26,12 +26,6 @@ enum np_status np_cuda_lt_new(struct np_cuda_lt **out, struct np_products *produ
                               struct np_error *err);
 void np_cuda_lt_free(struct np_cuda_lt *lt);
 
-/* The distance of the rows of a packed matrix: elements. */
-static inline size_t np_cuda_lt_ld(size_t cols)
-{
-    return (cols + NP_PRODUCT_PAD - 1) / NP_PRODUCT_PAD * NP_PRODUCT_PAD;
-}
-
 /* d = op(a) op(b), all of them packed, a and b of the numerics' type. */
 void np_cuda_lt_multiply(struct np_cuda_lt *lt, struct CUstream_st *stream, float *d, const void *a,
                          const void *b, const struct np_product *product, void *workspace);

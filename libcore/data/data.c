@@ -56,9 +56,8 @@ size_t np_batch_targets(const struct np_recipe *recipe)
 /* The next array of `words` words, if any; each begins on a cache line if the slab does. */
 static void *carve(size_t *used, size_t words, float *slab)
 {
-    enum { LINE = NP_ALIGN / sizeof(float) };
     void *at = slab && words ? slab + *used : NULL;
-    *used += (words + LINE - 1) / LINE * LINE;
+    *used += np_lines(words);
     return at;
 }
 

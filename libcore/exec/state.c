@@ -37,8 +37,7 @@ void np_state_free(struct np_state *state)
 
 size_t np_state_stride(const struct np_kind *kind)
 {
-    const size_t line = NP_ALIGN / sizeof(float);
-    return (kind->floats + line - 1) / line * line;
+    return np_lines(kind->floats);
 }
 
 uint64_t np_state_slab_bytes(const struct np_state *state, uint32_t layer)

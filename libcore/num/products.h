@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "num/numerics.h"
 
 #define NP_PRODUCT_PAD 8     /* elements */
@@ -34,6 +34,12 @@ struct np_product {
     size_t m, n, k;
     bool a_trans, b_trans;
 };
+
+/* How far apart the rows of an operand are: elements. */
+static inline size_t np_product_ld(size_t cols)
+{
+    return np_round_up(cols, NP_PRODUCT_PAD);
+}
 
 /* The library's own description, to be kept as it is. */
 struct np_algorithm {

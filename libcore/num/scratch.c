@@ -3,11 +3,6 @@
 #include "num/gemm.h"
 #include "num/kernels.h"
 
-static size_t round_up(size_t count, size_t unit)
-{
-    return (count + unit - 1) / unit * unit;
-}
-
 /* Operands and sums of a matrix product. */
 static size_t matmul_floats(void)
 {
@@ -16,9 +11,9 @@ static size_t matmul_floats(void)
 
 size_t np_kernels_scratch_bytes(size_t length, size_t head_width)
 {
-    size_t t = round_up(length, NP_GEMM_NR), d = round_up(head_width, NP_GEMM_NR);
+    size_t t = np_round_up(length, NP_GEMM_NR), d = np_round_up(head_width, NP_GEMM_NR);
     size_t attention =
         NP_ATTENTION_PACKED * t * d + NP_ATTENTION_BLOCKS * NP_KC * (t + NP_GEMM_PAD);
     size_t floats = matmul_floats() > attention ? matmul_floats() : attention;
-    return round_up(floats * sizeof(float), NP_ALIGN);
+    return np_round_up(floats * sizeof(float), NP_ALIGN);
 }

@@ -76,13 +76,6 @@ static inline bool np_node_slopes_at_output(const struct np_program *program,
     return relu && !outside && node->out != program->output;
 }
 
-/* Floats of a part, so that what follows it starts on a cache line. */
-static inline size_t np_lines(size_t count)
-{
-    const size_t line = NP_ALIGN / sizeof(float);
-    return (count + line - 1) / line * line;
-}
-
 static inline const struct np_node *np_pass_node(const struct np_pass *pass, int node)
 {
     return &pass->program->nodes[node];

@@ -27,11 +27,6 @@ size_t np_ops_scratch_bytes(const struct np_supernet *net)
     return bytes;
 }
 
-static size_t padded(size_t channels)
-{
-    return (channels + NP_PRODUCT_PAD - 1) / NP_PRODUCT_PAD * NP_PRODUCT_PAD;
-}
-
 /* Of [rows][k] times [k][n], of either gradient, whose matrices are the same. */
 static size_t product_floats(const struct np_program *program, const struct np_node *node,
                              size_t grain)
@@ -39,7 +34,7 @@ static size_t product_floats(const struct np_program *program, const struct np_n
     size_t k = (size_t)program->values[node->in[0]].channels;
     size_t n = (size_t)program->values[node->out].channels;
     size_t rows = grain * np_shape_rows(program->values[node->out]);
-    return rows * padded(k) + k * padded(n) + rows * padded(n);
+    return rows * np_product_ld(k) + k * np_product_ld(n) + rows * np_product_ld(n);
 }
 
 static void kind_extent(const struct np_kind *kind, size_t samples, size_t grain,

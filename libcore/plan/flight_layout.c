@@ -11,7 +11,6 @@
 #include "sched/sched.h"
 
 #define MOST ((size_t)1 << 60) /* where sums stay */
-#define LINE (NP_ALIGN / sizeof(float))
 
 struct maker {
     const struct np_supernet *net;
@@ -35,7 +34,7 @@ static size_t add_part(size_t *used, size_t floats)
     size_t at = *used;
     if (floats == 0)
         return NP_NO_STORAGE;
-    *used = floats < MOST && at < MOST ? at + (floats + LINE - 1) / LINE * LINE : MOST;
+    *used = floats < MOST && at < MOST ? at + np_lines(floats) : MOST;
     return at;
 }
 
@@ -125,7 +124,7 @@ static void place_sums(const struct maker *m, const struct np_flight_stage *stag
     struct np_flight_place *place = &stage->place[position - stage->lowest];
     uint32_t candidates = m->net->layer_first[position + 1] - m->net->layer_first[position];
     uint32_t members = (uint32_t)m->net->recipe->members;
-    place->sum_floats = (floats + LINE - 1) / LINE * LINE;
+    place->sum_floats = np_lines(floats);
     place->sums_by_choice = candidates < members;
     place->sums_a_step = place->sums_by_choice ? candidates : members;
     if (m->one_flight && !m->shape->late_updates) {
@@ -267,7 +266,7 @@ static void lay_stage(const struct maker *m, int k)
     lay_entries(m, stage, &used);
     stage->block_bytes[NP_BLOCK_WORK] = times(work, sizeof(float));
     stage->scratch_bytes = shape->scratch ? shape->scratch : np_ops_scratch_bytes(m->net);
-    stage->scratch_bytes = (stage->scratch_bytes + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
+    stage->scratch_bytes = np_round_up(stage->scratch_bytes, NP_ALIGN);
     stage->block_bytes[NP_BLOCK_SCRATCH] = times((size_t)shape->threads, stage->scratch_bytes);
 }
 

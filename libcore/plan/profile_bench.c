@@ -207,7 +207,7 @@ enum np_status np_profile_bench(struct np_layer_cost *cost, const struct np_supe
     enum np_status status;
     struct bench bench = {.net = net, .config = config, .samples = samples, .budget_ns = budget_ns};
     int count = config->concurrent * config->threads;
-    bench.scratch_bytes = (np_ops_scratch_bytes(net) + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
+    bench.scratch_bytes = np_round_up(np_ops_scratch_bytes(net), NP_ALIGN);
     pthread_mutex_init(&bench.gate, NULL);
     NP_TRY(np_zalloc(&bench.stages, (size_t)config->concurrent, sizeof *bench.stages, err));
     NP_TRY(np_zalloc(&bench.workers, (size_t)count, sizeof *bench.workers, err));

@@ -9,19 +9,16 @@
 
 uint64_t np_memory_layer(const struct np_supernet *net, uint32_t layer)
 {
-    const uint64_t line = NP_ALIGN / sizeof(float);
-    uint64_t floats = np_supernet_kind(net, layer)->floats;
     uint64_t old = (uint64_t)np_supernet_old_count(net, layer);
-    uint64_t slab = (floats + line - 1) / line * line * sizeof(float);
+    uint64_t slab = np_lines(np_supernet_kind(net, layer)->floats) * sizeof(float);
     return np_arena_bytes((1 + (uint64_t)net->moments) * slab) + np_arena_bytes(old * slab);
 }
 
 uint64_t np_memory_copies(const struct np_supernet *net, uint32_t layer)
 {
-    const uint64_t line = NP_ALIGN / sizeof(float);
-    uint64_t floats = np_supernet_kind(net, layer)->floats;
     uint64_t versions = 1 + (uint64_t)np_supernet_old_count(net, layer);
-    return np_arena_bytes(versions * ((floats + line - 1) / line * line) * sizeof(float));
+    uint64_t floats = np_lines(np_supernet_kind(net, layer)->floats);
+    return np_arena_bytes(versions * floats * sizeof(float));
 }
 
 static uint64_t position_copies(const struct np_supernet *net, int position)

@@ -154,7 +154,7 @@ enum np_status np_sched_new(struct np_sched **out, const struct np_sched_config 
                             struct np_error *err)
 {
     struct np_sched *s, shape = {.config = *config, .last = UINT64_MAX};
-    const size_t head = (sizeof shape + NP_ALIGN - 1) / NP_ALIGN * NP_ALIGN;
+    const size_t head = np_round_up(sizeof shape, NP_ALIGN);
     struct carver carver = {.used = head};
     size_t slots = 1, steps = (size_t)config->window + (size_t)config->lookahead;
     enum np_status status;

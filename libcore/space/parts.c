@@ -160,13 +160,12 @@ static size_t rows_apart(const struct np_piece *piece, const struct np_tensor *t
 
 static void lay_piece(struct np_kind *part, int t, const struct np_kind *whole)
 {
-    const size_t line = NP_ALIGN / sizeof(float);
     struct np_piece *piece = &part->pieces[t];
     place(piece, part, &part->tensors[t], whole);
     piece->ld = rows_apart(piece, &part->tensors[t], weighed(part, &part->tensors[t]));
     piece->copy = part->copy_floats;
     if (!piece->ld)
-        part->copy_floats += (part->tensors[t].count + line - 1) / line * line;
+        part->copy_floats += np_lines(part->tensors[t].count);
 }
 
 /* Whether all of the whole is there, as it lies. */
