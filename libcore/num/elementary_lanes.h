@@ -41,7 +41,7 @@ LANES_PART struct lanes lanes_load_part(const float *p, size_t n)
 
 LANES_PART void lanes_store_part(float *p, size_t n, struct lanes x)
 {
-    EACH_VECTOR lane_store(p + k * NP_VW, lane_part(n, k), x.v[k]);
+    EACH_VECTOR v_put(p + k * NP_VW, lane_part(n, k), x.v[k]);
 }
 
 /* The first n (1..32) elements; the others are zero, are not written. */

@@ -21,18 +21,10 @@ static inline size_t lane_part(size_t left, size_t k)
     return left <= before ? 0 : left - before < NP_VW ? left - before : NP_VW;
 }
 
-/* Loads and stores of the first n elements; nothing is left of the choice where n is NP_VW. */
+/* Loads the first n elements; nothing is left of the choice where n is NP_VW. */
 static inline vf lane_load(const float *p, size_t n)
 {
     return n == NP_VW ? v_load(p) : v_load_n(p, n);
-}
-
-static inline void lane_store(float *p, size_t n, vf v)
-{
-    if (n == NP_VW)
-        v_store(p, v);
-    else
-        v_store_n(p, n, v);
 }
 
 /* The first n elements of a, which is what comes of b there. Idle lanes of a sum are kept this way:

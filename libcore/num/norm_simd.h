@@ -35,7 +35,7 @@ static void layernorm_row(float *y, const float *x, float mean, float rstd, cons
 #define STEP(at, k, n)                                                                             \
     do {                                                                                           \
         vf h = v_mul(v_sub(lane_load(x + (at), n), center), scale);                                \
-        lane_store(y + (at), n, v_fma(h, lane_load(gamma + (at), n), lane_load(beta + (at), n)));  \
+        v_put(y + (at), n, v_fma(h, lane_load(gamma + (at), n), lane_load(beta + (at), n)));       \
     } while (0)
     if (beta) {
         LANES_EACH(cols, STEP);
@@ -43,7 +43,7 @@ static void layernorm_row(float *y, const float *x, float mean, float rstd, cons
     }
 #undef STEP
 #define STEP(at, k, n)                                                                             \
-    lane_store(y + (at), n, v_mul(v_mul(lane_load(x + (at), n), scale), lane_load(gamma + (at), n)))
+    v_put(y + (at), n, v_mul(v_mul(lane_load(x + (at), n), scale), lane_load(gamma + (at), n)))
     LANES_EACH(cols, STEP);
 #undef STEP
 }
@@ -108,7 +108,7 @@ NP_INLINE vf layernorm_grad_row(float *dx, const float *base, bool based,
         d = v_mul(row->rstd, v_sub(v_sub(t, a), v_mul(h, b)));                                     \
         d = based ? v_add(lane_load(base + (at), n), d) : d;                                       \
         bad = v_or(bad, lane_keep(n, v_sub(d, d), bad));                                           \
-        lane_store(dx + (at), n, d);                                                               \
+        v_put(dx + (at), n, d);                                                                    \
     } while (0)
     LANES_EACH(cols, STEP);
 #undef STEP
