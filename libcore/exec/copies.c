@@ -139,12 +139,15 @@ void np_copies_give(struct np_residence_stage *place)
 void np_copies_begin(struct np_residence *r, int first, int last)
 {
     int stages = r->config.plan->stages, beside = r->config.plan->reach ? 2 : 0;
-    for (int k = first < 0 ? 0 : first; k <= last && k < stages; k++) {
+    int k = first < 0 ? 0 : first;
+    while (k <= last && k < stages) {
         if (r->threads) {
-            np_copies_give(&r->places[k]);
-        } else if (copy_here(&r->places[k]) && beside) {
+            np_copies_give(&r->places[k++]);
+        } else if (!copy_here(&r->places[k])) {
+            k++;
+        } else { /* which those beside it may have waited for */
             last = last < k + beside ? k + beside : last;
-            k = k > beside ? k - beside - 1 : -1;
+            k = k < beside ? 0 : k - beside;
         }
     }
 }
