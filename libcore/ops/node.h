@@ -61,8 +61,8 @@ extern const struct np_node_ops np_node_conv, np_node_dwconv, np_node_light, np_
     np_node_rms_norm, np_node_batch_norm, np_node_group_norm, np_node_rotate, np_node_repeat,
     np_node_attention, np_node_max_pool, np_node_avg_pool, np_node_global_pool,
     np_node_channel_scale, np_node_act, np_node_glu, np_node_add, np_node_slice, np_node_cut,
-    np_node_widen, np_node_merge, np_node_dropout, np_node_drop_path, np_node_zero,
-    np_node_positions, np_node_image, np_node_embed, np_node_xent;
+    np_node_widen, np_node_merge, np_node_drop, np_node_zero, np_node_positions, np_node_image,
+    np_node_embed, np_node_xent;
 
 const struct np_node_ops *np_node_ops_of(const struct np_node *node);
 

@@ -150,16 +150,9 @@ static bool drop_backward(struct np_pass *pass, int i)
     return np_sink_finish(pass, &sink);
 }
 
-const struct np_node_ops np_node_dropout = {.forward = drop_forward,
-                                            .backward = drop_backward,
-                                            .gives = NP_IN0,
-                                            .in_place = NP_IN0,
-                                            .over_dy = true,
-                                            .silent = true};
-
-const struct np_node_ops np_node_drop_path = {.forward = drop_forward,
-                                              .backward = drop_backward,
-                                              .gives = NP_IN0,
-                                              .in_place = NP_IN0,
-                                              .over_dy = true,
-                                              .silent = true};
+const struct np_node_ops np_node_drop = {.forward = drop_forward,
+                                         .backward = drop_backward,
+                                         .gives = NP_IN0,
+                                         .in_place = NP_IN0,
+                                         .over_dy = true,
+                                         .silent = true};
