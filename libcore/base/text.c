@@ -220,6 +220,23 @@ struct np_number np_text_size(uint64_t bytes)
     return out;
 }
 
+/* The value of a lower-case digit, or -1. */
+static int digit_value(char c)
+{
+    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool np_text_parse_bytes(unsigned char *out, const char *digits, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        int high = digit_value(digits[2 * i]), low = high < 0 ? -1 : digit_value(digits[2 * i + 1]);
+        if (low < 0)
+            return false;
+        out[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
 /* Writes one byte as up to 4 characters; returns how many. */
 static size_t escape_byte(char out[4], unsigned char byte)
 {

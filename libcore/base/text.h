@@ -48,6 +48,9 @@ struct np_number np_text_double(double value);
  * passed as the double of the same value. */
 struct np_number np_text_hex(double value);
 
+/* Reads 2 * bytes lower-case hexadecimal digits; false where others stand: `out` may be changed. */
+bool np_text_parse_bytes(unsigned char *out, const char *digits, size_t bytes);
+
 /* A size for people: "1536 B", "64 KiB", "1.5 GiB"; one decimal at most, rounded down. */
 struct np_number np_text_size(uint64_t bytes);
 

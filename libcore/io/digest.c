@@ -4,6 +4,8 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+#include "base/text.h"
+
 static enum np_status fail(struct np_error *err)
 {
     return np_fail(err, NP_EMEM, "cannot compute SHA-256");
@@ -68,25 +70,11 @@ struct np_digest_hex np_digest_hex(const struct np_digest *digest)
     return out;
 }
 
-/* The value of a lower-case digit, or -1. */
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool np_digest_parse(struct np_digest *out, const char *text, size_t length)
 {
     struct np_digest digest;
-    if (length != NP_DIGEST_HEX)
+    if (length != NP_DIGEST_HEX || !np_text_parse_bytes(digest.b, text, sizeof digest.b))
         return false;
-    for (size_t i = 0; i < sizeof digest.b; i++) {
-        int high = digit_value(text[2 * i]), low = high < 0 ? -1 : digit_value(text[2 * i + 1]);
-        if (low < 0)
-            return false;
-        digest.b[i] = (uint8_t)(high << 4 | low);
-    }
     *out = digest;
     return true;
 }

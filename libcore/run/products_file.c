@@ -49,22 +49,10 @@ static enum np_status read_header(struct np_sealed *text, const char *key, char 
     return status;
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool parse_algorithm(struct np_algorithm *out, const char *hex)
 {
-    if (strlen(hex) != 2 * NP_ALGORITHM_BYTES)
-        return false;
-    for (int i = 0; i < NP_ALGORITHM_BYTES; i++) {
-        int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out->bytes[i] = (unsigned char)(high * 16 + low);
-    }
-    return true;
+    return strlen(hex) == 2 * NP_ALGORITHM_BYTES &&
+           np_text_parse_bytes(out->bytes, hex, NP_ALGORITHM_BYTES);
 }
 
 /* A word of a line, which is cut behind it. */
