@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "num/attention.h"
 #include "num/backend.h"
 #include "num/elementary.h"
@@ -20,11 +21,6 @@
 #define LANES 32
 
 _Static_assert(NP_ATTN_TILE == LANES, "a row ends with a whole step of the lane sum");
-
-static size_t round_up(size_t count, size_t unit)
-{
-    return (count + unit - 1) / unit * unit;
-}
 
 /* A whole right operand, k x n: panels of NP_KC inner indices, each as np_gemm_pack_b leaves it. */
 struct packed {
@@ -42,11 +38,11 @@ static struct scratch carve(const struct np_team *team, const struct np_head *h)
 {
     struct scratch s;
     size_t longer = h->queries > h->keys ? h->queries : h->keys;
-    size_t operand = round_up(longer, NP_GEMM_NR) * round_up(h->width, NP_GEMM_NR);
+    size_t operand = np_round_up(longer, NP_GEMM_NR) * np_round_up(h->width, NP_GEMM_NR);
     float *at = team->scratch;
     for (size_t i = 0; i < NP_ATTENTION_PACKED; i++, at += operand)
         s.operands[i] = at;
-    s.ld = round_up(h->keys, NP_GEMM_NR) + NP_GEMM_PAD;
+    s.ld = np_round_up(h->keys, NP_GEMM_NR) + NP_GEMM_PAD;
     s.p = at;
     s.dp = at + NP_KC * s.ld;
     return s;
@@ -58,7 +54,7 @@ static struct packed pack(float *dst, const float *b, size_t ldb, bool trans, si
     for (size_t p = 0; p < k; p += NP_KC) {
         size_t kc = np_min(NP_KC, k - p);
         NP_SIMD(np_gemm_pack_b)
-        (dst + p * round_up(n, NR), kc * NR, b + p * (trans ? 1 : ldb), ldb, trans, kc, n);
+        (dst + p * np_round_up(n, NR), kc * NR, b + p * (trans ? 1 : ldb), ldb, trans, kc, n);
     }
     return packed;
 }
@@ -83,7 +79,7 @@ static void multiply(const struct product *x, const struct packed *b)
         size_t panel = p / NP_KC * NP_KC;
         g.kc = g.step = np_min(panel + NP_KC, x->end) - p;
         g.sliver = np_min(NP_KC, b->k - panel) * NR;
-        g.b = b->data + panel * round_up(b->n, NR) + (p - panel) * NR;
+        g.b = b->data + panel * np_round_up(b->n, NR) + (p - panel) * NR;
         NP_SIMD(np_gemm_run)(&g);
         g.a += g.kc * g.a_col;
         g.first = false;
@@ -180,7 +176,7 @@ static void score_tile(float *s, size_t ld, const float *rows, size_t ld_rows,
 {
     struct product x = {.c = s, .ldc = ld, .a = rows + i * ld_rows, .a_row = ld_rows, .a_col = 1};
     x.m = tile_end(h, i) - i;
-    x.n = round_up(np_keys_end(h, i), NR);
+    x.n = np_round_up(np_keys_end(h, i), NR);
     x.end = h->width;
     multiply(&x, keys);
 }
@@ -197,7 +193,7 @@ static void attend(const struct np_head *h, float *out, float *stats, const stru
             float *row = s->p + (r - i) * s->ld;
             if (h->relative)
                 add_relative(row, h, r);
-            softmax_row(row, stats + 2 * r, np_seen(h, r), round_up(sums, LANES), scale_left(h));
+            softmax_row(row, stats + 2 * r, np_seen(h, r), np_round_up(sums, LANES), scale_left(h));
         }
         struct product x = {.c = out + i * h->ld_out, .ldc = h->ld_out, .m = end - i, .end = sums};
         x.n = h->width;
@@ -223,7 +219,7 @@ void NP_SIMD(np_attention)(struct np_team *team, float *out, float *stats,
 static void grad_row(const struct np_head *h, float *p, float *dp, float *drelative,
                      const float stats[2], size_t i)
 {
-    const size_t seen = np_seen(h, i), end = round_up(np_keys_end(h, i), LANES);
+    const size_t seen = np_seen(h, i), end = np_round_up(np_keys_end(h, i), LANES);
     const float scale = scale_left(h);
     if (h->relative)
         add_relative(p, h, i);
