@@ -153,7 +153,7 @@ static const struct {
 START_TEST(test_cifar)
 {
     const struct np_recipe recipe = recipe_of(32, 32, 3);
-    struct np_data_spec spec = data_files_spec(NP_DATA_CIFAR10, 2);
+    struct np_data_spec spec = data_files_spec(NP_DATA_CIFAR10, 3);
     const double mean[] = {0.4914, 0.4822, 0.4465}, std[] = {0.2470, 0.2435, 0.2616};
     memcpy(spec.mean, mean, sizeof mean);
     memcpy(spec.std, std, sizeof std);
@@ -163,7 +163,8 @@ START_TEST(test_cifar)
     for (size_t labels = 1; labels <= 2; labels++) {
         spec.kind = labels == 2 ? NP_DATA_CIFAR100 : NP_DATA_CIFAR10;
         write_cifar("a", labels, 0, 5);
-        write_cifar("b", labels, 5, 6);
+        write_cifar("b", labels, 5, 4);
+        write_cifar("c", labels, 9, 2);
         check_batches(&recipe, &spec, 11);
     }
 }

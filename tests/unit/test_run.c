@@ -34,6 +34,7 @@ static char *path_in(const char *run, const char *name)
 static uint64_t keep; /* checkpoints; 0: all */
 static struct np_session_hooks hooks;
 static struct np_inherit *inherited;
+static const char *subnets;
 
 /* One session on RUN in the test's directory. */
 static enum np_status session(struct tiny *t, const char *run, const struct tiny_shape *shape,
@@ -52,6 +53,7 @@ static enum np_status session(struct tiny *t, const char *run, const struct tiny
                                        .stop_after = stop_after,
                                        .keep = keep,
                                        .inherit = inherited,
+                                       .subnets = subnets,
                                        .provenance = "{}\n",
                                        .hooks = hooks};
     enum np_status status;
@@ -231,14 +233,20 @@ START_TEST(the_manifest_comes_last)
     struct tiny t;
     struct np_session_result result;
     const char *manifest, *object, *next;
+    char chosen[256];
     tiny_open(&t, TINY_TEXT, NULL, 0);
+    snprintf(chosen, sizeof chosen, "%s/chosen", tiny_directory);
+    suite_write(chosen, "0 1 2 3 4 5\n1 2 3 4 5 6\n");
+    subnets = chosen;
     durable_calls[0] = '\0';
     tiny_must(session(&t, "run", &two_stages, 1, false, &result), &t.err);
+    subnets = NULL;
     manifest = did("rename", "checkpoints/0000000001.manifest");
     const char *names = strstr(did("rename", "run.json"), did_call("sync", NULL)); /* of ledgers */
     ck_assert(names && names < manifest);
     ck_assert(did("sync", "ledger.tsv") < manifest);
     ck_assert(did("sync", "layers.tsv") < manifest);
+    ck_assert(did("sync", "subnets.txt") < manifest);
     ck_assert(did("sync", "objects") < manifest);
     ck_assert(did("sync", "checkpoints") > manifest);
     object =
