@@ -175,7 +175,7 @@ bad() {
     mkfifo losses
     (read -r _ < losses) &
     run np-train recipe.yaml --run r --set train.steps=20000 --losses losses
-    wait
+    wait $!
     [ "$status" -eq 2 ]
     [ "$output" = "np-train: error: cannot write losses to 'losses': Broken pipe" ]
     np-verify --fsck r
@@ -335,6 +335,7 @@ forged() {
     damaged "$m:1: damaged manifest: 'manifest/1' expected" forged '1s/1$/2/'
     damaged "$m:4: damaged manifest: step 2" forged 's/^step 3/step 2/'
     damaged "$m:6: damaged manifest: names are not in order" forged '5{h;d};6{G}'
+    damaged "$m: damaged manifest: a NUL byte" forged '5s/$/\x00x/'
     damaged "$m:5: damaged manifest: not a layer's name" forged '5s,  block,  ../block,'
     damaged "$m:5: damaged manifest: not a digest" forged '5s,^.,g,'
     damaged "$m:5: damaged manifest: not a digest" forged '5s,^../,../,;5s,^.,/,'
@@ -447,7 +448,7 @@ damaged_ledger() {
         for schedule in '--schedule sequential' '--stages 3'; do
             rm -rf r
             # shellcheck disable=SC2086 # two words
-            run np-train recipe.yaml --run r $schedule --set train.steps=200 \
+            run np-train recipe.yaml --run r -q $schedule --set train.steps=200 \
                 --set train.optimizer="$optimizer" --set train.checkpoint_every=1
             echo "$output"
             [ "$status" -eq 1 ]
@@ -460,7 +461,7 @@ damaged_ledger() {
 @test "a fault is the same however it is run" {
     for run in '--schedule sequential --isa scalar' '--stages 2' '--stages 6 --micro-batches 4 --window 6'; do
         # shellcheck disable=SC2086
-        np-train recipe.yaml --run "r$((++n))" --set train.steps=200 $run \
+        np-train recipe.yaml --run "r$((++n))" -q --set train.steps=200 $run \
             --set train.optimizer='{kind: sgd, lr: 1.0e9}' 2> "said$n" || code=$?
         [ "$code" -eq 1 ]
         code=0
@@ -489,7 +490,7 @@ YAML
     for run in '--schedule sequential' '--stages 1' '--stages 2 -M 2 -W 3' '--replicas 2 -M 2'; do
         rm -rf r
         # shellcheck disable=SC2086
-        run np-train recipe.yaml --run r $run
+        run np-train recipe.yaml --run r -q $run
         [ "$status" -eq 1 ]
         [ "$output" = "np-train: error: step 2, member 0, subnet '0 0': the loss of layer 'head' is \
 not finite" ]
@@ -500,7 +501,7 @@ not finite" ]
 
 @test "a fault while the next subnet is awaited" {
     mkfifo subnets
-    np-train recipe.yaml --run r --subnets - --losses losses --stages 2 --window 6 \
+    np-train recipe.yaml --run r -q --subnets - --losses losses --stages 2 --window 6 \
         --set train.optimizer='{kind: sgd, lr: 1.0e9}' < subnets > out 2> said &
     pid=$!
     exec 9> subnets

@@ -99,7 +99,9 @@ least_of() {
 
 # value KEY: of a summary in $output.
 value() {
-    printf '%s\n' "$output" | awk -F '\t' -v key="$1" '$1 == key { print $2 }'
+    printf '%s\n' "$output" | awk -F '\t' -v key="$1" '
+        $1 == key { print $2; there = 1 }
+        END { if (!there) print "no " key }'
 }
 
 # lacks TEXT FILE (bats does not see a command fail behind `!`)
@@ -268,6 +270,21 @@ digest_of() {
     sha256sum "$(ls "$1"/checkpoints/*.manifest | tail -n 1)" | cut -c 1-64
 }
 
+# ends_with CODE COMMAND...: with this exit status.
+ends_with() {
+    local wanted=$1 code=0
+    shift
+    "$@" || code=$?
+    [ "$code" -eq "$wanted" ]
+}
+
+# gives FILE COMMAND...: the command succeeds, and prints what is in the file.
+gives() {
+    local file=$1
+    shift
+    "$@" > given && cmp given "$file"
+}
+
 # same A B: the runs are equal: weights, ledgers, the products of fast numerics, the norms of their
 # gradients, and what their subnets were found to be worth where both evaluate.
 same() {
@@ -275,7 +292,7 @@ same() {
     cmp "$1/ledger.tsv" "$2/ledger.tsv" && cmp "$1/recipe.yaml" "$2/recipe.yaml" || return 1
     [ ! -e "$1/products.txt" ] && [ ! -e "$2/products.txt" ] ||
         cmp "$1/products.txt" "$2/products.txt" || return 1
-    join <(norms "$1") <(norms "$2") | awk '$2 != $3 { bad = 1 } END { exit bad }' || return 1
+    same_norms "$1" "$2" || return 1
     case "$(evaluates "$1") $(evaluates "$2")" in
     'true true') same_scores "$1" "$2" ;;
     'true false' | 'false true' | 'false false') ;;
@@ -283,9 +300,17 @@ same() {
     esac
 }
 
-# Of steps: a run that was killed may not have written those of the last ones.
+# Of the steps that both have; a run that was killed may not have written those of the last ones.
+same_norms() {
+    local first second
+    first=$(norms "$1") && second=$(norms "$2") || return 1
+    [ -z "$first$second" ] ||
+        join <(sort -u <<< "$first") <(sort -u <<< "$second") |
+        awk '$2 != $3 { bad = 1 } END { exit bad || !NR }'
+}
+
 norms() {
-    jq -r 'select(has("grad_norm")) | "\(.step) \(.grad_norm)"' "$1/metrics.jsonl" | sort -u
+    jq -r 'select(has("grad_norm")) | "\(.step) \(.grad_norm)"' "$1/metrics.jsonl"
 }
 
 evaluates() {

@@ -87,7 +87,8 @@ typed() {
 @test "words that are offered are words that the tools take" {
     tiny_recipe
     for list in 'np-train --isa ' 'np-predict-trace --schedule ' 'np-predict-trace --format ' \
-        'np-partition --profile-from '; do
+        'np-partition --profile-from ' 'np-predict-trace --'{costs,cut,prefetch}' ' \
+        'np-train --'{schedule,ledger,prefetch,cut}' '; do
         [ -n "$(typed "$list")" ]
     done
     for word in $(typed 'np-train --isa '); do

@@ -32,7 +32,7 @@ setup() {
     [ "$status" -eq 1 ]
     run np-train r.yaml --run b -n 2 --device-memory $((least - 1))
     [ "$status" -eq 1 ]
-    run np-train r.yaml --run b --plan plan.yaml --device-memory $((least - 1))
+    run np-train r.yaml --run b -q --plan plan.yaml --device-memory $((least - 1))
     [ "$status" -eq 2 ]
     [[ "${lines[0]}" == "np-train: error: a device memory of $((least - 1)) bytes is too little for"* ]]
     [[ "${lines[0]}" == *"it needs $least ("* ]]
@@ -187,7 +187,7 @@ in_budget() {
 
 @test "a prediction is compared with a run of the same stages and memory" {
     least=$(least_of -n 2)
-    np-partition r.yaml -n 2 --profile-from model -o plan.yaml
+    np-partition r.yaml --replicas 1 -n 2 --threads 1 --profile-from model -o plan.yaml
     np-train r.yaml --run a --plan plan.yaml --device-memory 16777216 --trace a.json
     run np-predict-trace r.yaml --plan plan.yaml --against a.json
     [ "$status" -eq 0 ]

@@ -47,7 +47,9 @@ in_tree() {
     in_tree uninstall DESTDIR="$PWD/a root" PREFIX=/usr > log
     [ -z "$(find 'a root' ! -type d)" ]
     in_tree uninstall DESTDIR="$PWD/no root" > log
-    [ -d usr/share/naspipe ] && [ -d share/naspipe ] && [ -d bin ]
+    [ -d usr/share/naspipe ]
+    [ -d share/naspipe ]
+    [ -d bin ]
     [ -d "$NP_TREE/examples" ]
 }
 

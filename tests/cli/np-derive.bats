@@ -67,13 +67,13 @@ whole() {
     image_recipe
     echo 1 0 1 2 1 0 1 > subnet
     np-derive recipe.yaml --subnet subnet > own.yaml
-    np-derive recipe.yaml --subnet - < subnet | cmp - own.yaml
+    gives own.yaml np-derive recipe.yaml --subnet - < subnet
     np-train own.yaml --run a --schedule sequential -q
     np-train own.yaml --run b --stages 3 --threads 2 -q
     same a b
     cmp own.yaml a/recipe.yaml # as it was written
     echo 0 0 0 0 0 0 0 > nothing_left_to_choose
-    np-derive own.yaml --subnet nothing_left_to_choose | cmp - own.yaml
+    gives own.yaml np-derive own.yaml --subnet nothing_left_to_choose
 }
 
 @test "what is left of the recipe, and what is not" {
@@ -89,6 +89,18 @@ YAML
     grep -qx '  steps: 9' own.yaml
     grep -qx 'shared: {policy: frozen}' own.yaml
     [ "$(grep -c '{op:' own.yaml)" -eq 6 ]
+}
+
+@test "interrupted while it waits for the subnet: exit 75, and there is no recipe" {
+    tiny_recipe
+    mkfifo subnet
+    np-derive recipe.yaml --subnet subnet -o own.yaml 2> said &
+    pid=$!
+    exec 9> subnet
+    kill -s TERM $pid
+    ends_with 75 wait $pid
+    exec 9>&-
+    [ ! -e own.yaml ]
 }
 
 @test "bad input" {

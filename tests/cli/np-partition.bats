@@ -83,7 +83,7 @@ setup() {
     pid=$!
     until [ -s naspipe/profile.tsv ]; do kill -0 $pid; done
     kill -s TERM $pid
-    wait $pid || true
+    ends_with 143 wait $pid
     [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
     "${measure[@]}" again.yaml
     [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
@@ -95,7 +95,7 @@ setup() {
     pid=$!
     until [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]; do kill -0 $pid; done
     kill -s TERM $pid
-    wait $pid || true
+    ends_with 143 wait $pid
     [ "$(sed 1d naspipe/profile.tsv | cut -f 6 | sort -u)" = 3 ]
 }
 
@@ -313,13 +313,13 @@ largest() {
 }
 
 @test "--max-batch: says what the smallest batch needs, and stops at what a recipe may have" {
-    run np-partition --max-batch --device-memory 64KiB r.yaml
+    run np-partition --max-batch --devices 2 --device-memory 64KiB r.yaml
     [ "$status" -eq 1 ]
     [[ "${lines[0]}" == *"nothing fits: with a batch of 1, the largest of "*" bytes ("*"), more than 64 KiB" ]]
     least=$(sed -n 's/.* needs at least \([0-9]*\) bytes.*/\1/p' <<< "$output")
-    run np-partition --max-batch --device-memory "$least" r.yaml -q
+    run np-partition --max-batch --devices 2 --device-memory "$least" r.yaml -q
     [ "$output" = "--set train.batch=1 --set train.grain=1" ]
-    run np-partition --max-batch --device-memory $((least - 1)) r.yaml
+    run np-partition --max-batch --devices 2 --device-memory $((least - 1)) r.yaml
     [ "$status" -eq 1 ]
     np-partition --max-batch --device-memory 1TiB r.yaml > options 2> said
     [ "$(cat options)" = "--set train.batch=4096 --set train.grain=1" ]
@@ -422,7 +422,7 @@ column() {
 }
 
 @test "--estimate: costs are the plan's" {
-    np-partition r.yaml -n 2 -M 2 --threads 1 -o plan.yaml
+    np-partition r.yaml --replicas 1 -n 2 -M 2 --threads 1 -o plan.yaml
     np-partition r.yaml -n 2 -M 2 --threads 1 --estimate -o e.tsv
     paste <(column kind) <(column forward_ns) <(column backward_ns) <(column weight_ns) |
         sort -u | while IFS=$'\t' read -r kind f b w; do
@@ -445,7 +445,7 @@ predicted() {
 
 @test "a slow stash makes another plan" {
     unsanitized
-    plan() { np-partition r.yaml -n 1 --threads 1 --profile-from model --device-memory 4600KiB "$@"; }
+    plan() { np-partition r.yaml --replicas 1 -n 1 --threads 1 --profile-from model --device-memory 4600KiB "$@"; }
     plan | grep -q '^micro_batches: 2$'
     plan --stash-bandwidth 20MiB --recompute never -o slow.yaml
     grep -q '^micro_batches: 8$' slow.yaml

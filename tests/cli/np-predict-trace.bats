@@ -126,8 +126,10 @@ published() {
 
 @test "one stage and the sequential schedule take all the time there is" {
     run np-predict-trace --blocks 6 --candidates 3 -n 1 --steps 20
+    [ "$status" -eq 0 ]
     [ "$(value makespan)" = "$(value sequential)" ]
     run np-predict-trace --blocks 6 --candidates 3 -n 3 --steps 20 --schedule sequential
+    [ "$status" -eq 0 ]
     [ "$(value makespan)" = "$(value sequential)" ]
 }
 
@@ -232,7 +234,7 @@ published() {
 }
 
 @test "svg is well-formed, self-contained and named" {
-    np-predict-trace r.yaml -n 3 --format svg -o t.svg
+    np-predict-trace r.yaml --replicas 1 -n 3 --format svg -o t.svg
     grep -q 'csp, 3 stages: ' t.svg
     lacks '<script' t.svg
     lacks href t.svg
@@ -363,11 +365,11 @@ refuses() {
     run np-predict-trace --blocks 12 --candidates 4 --steps 30 -n 2 -M 4 --replicas 4
     [ "$(value replicas)" = 4 ]
     [ "$(sed -n 4p t | cut -f 8)" = "$(value makespan)" ]
-    np-partition r.yaml -n 2 -M 4 --replicas 2 --profile-from model -q > plan.yaml
+    np-partition r.yaml --threads 1 -n 2 -M 4 --replicas 2 --profile-from model -q > plan.yaml
     grep -qx 'replicas: 2' plan.yaml
     run np-predict-trace r.yaml --plan plan.yaml --steps 20
     makespan=$(value makespan)
-    np-predict-trace r.yaml -n 2 -M 4 --steps 20 --sweep replicas=1,2 > t
+    np-predict-trace r.yaml --threads 1 -n 2 -M 4 --steps 20 --sweep replicas=1,2 > t
     [ "$(tail -n 1 t | cut -f 8)" = "$makespan" ]
     refuses "error: only csp has replicas" r.yaml --plan plan.yaml --schedule gpipe
     run np-predict-trace r.yaml --plan plan.yaml --steps 20 --device-memory 1GiB

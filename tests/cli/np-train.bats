@@ -32,7 +32,7 @@ setup() {
     np-partition recipe.yaml --replicas 2 -M 2 --profile-from model -q > plan.yaml
     np-train recipe.yaml --run d --plan plan.yaml --device-memory 1GiB
     same a d
-    run np-train recipe.yaml --run e --plan plan.yaml --device-memory 1MiB
+    run np-train recipe.yaml --run e -q --plan plan.yaml --device-memory 1MiB
     [ "$status" -eq 2 ]
     [[ ${lines[0]} == *"a device memory of 1048576 bytes is too little for this plan: it needs"* ]]
     run np-train recipe.yaml --run e --plan plan.yaml --device-memory 1GiB --stash stash
@@ -193,6 +193,7 @@ setup() {
     said 'np-verify: cut/subnets.txt: damaged: it has not the subnets of step 5'
     sed -i '2s/ 0$/ 4/' whole/subnets.txt
     run np-verify --fsck whole
+    [ "$status" -eq 1 ]
     said 'np-verify: whole/subnets.txt: damaged: it has not the subnets of step 1'
 }
 
@@ -226,8 +227,8 @@ setup() {
     printf '0 1 2 3\n# a comment\n\n3 2 1 0  # and another\n1 1 1 1\n' > subnets
     np-train recipe.yaml --run a --subnets subnets --losses losses.tsv
     [ "$(wc -l < a/ledger.tsv)" -eq 3 ]
-    np-train recipe.yaml --run early --subnets subnets 2>&1 > /dev/null |
-        grep -F "'subnets' ended after 3 of 6 steps"
+    np-train recipe.yaml --run early --subnets subnets 2> said
+    grep -F "'subnets' ended after 3 of 6 steps" said
     [ "$(cut -f 1 losses.tsv)" = "$(seq 0 2)" ]
     cmp <(cut -f 2 losses.tsv) <(cut -f 5 a/ledger.tsv)
     np-train recipe.yaml --run b --subnets - --schedule sequential < subnets
@@ -235,11 +236,12 @@ setup() {
     np-train recipe.yaml --run c --subnets subnets --stop-after 1
     cat subnets | np-train recipe.yaml --run c --subnets - --resume --stages 3
     same a c
-    np-train recipe.yaml --run c --subnets subnets --resume 2>&1 > /dev/null |
-        grep -F "nothing was trained: no further subnet in 'subnets'"
-    np-train recipe.yaml --run d --subnets - < /dev/null 2>&1 > /dev/null |
-        grep -F "nothing was trained: no further subnet in '<stdin>'"
-    [ -z "$(np-train recipe.yaml --run e --subnets - -q < /dev/null 2>&1 > /dev/null)" ]
+    np-train recipe.yaml --run c --subnets subnets --resume 2> said
+    grep -F "nothing was trained: no further subnet in 'subnets'" said
+    np-train recipe.yaml --run d --subnets - < /dev/null 2> said
+    grep -F "nothing was trained: no further subnet in '<stdin>'" said
+    np-train recipe.yaml --run e --subnets - -q < /dev/null 2> said
+    [ ! -s said ]
 }
 
 @test "where a stream ends the run, it is evaluated, once" {

@@ -57,7 +57,7 @@ plant() {
     [ "${lines[0]}" = "different: 6 and 6 steps" ]
     [ "${lines[3]}" = "first step that differs: 3" ]
     [ "${lines[4]}" = "checkpoints after 6 steps are the same" ]
-    np-verify --json a b > out || true
+    ends_with 1 np-verify --json a b > out
     jq -e '.same == false and .first_step == 3 and (.layer | not)' out
 }
 
@@ -75,7 +75,7 @@ plant() {
     [[ "${lines[6]}" =~ ^"first element that differs: weights of "(token|position)".table, element "[0-9]+$ ]]
     [[ "${lines[7]}" =~ ^"  "-?0x[01]"."?[0-9a-f]*p[-+][0-9]+"  a"$ ]]
     [[ "${lines[8]}" =~ ^"  "-?0x[01]"."?[0-9a-f]*p[-+][0-9]+"  b"$ ]]
-    np-verify --json a b > out || true
+    ends_with 1 np-verify --json a b > out
     jq -e '.first_step == 2 and .first_step_layer == "stem" and .layer.checkpoint == 3 and
         .layer.name == "stem" and .layer.updates_a == 3 and .element.part == "weights"' out
 }
@@ -99,7 +99,7 @@ plant() {
         [ "${lines[3]}" = "ledgers are the same" ]
         [ "${lines[4]}" = "first layer that differs after 1 steps: block01.choice01" ]
         [ "${lines[5]}" = "first element that differs: $part of $tensor, element $element" ]
-        np-verify --json a b > out || true
+        ends_with 1 np-verify --json a b > out
         jq -e --arg t $tensor --arg p "$part" --argjson i $element \
             '.element.tensor == $t and .element.part == $p and .element.index == $i' out
     done
@@ -156,7 +156,7 @@ plant() {
     run np-verify --expect "$other" a
     [ "$status" -eq 1 ]
     [ "$output" = "different: $digest  a" ]
-    np-verify --json --expect "$other" a > out || true
+    ends_with 1 np-verify --json --expect "$other" a > out
     jq -e --arg d "$other" '.same == false and .expected == $d and .run.steps == 6' out
     refused "--expect 'abc' is not 64 hex digits" np-verify --expect abc a
 }
@@ -175,7 +175,7 @@ plant() {
     run np-verify --fsck -q a
     [ "$status" -eq 1 ]
     [ -z "$output" ]
-    np-verify --fsck --json a 2> /dev/null > out || true
+    ends_with 1 np-verify --fsck --json a 2> /dev/null > out
     jq -e '.sound == false and .problems == 3' out
     rm a/recipe.yaml
     run np-verify --fsck a

@@ -200,7 +200,8 @@ checkpoints() {
             > out 2> talk &
         job=$!
         until [ -e a/checkpoints/0000000006.manifest ]; do kill -0 $job; done
-        pid=$(pgrep -f 'np-train recipe.yaml --run a --stages 2 --trace' | tail -n 1)
+        pid=$job # or the first that has no children
+        while child=$(pgrep -P "$pid"); do pid=$child; done
         for signal in TERM USR1 TERM USR1 TERM INT; do # an interrupt alone does
             kill -0 "$pid"
             kill -s $signal "$pid"
@@ -210,6 +211,19 @@ checkpoints() {
         wait $job || code=$?
         [ "$code" -eq 130 ]
     done
+}
+
+@test "objects that lie on another disk, behind a symbolic link" {
+    tiny_recipe
+    np-train recipe.yaml --run whole -q
+    np-train recipe.yaml --run a -q --stop-after 3
+    mkdir far
+    mv a/objects far
+    ln -s "$PWD/far/objects" a/objects
+    np-train recipe.yaml --run a -q --resume --keep 1
+    [ -L a/objects ]
+    np-verify --fsck a
+    same whole a
 }
 
 @test "a layer that has not changed is not written again" {

@@ -29,9 +29,9 @@ static int run(Suite *suite, enum fork_status apart)
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, apart);
     srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
+    bool passed = srunner_ntests_failed(runner) == 0 && srunner_ntests_run(runner) > 0;
     srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return passed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int suite_run(Suite *suite)
