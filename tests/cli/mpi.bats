@@ -315,7 +315,7 @@ ranks_of() {
     np-predict-trace recipe.yaml --plan plan.yaml --steps 48 > predicted
     awk -v said="$said" '$1 == "step_ms" { d = $2 / said - 1; exit !(d < 0.01 && d > -0.01) }' \
         predicted
-    model=(-M 1 --profile-from model -q --device-memory 4200KiB)
+    model=(-M 1 --threads 1 --profile-from model -q --device-memory 4200KiB)
     batch=$(plan "${model[@]}" --max-batch | sed -n 's/.*train.batch=\([0-9]*\) .*/\1/p')
     plan "${model[@]}" --set "train.batch=$batch" --set train.grain=1 > /dev/null
     run plan "${model[@]}" --set "train.batch=$((batch + 1))" --set train.grain=1

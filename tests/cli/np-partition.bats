@@ -305,7 +305,7 @@ largest() {
 
 @test "--max-batch: batch norm has one micro-batch" {
     image_recipe
-    np-partition --max-batch --device-memory 32MiB recipe.yaml > options 2> said
+    np-partition --max-batch --devices 2 --device-memory 32MiB recipe.yaml > options 2> said
     [[ "$(cat options)" == "--set train.batch="*" --set train.grain=1" ]]
     [[ "$(cat said)" == "np-partition: batch "*", micro-batches 1, activations computed again" ]]
     run np-partition --max-batch --device-memory 8MiB recipe.yaml -M 2
