@@ -1,4 +1,4 @@
-/* What plans are told that layers cost: what is measured together, and what takes longer than that. */
+/* What plans are told that layers cost: what is measured alike, and what takes longer than that. */
 #include <check.h>
 #include <math.h>
 
