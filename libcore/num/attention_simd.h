@@ -135,8 +135,10 @@ static void softmax_row(float *s, float stats[2], size_t seen, size_t end, float
 static void add_relative(float *s, const struct np_head *h, size_t i)
 {
     const size_t seen = np_seen(h, i);
-    const float *at = h->relative + np_offset(h, i, 0), scale = h->scale;
-    for (size_t j = 0; j < seen; j += h->across, at += np_offset_row(h)) {
+    const float scale = h->scale;
+    size_t offset = np_offset(h, i, 0);
+    for (size_t j = 0; j < seen; j += h->across, offset += np_offset_row(h)) {
+        const float *at = h->relative + offset;
         float *row = s + j;
         for (size_t x = 0, end = np_min(h->across, seen - j); x < end; x++)
             row[x] = np_fmaf(row[x], scale, at[x]);
@@ -148,9 +150,9 @@ static void take_relative(float *drelative, float *ds, const struct np_head *h, 
 {
     const size_t seen = np_seen(h, i);
     const float scale = h->scale;
-    float *to = drelative + np_offset(h, i, 0);
-    for (size_t j = 0; j < seen; j += h->across, to += np_offset_row(h)) {
-        float *row = ds + j;
+    size_t offset = np_offset(h, i, 0);
+    for (size_t j = 0; j < seen; j += h->across, offset += np_offset_row(h)) {
+        float *to = drelative + offset, *row = ds + j;
         for (size_t x = 0, end = np_min(h->across, seen - j); x < end; x++) {
             to[x] += row[x];
             row[x] *= scale;

@@ -282,7 +282,7 @@ ends_with() {
 gives() {
     local file=$1
     shift
-    "$@" > given && cmp given "$file"
+    "$@" > "$BATS_TEST_TMPDIR.given" && cmp "$BATS_TEST_TMPDIR.given" "$file"
 }
 
 # same A B: the runs are equal: weights, ledgers, the products of fast numerics, the norms of their

@@ -83,7 +83,9 @@ setup() {
     pid=$!
     until [ -s naspipe/profile.tsv ]; do kill -0 $pid; done
     kill -s TERM $pid
-    ends_with 143 wait $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 143 ] || [ "$code" -eq 0 ] # it may have been quicker
     [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
     "${measure[@]}" again.yaml
     [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]
@@ -95,7 +97,9 @@ setup() {
     pid=$!
     until [ "$(wc -l < naspipe/profile.tsv)" -eq "$known" ]; do kill -0 $pid; done
     kill -s TERM $pid
-    ends_with 143 wait $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 143 ] || [ "$code" -eq 0 ] # it may have been quicker
     [ "$(sed 1d naspipe/profile.tsv | cut -f 6 | sort -u)" = 3 ]
 }
 
