@@ -1,5 +1,6 @@
 /* Costs of a program, node by node. Products are exact, the rest is about right: operations on one
  * element, elementary functions being polynomials of so many. */
+#include "num/arguments.h"
 #include "space/op_fields.h"
 #include "space/supernet.h"
 
@@ -47,12 +48,20 @@ static double pairs_of(const struct work *work, double keys)
 }
 
 /* Forward: scores and values; backward: scores again, and the gradients of probabilities, values,
- * queries and keys. */
+ * queries and keys. A table of relative positions is added to scores, both times, and takes the
+ * sums of their gradients; weight: of samples' tables. */
 static struct np_flops attention(const struct work *work, double keys)
 {
     double width = work->to.channels, heads = work->node->heads, pairs = pairs_of(work, keys);
-    return (struct np_flops){pairs * (4.0 * width + EXP * heads),
+    struct np_flops flops = {pairs * (4.0 * width + EXP * heads),
                              pairs * (10.0 * width + (EXP + 6.0) * heads), 0.0};
+    if (work->node->relative) {
+        flops.forward += pairs * heads;
+        flops.backward += 2.0 * pairs * heads;
+        flops.weight = heads * (double)np_offset_count((size_t)work->to.height,
+                                                       (size_t)work->to.width, work->node->causal);
+    }
+    return flops;
 }
 
 static struct np_flops node_flops(const struct work *work, const struct np_shape *values)

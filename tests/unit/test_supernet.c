@@ -255,7 +255,28 @@ START_TEST(test_flops)
         .length = 64};
     ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
     /* queries, keys, values and what comes out; 64 x 65 / 2 pairs, their scores and their values */
-    ck_assert(np_kind_macs(&kind) == 4.0 * 64.0 * 4096.0 * 4096.0 + 64.0 * 65.0 * 4096.0);
+    const double macs = 4.0 * 64.0 * 4096.0 * 4096.0 + 64.0 * 65.0 * 4096.0;
+    ck_assert(np_kind_macs(&kind) == macs);
+    flops = np_kind_flops(&kind);
+    np_kind_clear(&kind);
+    kind = (struct np_kind){.spec = {.op = NP_OP_MHA,
+                                     .norm = NP_NORM_OF_LAYER,
+                                     .heads = 8,
+                                     .causal = true,
+                                     .positions = NP_POSITIONS_RELATIVE},
+                            .in = shape,
+                            .out = shape,
+                            .length = 64};
+    ck_assert_int_eq(np_kind_build(&kind, "", NULL), NP_OK);
+    /* a number of the table a pair and head: added, again in B, where its gradient is summed */
+    ck_assert(np_kind_macs(&kind) == macs);
+    flops.forward += 64 * 65 / 2 * 8;
+    flops.backward += 2 * 64 * 65 / 2 * 8;
+    flops.weight += 64 * 8;
+    struct np_flops relative = np_kind_flops(&kind);
+    ck_assert(relative.forward == flops.forward);
+    ck_assert(relative.backward == flops.backward);
+    ck_assert(relative.weight == flops.weight);
     np_kind_clear(&kind);
     kind =
         (struct np_kind){.spec = {.op = NP_OP_IDENTITY}, .in = shape, .out = shape, .length = 64};
