@@ -335,7 +335,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     attention_shared<SLICE> &s = shared[0];
     int first;
     const struct np_head h = head_of(at, at.keys, &first);
-    int queries = (int)h.queries, keys = (int)h.keys, width = (int)h.width;
+    int queries = (int)h.queries, keys = (int)h.keys, rows = (int)h.rows, width = (int)h.width;
     head_rows q = {h.q, h.ldq, queries}, k = {h.k, h.ldk, keys}, v = {h.v, h.ldk, keys};
     head_rows up = {dout + h.out_offset, h.ld_out, queries};
     int row = first + threadIdx.x / NP_WARP * EACH;
@@ -359,8 +359,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
         v_sums.add(s, p, up, i, queries, channel, width, i + TILE >= queries);
         k_sums.add(s, ds, q, i, queries, channel, width, i + TILE >= queries);
     }
-    v_sums.store(dv + h.k_offset, h.ldk, first, keys, channel, width);
-    k_sums.store(dk + h.k_offset, h.ldk, first, keys, channel, width);
+    v_sums.store(dv + h.k_offset, h.ldk, first, rows, channel, width);
+    k_sums.store(dk + h.k_offset, h.ldk, first, rows, channel, width);
 }
 
 /* What offsets get: a block has a head of a sample, and goes through its queries in order. Queries

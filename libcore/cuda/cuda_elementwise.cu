@@ -78,11 +78,13 @@ bool np_cuda_add(struct np_team *team, enum np_act act, float *y, float *kept, c
     return add_of(team, act, y, act == NP_ACT_NONE ? nullptr : kept, a, b, count);
 }
 
-void np_cuda_distill(struct np_team *team, float *y, const float *p, const float *q, size_t count,
-                     float scale)
+void np_cuda_distill(struct np_team *team, float *y, const float *p, const float *q,
+                     const int32_t *targets, size_t rows, size_t classes, float scale)
 {
-    cuda_each(team, count, [=] __device__(size_t i) {
-        y[i] = y[i] + (p[i] - q[i]) * scale;
+    cuda_cells(team, rows, classes, [=] __device__(size_t r, uint32_t v) {
+        size_t i = r * classes + v;
+        if (targets[r] >= 0)
+            y[i] = y[i] + (p[i] - q[i]) * scale;
         return 0u;
     });
 }

@@ -138,14 +138,15 @@ void np_cuda_xent(struct np_team *team, float *loss, const float *logits, const 
     cuda_rows(team, rows, [=] __device__(size_t r, unsigned lane) {
         const float *x = logits + r * classes;
         float most = row_max(x, classes, lane);
-        float log_z = np_logf(exp_sum(x, most, classes, lane)), d = x[targets[r]] - most;
-        float sum = 0.0f, result = log_z - d;
+        bool none = targets[r] < 0;
+        float log_z = np_logf(exp_sum(x, most, classes, lane));
+        float d = x[none ? 0 : targets[r]] - most, sum = 0.0f, result = log_z - d;
         if (smoothing != 0.0f) {
             lane_each(classes, lane, [&](size_t v) { sum = sum + (x[v] - most); });
             result = np_fmaf(-off, cuda_lane_total(sum), np_fmaf(-on, d, log_z));
         }
         if (lane == 0)
-            loss[r] = result;
+            loss[r] = none ? 0.0f : result;
         return 0u;
     });
 }
@@ -158,10 +159,11 @@ void np_cuda_xent_grad(struct np_team *team, float *dlogits, const float *logits
     cuda_rows(team, rows, [=] __device__(size_t r, unsigned lane) {
         const float *x = logits + r * classes;
         float most = row_max(x, classes, lane), z = exp_sum(x, most, classes, lane);
-        size_t target = (size_t)targets[r];
+        int32_t target = targets[r];
         lane_each(classes, lane, [&](size_t v) {
-            float t = v == target ? off + on : off;
-            dlogits[r * classes + v] = (np_flushf(np_expf(x[v] - most) / z) - t) * scale;
+            float t = v == (size_t)target ? off + on : off;
+            float d = (np_flushf(np_expf(x[v] - most) / z) - t) * scale;
+            dlogits[r * classes + v] = target < 0 ? 0.0f : d;
         });
         return 0u;
     });

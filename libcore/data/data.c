@@ -12,7 +12,7 @@
 
 /* 4-byte words of a sample in each array of a batch. */
 struct sizes {
-    size_t images, tokens, source, targets;
+    size_t images, tokens, source, targets, lengths;
 };
 
 /* How samples of an epoch follow each other. */
@@ -27,6 +27,7 @@ struct np_data {
     int path_count;
     char **paths;
     struct sizes sizes;
+    bool masked;
     uint64_t from, count; /* the part */
     uint64_t places;      /* where in it a sample may begin */
     bool augment;         /* training batches */
@@ -45,6 +46,7 @@ static struct sizes sample_sizes(const struct np_recipe *recipe)
                                .targets = 1};
     else if (recipe->input == NP_INPUT_PAIRS)
         sizes.source = source_length;
+    sizes.lengths = recipe->masked;
     return sizes;
 }
 
@@ -62,18 +64,22 @@ static void *carve(size_t *used, size_t words, float *slab)
 }
 
 size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size_t samples,
-                    bool inputs, bool targets, float *slab)
+                    unsigned reads, float *slab)
 {
     struct sizes sizes = sample_sizes(recipe);
     size_t used = 0;
     *batch = (struct np_batch){0};
-    if (inputs) {
+    if (reads & NP_READS_INPUTS) {
         batch->images = carve(&used, samples * sizes.images, slab);
         batch->tokens = carve(&used, samples * sizes.tokens, slab);
         batch->source = carve(&used, samples * sizes.source, slab);
     }
-    if (targets)
+    if (reads & NP_READS_TARGETS)
         batch->targets = carve(&used, samples * sizes.targets, slab);
+    if (reads & NP_READS_SOURCE)
+        batch->source_lengths = carve(&used, samples * sizes.lengths, slab);
+    if (reads & NP_READS_TARGET)
+        batch->target_lengths = carve(&used, samples * sizes.lengths, slab);
     return used;
 }
 
@@ -187,6 +193,7 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
     NP_TRY(np_zalloc(&data, 1, sizeof *data, err));
     data->format = format_of(spec->kind);
     data->sizes = sample_sizes(recipe);
+    data->masked = recipe->masked;
     data->augment = spec->crop > 0 || spec->flip || spec->cutout > 0;
     data->shuffled = spec->shuffled;
     NP_TRY(locate_files(data, recipe, spec, err));
@@ -233,6 +240,8 @@ static void read_sample(const struct np_data *data, const struct np_batch *batch
         .tokens = batch->tokens ? batch->tokens + i * sizes->tokens : NULL,
         .source = batch->source ? batch->source + i * sizes->source : NULL,
         .targets = batch->targets ? batch->targets + i * sizes->targets : NULL,
+        .source_lengths = batch->source_lengths ? batch->source_lengths + i : NULL,
+        .target_lengths = batch->target_lengths ? batch->target_lengths + i : NULL,
     };
     data->format->read(data->reader, &sample, data->from + place, augment);
 }
@@ -247,17 +256,30 @@ static uint64_t shuffled_place(const struct order *order, struct np_draw_key key
                                     (uint64_t)(number % order->items), order->items);
 }
 
+/* Which place sample i of a mini-batch is. */
+static uint64_t place_of(const struct np_data *data, uint64_t seed, uint64_t step, uint32_t member,
+                         uint64_t i)
+{
+    if (data->shuffled)
+        return shuffled_place(&data->order, np_draw_key(seed, NP_DRAW_ORDER, 0, 0, 0), step, member,
+                              i);
+    return np_philox_below(np_draw(np_draw_key(seed, NP_DRAW_BATCH, member, 0, 0), step, i),
+                           data->places);
+}
+
+static uint64_t eval_place(const struct np_data *data, uint64_t number, uint64_t total)
+{
+    assert(number < total);
+    return (uint64_t)((unsigned __int128)data->places * number / total);
+}
+
 void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
                    uint64_t step, uint32_t member, size_t first, size_t samples)
 {
-    struct np_draw_key key = np_draw_key(seed, NP_DRAW_BATCH, member, 0, 0);
-    struct np_draw_key order_key = np_draw_key(seed, NP_DRAW_ORDER, 0, 0, 0);
     struct np_draw_key augment_key = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, 0);
     for (size_t i = 0; i < samples; i++) {
         struct np_philox augment = np_draw(augment_key, step, first + i);
-        uint64_t place = data->shuffled
-                             ? shuffled_place(&data->order, order_key, step, member, first + i)
-                             : np_philox_below(np_draw(key, step, first + i), data->places);
+        uint64_t place = place_of(data, seed, step, member, first + i);
         read_sample(data, batch, i, place, data->augment ? &augment : NULL);
     }
 }
@@ -265,9 +287,37 @@ void np_data_batch(const struct np_data *data, const struct np_batch *batch, uin
 void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t index,
                         size_t samples, uint64_t total)
 {
-    for (size_t i = 0; i < samples; i++) {
-        unsigned __int128 number = index * samples + i;
-        assert(number < total);
-        read_sample(data, batch, i, (uint64_t)(data->places * number / total), NULL);
-    }
+    for (size_t i = 0; i < samples; i++)
+        read_sample(data, batch, i, eval_place(data, index * samples + i, total), NULL);
+}
+
+/* Of the sample at a place: what is filled is behind the rest. */
+static uint64_t targets_at(const struct np_data *data, uint64_t place)
+{
+    int32_t length;
+    read_sample(data, &(struct np_batch){.target_lengths = &length}, 0, place, NULL);
+    return (uint64_t)length;
+}
+
+uint64_t np_data_targets(const struct np_data *data, uint64_t seed, uint64_t step, uint32_t member)
+{
+    uint64_t sum = data->order.batch * data->sizes.targets;
+    if (!data->masked)
+        return sum;
+    sum = 0;
+    for (uint64_t i = 0; i < data->order.batch; i++)
+        sum += targets_at(data, place_of(data, seed, step, member, i));
+    return sum;
+}
+
+uint64_t np_data_eval_targets(const struct np_data *data, uint64_t index, size_t samples,
+                              uint64_t total)
+{
+    uint64_t sum = samples * data->sizes.targets;
+    if (!data->masked)
+        return sum;
+    sum = 0;
+    for (size_t i = 0; i < samples; i++)
+        sum += targets_at(data, eval_place(data, index * samples + i, total));
+    return sum;
 }

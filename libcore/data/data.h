@@ -5,7 +5,8 @@
  *         magic 20240801, version 7: uint32 tokens), then the tokens. Every token < vocab.
  * pairs   text lines "source TAB target" without bytes 0; token = byte. Sources are cut or filled
  *         with 0 to the source length, targets to length - 1; the target's input is 1 and the
- *         target, what it shall predict the target and a 0. Every token < vocab.
+ *         target, what it shall predict the target and a 0. Every token < vocab. Masked: what is
+ *         filled has no target; of a source without a byte one position is not.
  * idx     MNIST's format: files are [images, labels], [images, labels] ...; images are uint8, of
  *         three dimensions [n][height][width] for 1 channel, of four, with the channels last, for
  *         more; labels uint8, int16 or int32.
@@ -27,7 +28,7 @@
  * * height / 2^16, x the lower half * width / 2^16, rounded down.
  *
  * Shapes    images [B][height][width][channels]; tokens [B][T]; source [B][S]; targets [B][T], or
- *           [B] for images.
+ *           [B] for images; lengths [B].
  * Errors    NP_EINPUT names the file: empty, too short, bad header, token or label too large,
  *           images of another size than the recipe's. NP_ESTOP when hooks.stop said so.
  * Ownership np_data_close; files are mapped read-only while open.
@@ -36,21 +37,26 @@
 #ifndef NP_DATA_DATA_H
 #define NP_DATA_DATA_H
 
+#include "space/program.h"
 #include "space/recipe.h"
 
 struct np_data;
 
-/* A batch's arrays; NULL: the input has none, or it is not wanted. */
+/* The target of a position that is none, where what is filled is masked. */
+#define NP_NO_TARGET (-1)
+
+/* A batch's arrays; NULL: the input has none, or it is not wanted. Lengths: positions of a sample
+ * that are not filled, 1 at least. */
 struct np_batch {
     float *images;
-    int32_t *tokens, *source, *targets;
+    int32_t *tokens, *source, *targets, *source_lengths, *target_lengths;
 };
 
 /* Carves the arrays that the recipe's batches have out of `slab` (NULL: only counts), each on a
  * cache line if the slab begins on one; returns how many 4-byte words they take for `samples`
- * samples. inputs, targets: which are wanted; the others become NULL. */
+ * samples. reads: which are wanted, as np_program_reads; the others become NULL. */
 size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size_t samples,
-                    bool inputs, bool targets, float *slab);
+                    unsigned reads, float *slab);
 /* Targets a sample has: T, or 1 for images. */
 size_t np_batch_targets(const struct np_recipe *recipe);
 
@@ -83,10 +89,14 @@ uint64_t np_data_count(const struct np_data *data);
  * of the recipe have the same batch. */
 void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
                    uint64_t step, uint32_t member, size_t first, size_t samples);
+/* The targets of a whole mini-batch, less those that are none. */
+uint64_t np_data_targets(const struct np_data *data, uint64_t seed, uint64_t step, uint32_t member);
 /* Batch `index` of an evaluation: `samples` samples spread evenly over the part, the same in every
  * evaluation, not augmented: number w = index * samples + i, below `total`, is sample (or window)
  * places * w / total, of `places` places. */
 void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t index,
                         size_t samples, uint64_t total);
+uint64_t np_data_eval_targets(const struct np_data *data, uint64_t index, size_t samples,
+                              uint64_t total);
 
 #endif

@@ -15,6 +15,7 @@ struct pairs {
     struct np_joined joined;
     size_t length, source_length;
     int vocab;
+    bool masked;
 };
 
 static enum np_status open_pairs(void **out, uint64_t *count, char *const *paths,
@@ -28,6 +29,7 @@ static enum np_status open_pairs(void **out, uint64_t *count, char *const *paths
     pairs->length = (size_t)recipe->length;
     pairs->source_length = (size_t)recipe->source_length;
     pairs->vocab = recipe->vocab;
+    pairs->masked = recipe->masked;
     NP_TRY(np_zalloc(&pairs->files, (size_t)spec->file_count, sizeof *pairs->files, err));
     NP_TRY(np_joined_init(&pairs->joined, spec->file_count, err));
     for (int i = 0; i < spec->file_count; i++) {
@@ -53,10 +55,18 @@ static void close_pairs(void *reader)
 /* out[0 .. size-1]: bytes, then zeros. */
 static void fill_row(int32_t *out, size_t size, const uint8_t *bytes, size_t count)
 {
-    count = count < size ? count : size;
     for (size_t i = 0; i < count; i++)
         out[i] = bytes[i];
     memset(out + count, 0, (size - count) * sizeof *out);
+}
+
+/* The target and the end, which the input's begin stands for. */
+static void fill_targets(int32_t *out, const struct pairs *pairs, const uint8_t *bytes,
+                         size_t count)
+{
+    fill_row(out, pairs->length, bytes, count);
+    for (size_t i = count + 1; pairs->masked && i < pairs->length; i++)
+        out[i] = NP_NO_TARGET;
 }
 
 static void read_pair(const void *reader, const struct np_batch *sample, uint64_t item,
@@ -65,17 +75,22 @@ static void read_pair(const void *reader, const struct np_batch *sample, uint64_
     const struct pairs *pairs = reader;
     int file = np_joined_find(&pairs->joined, item);
     struct np_pair pair = np_pairs_file_get(&pairs->files[file], item - pairs->joined.starts[file]);
-    size_t most = pairs->length - 1;
+    size_t most = pairs->length - 1, from = pairs->source_length;
     size_t count = pair.target_count < most ? pair.target_count : most;
+    size_t source_count = pair.source_count < from ? pair.source_count : from;
     (void)augment;
     if (sample->source)
-        fill_row(sample->source, pairs->source_length, pair.source, pair.source_count);
+        fill_row(sample->source, from, pair.source, source_count);
     if (sample->tokens) {
         sample->tokens[0] = BEGIN;
         fill_row(sample->tokens + 1, most, pair.target, count);
     }
     if (sample->targets)
-        fill_row(sample->targets, pairs->length, pair.target, count);
+        fill_targets(sample->targets, pairs, pair.target, count);
+    if (sample->source_lengths)
+        *sample->source_lengths = (int32_t)(source_count ? source_count : 1);
+    if (sample->target_lengths)
+        *sample->target_lengths = (int32_t)count + 1;
 }
 
 static enum np_status check_row(const struct pairs *pairs, uint64_t item, const int32_t *row,

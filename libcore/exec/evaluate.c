@@ -37,7 +37,8 @@ struct np_evaluator {
     int stages, device;     /* the device of the first */
     int alone[2];           /* without an engine, stage_first */
     uint64_t micro_batches;
-    size_t samples, targets; /* of a micro-batch */
+    size_t samples, rows; /* of a micro-batch; of a sample's logits */
+    uint64_t targets;     /* of all batches */
     struct eval_stage *stage;
     uint16_t *homes; /* [positions]: their stages */
     /* [slots of stage 0][memories][positions]: no more flights are under way */
@@ -149,9 +150,9 @@ static enum np_status init(struct np_evaluator *e, const struct np_engine *engin
     pthread_cond_init(&e->moved, NULL);
     NP_TRY(settle(e, engine, err));
     e->samples = batch / (size_t)e->micro_batches;
-    e->targets = np_batch_targets(recipe);
+    e->rows = np_batch_targets(recipe);
     NP_TRY(np_alloc(&e->grain_loss, batch / (size_t)recipe->grain, sizeof(float), err));
-    NP_TRY(np_alloc(&e->hits, batch * e->targets, sizeof *e->hits, err));
+    NP_TRY(np_alloc(&e->hits, batch * e->rows, sizeof *e->hits, err));
     NP_TRY(stats_new(e, err));
 out:
     return status;
@@ -203,7 +204,7 @@ static struct np_sweep sweep_of(const struct eval_stage *stage, const struct pla
         .total = batches * (uint64_t)recipe->batch,
         .norm = calibrates ? NP_NORM_SUM : NP_NORM_FIXED,
         .norm_stats = e->stats,
-        .hits = e->hits + first * e->targets};
+        .hits = e->hits + first * e->rows};
     if (e->transport) {
         sweep.came = (struct np_carrier){stage->engine->carrier, stage->engine->came};
         sweep.parts = stage->engine->parts;
@@ -277,14 +278,17 @@ static void calibrate(const struct eval_stage *stage, const struct place *at, in
 static void add_batch(const struct np_evaluator *e, const struct place *at)
 {
     struct np_score *score = &e->scores[at->subnet];
-    size_t targets = (size_t)e->net->recipe->batch * e->targets;
-    uint64_t batches = e->evaluation->batches, hits = 0;
-    for (size_t i = 0; i < targets; i++)
+    size_t samples = (size_t)e->net->recipe->batch, rows = samples * e->rows;
+    const struct np_evaluation *v = e->evaluation;
+    uint64_t batch = (at->index - at->calibrations) / e->micro_batches, hits = 0;
+    uint64_t targets = np_data_eval_targets(v->data, batch, samples, v->batches * samples);
+    for (size_t i = 0; i < rows; i++)
         hits += (uint64_t)e->hits[i];
-    score->loss += (double)np_step_loss(e->net->recipe, e->grain_loss) / (double)batches;
+    score->loss += (double)np_step_loss(e->net->recipe, e->grain_loss, targets) /
+                   ((double)e->targets / (double)targets);
     score->accuracy += (double)hits;
     if (at->index + 1 == at->count)
-        score->accuracy = score->accuracy / (double)(targets * batches);
+        score->accuracy = score->accuracy / (double)e->targets;
 }
 
 static enum np_status fly(struct eval_stage *stage, const struct place *at, struct np_error *err)
@@ -415,7 +419,9 @@ enum np_status np_evaluate(struct np_score *scores, struct np_evaluator *e,
 {
     struct np_residence *residence = e->state->residence;
     enum np_status status;
+    uint64_t samples = evaluation->batches * (uint64_t)e->net->recipe->batch;
     e->evaluation = evaluation;
+    e->targets = np_data_eval_targets(evaluation->data, 0, samples, samples);
     e->scores = scores;
     e->quit = false;
     e->status = NP_OK;

@@ -73,7 +73,9 @@ static enum np_status forward(struct run *r, struct np_error *err)
         NP_TRY(np_crew_finish(r->sweep.crew, err));
         NP_TRY(check(r, finite, p, "output", err));
     }
-    float loss = r->losses[r->sweep.member] = np_step_loss(r->recipe, r->grain_loss);
+    float loss = np_step_loss(r->recipe, r->grain_loss,
+                              np_step_targets(r->sweep.config, r->sweep.step, r->sweep.member));
+    r->losses[r->sweep.member] = loss;
     status = check(r, isfinite(loss), r->net->positions - 1, "loss", err);
 out:
     return status;

@@ -91,7 +91,8 @@ static void sum_losses(struct np_engine *e, uint64_t step)
                                             .pass = NP_TASK_F,
                                             .position = e->config.net->positions - 1,
                                             .what = "loss"};
-        e->losses[i] = np_step_loss(recipe, slot->grain_loss + (size_t)i * grains);
+        e->losses[i] = np_step_loss(recipe, slot->grain_loss + (size_t)i * grains,
+                                    np_step_targets(&e->config, fault.step, i));
         if (!isfinite(e->losses[i]))
             note_fault(e, &fault);
     }

@@ -37,12 +37,18 @@ enum np_status np_step_read(const struct np_supernet *net, struct np_stream *str
     return NP_OK;
 }
 
-float np_step_loss(const struct np_recipe *recipe, const float *grain_loss)
+uint64_t np_step_targets(const struct np_train_config *config, uint64_t step, int member)
+{
+    const struct np_recipe *recipe = config->net->recipe;
+    return np_data_targets(config->data, recipe->seed, step, np_step_batch(recipe, member));
+}
+
+float np_step_loss(const struct np_recipe *recipe, const float *grain_loss, uint64_t targets)
 {
     float sum = grain_loss[0];
     for (int i = 1; i < recipe->batch / recipe->grain; i++)
         sum = sum + grain_loss[i];
-    return sum / (float)((size_t)recipe->batch * np_batch_targets(recipe));
+    return sum / (float)targets;
 }
 
 static int by_layer(const void *a, const void *b)

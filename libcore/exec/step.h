@@ -38,8 +38,17 @@ int np_step_owner(const struct np_supernet *net, const uint16_t *choices, int me
 enum np_status np_step_read(const struct np_supernet *net, struct np_stream *stream,
                             uint16_t *choices, uint16_t *blocks, bool *more, struct np_error *err);
 
-/* A member's loss: its grains' losses added in order, divided by its targets. */
-float np_step_loss(const struct np_recipe *recipe, const float *grain_loss);
+/* Whose mini-batch a member trains on. */
+static inline uint32_t np_step_batch(const struct np_recipe *recipe, int member)
+{
+    return recipe->same_batch ? 0 : (uint32_t)member;
+}
+
+/* Targets of a member's mini-batch; `step` counts from the run's first. */
+uint64_t np_step_targets(const struct np_train_config *config, uint64_t step, int member);
+
+/* A loss: its grains' losses added in order, divided by its targets. */
+float np_step_loss(const struct np_recipe *recipe, const float *grain_loss, uint64_t targets);
 
 /* By layer number: the order of a step record. */
 void np_step_sort_prints(struct np_layer_print *prints, size_t count);

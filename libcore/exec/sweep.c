@@ -96,9 +96,8 @@ static const float *read_of(const struct spot *s, int value)
 
 static size_t lay_batch(const struct spot *s, struct np_batch *batch, float *slab)
 {
-    const struct np_program *program = &s->kind->program;
-    return np_batch_lay(batch, s->net->recipe, s->sweep->samples, np_program_reads_inputs(program),
-                        np_program_reads_targets(program), slab);
+    return np_batch_lay(batch, s->net->recipe, s->sweep->samples,
+                        np_program_reads(&s->kind->program), slab);
 }
 
 /* What the layer reads of the batch. */
@@ -113,7 +112,6 @@ static struct np_batch batch_of(const struct spot *s)
 static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
-    int member = s->net->recipe->same_batch ? 0 : sweep->member;
     struct np_batch batch;
     if (s->place->batch == NP_NO_STORAGE)
         return;
@@ -125,7 +123,7 @@ static void load_batch(const struct spot *s)
         np_data_eval_batch(sweep->evaluated, &batch, sweep->index, sweep->samples, sweep->total);
     else
         np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
-                      (uint32_t)member, sweep->first, sweep->samples);
+                      np_step_batch(s->net->recipe, sweep->member), sweep->first, sweep->samples);
     np_crew_send(sweep->crew, at, host, bytes);
 }
 
@@ -147,13 +145,21 @@ uint64_t np_sweep_version(const struct np_sweep *sweep, int position)
     return np_step_version(sweep->state, position, layer, sweep->step);
 }
 
+/* Of the loss of a head's target: the mean is over the mini-batch's. */
+static float scale_of(const struct spot *s)
+{
+    const struct np_sweep *sweep = s->sweep;
+    if (sweep->evaluated || s->position < s->net->positions - 1)
+        return 0.0f;
+    return 1.0f / (float)np_step_targets(sweep->config, sweep->step, sweep->member);
+}
+
 /* The work on a position that all passes begin with. */
 static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
 {
     const struct np_sweep *sweep = s->sweep;
     uint64_t version = np_sweep_version(sweep, s->position);
     const struct np_recipe *recipe = s->net->recipe;
-    size_t targets = (size_t)recipe->batch * np_batch_targets(recipe);
     struct np_batch batch = batch_of(s);
     return (struct np_work){
         .kind = kind,
@@ -179,8 +185,9 @@ static struct np_work work_on(const struct spot *s, enum np_work_kind kind)
                  .tokens = batch.tokens,
                  .source = batch.source,
                  .targets = batch.targets,
+                 .lengths = batch.source_lengths ? batch.source_lengths : batch.target_lengths,
                  .smoothing = (float)recipe->label_smoothing,
-                 .scale = 1.0f / (float)targets,
+                 .scale = scale_of(s),
                  .soft = soft_of(s),
                  .distill = (float)recipe->distill,
                  .saved = kept(s, s->place->saved),

@@ -102,7 +102,8 @@ bool np_engine_residence(const struct np_engine *engine, int stage, struct np_re
 /* The memory of a device (sched/sched.h). */
 struct np_arena_sums np_engine_memory(const struct np_engine *engine, int device);
 
-/* What a subnet reaches: the mean loss, and the share of targets that it finds the likeliest. */
+/* What a subnet reaches: the mean loss of targets, and the share of them that it finds the
+ * likeliest. */
 struct np_score {
     double loss, accuracy;
 };

@@ -135,6 +135,7 @@ static void own_np_attention(struct np_attention *call)
     own_value(&call->k, true);
     own_value(&call->v, true);
     own_value(&call->relative, true);
+    own_value(&call->lengths, true);
 }
 
 static void own_np_colnorm(struct np_colnorm *call)

@@ -112,7 +112,7 @@
       (V, const int32_t *, targets), (V, size_t, rows), (V, size_t, classes),                      \
       (V, float, smoothing), (V, float, scale))                                                    \
     X(void, distill, (V, float *, y), (V, const float *, p), (V, const float *, q),                \
-      (V, size_t, count), (V, float, scale))                                                       \
+      (V, const int32_t *, targets), (V, size_t, rows), (V, size_t, classes), (V, float, scale))   \
     X(bool, adamw, (S, np_layer_update, call), (F, uint64_t *, fingerprint))                       \
     X(bool, sgd, (S, np_layer_update, call), (F, uint64_t *, fingerprint))
 

@@ -85,7 +85,8 @@ struct np_rotation {
 };
 
 /* Attention of `samples` samples: T queries, S keys and values each. Head h uses columns h*C/heads
- * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i.
+ * .. of q, k and v. causal: S = T, and query i sees keys 0 .. i. With lengths, not causal, a sample
+ * has its first 1 to S keys alone, as if there were no others; these get +0.
  * With relative positions S = T, those of an image, `across` a row, or of a sequence, all of it a
  * row: offset o(i, j) tells how far key j lies from query i. With row y and column x of each and an
  * image of H x W, o = (y_j - y_i + H - 1) * (2W - 1) + x_j - x_i + W - 1.
@@ -97,6 +98,7 @@ struct np_attention {
     size_t ldq, ldk;        /* of q and dq; of k, v, dk and dv */
     const float *relative;  /* [heads][offsets], NULL: none */
     size_t across;          /* 0: none */
+    const int32_t *lengths; /* [B], NULL: every sample has all keys */
 };
 
 /* Offsets between positions of an image; causal: of a sequence, to no later ones. */

@@ -15,8 +15,8 @@ enum { NP_ATTENTION_PACKED = 5, NP_ATTENTION_BLOCKS = 2 };
  * dout ld_out. */
 struct np_head {
     const float *q, *k, *v;
-    const float *relative; /* of its offsets, NULL: none */
-    size_t ldq, ldk, ld_out, queries, keys, width;
+    const float *relative;                               /* of its offsets, NULL: none */
+    size_t ldq, ldk, ld_out, queries, keys, rows, width; /* rows: keys, and what is filled */
     size_t across, down, offsets; /* relative positions: of a row, rows, as many as a table has */
     size_t q_offset, k_offset, out_offset, stats_offset; /* in the tensors of all heads */
     size_t relative_offset; /* in those of all heads' offsets, of all samples */
@@ -38,7 +38,8 @@ NP_FN struct np_head np_head_at(const struct np_attention *at, size_t item)
                         .ldk = at->ldk,
                         .ld_out = at->width,
                         .queries = at->queries,
-                        .keys = at->keys,
+                        .keys = at->lengths ? (size_t)at->lengths[sample] : at->keys,
+                        .rows = at->keys,
                         .width = width,
                         .causal = at->causal};
     h.q_offset = sample * at->queries * h.ldq + column;

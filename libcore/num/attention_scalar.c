@@ -136,6 +136,9 @@ static void grad_head(const struct np_head *h, float *dq, float *dk, float *dv, 
         for (size_t j = 0; j < np_keys_end(h, end - 1); j++)
             grad_key(dk + j * h->ldk, dv + j * h->ldk, h, p, ds, dout, j, first, end);
     }
+    for (size_t j = h->keys; j < h->rows; j++)
+        for (size_t d = 0; d < h->width; d++)
+            dk[j * h->ldk + d] = dv[j * h->ldk + d] = 0;
 }
 
 void np_attention_grad_scalar(struct np_team *team, float *dq, float *dk, float *dv,

@@ -310,6 +310,10 @@ static void attend_grad(const struct np_head *h, struct gradients to, const floa
         grad_keys(h, to.k, s->dp, s->ld, &o.queries, first, last);
         grad_keys(h, to.v, s->p, s->ld, &o.dout, first, last);
     }
+    for (size_t j = h->keys; j < h->rows; j++) {
+        fill(to.k + j * h->ldk, 0, h->width, 0);
+        fill(to.v + j * h->ldk, 0, h->width, 0);
+    }
 }
 
 void NP_SIMD(np_attention_grad)(struct np_team *team, float *dq, float *dk, float *dv,

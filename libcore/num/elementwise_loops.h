@@ -21,13 +21,16 @@ static void bias_add(struct np_team *team, float *y, const float *x, const float
     }
 }
 
-static void distill(struct np_team *team, float *y, const float *p, const float *q, size_t count,
-                    float scale)
+static void distill(struct np_team *team, float *y, const float *p, const float *q,
+                    const int32_t *targets, size_t rows, size_t classes, float scale)
 {
-    struct np_share share = np_team_share(team, count, NP_SHARE_UNIT);
-    NP_INDEPENDENT
-    for (size_t i = share.begin; i < share.end; i++)
-        y[i] = y[i] + (p[i] - q[i]) * scale;
+    struct np_share share = np_team_share(team, rows, 1);
+    for (size_t r = share.begin; r < share.end; r++) {
+        const size_t begin = r * classes, end = targets[r] < 0 ? begin : begin + classes;
+        NP_INDEPENDENT
+        for (size_t i = begin; i < end; i++)
+            y[i] = y[i] + (p[i] - q[i]) * scale;
+    }
 }
 
 enum { MOMENT_COLS = 64 }; /* that are summed before they are divided */

@@ -261,7 +261,8 @@ struct np_kernels {
 
     /* Cross entropy with label smoothing a over V classes, each row: m = max, d_v = x_v - m, z =
      * lane sum of np_expf(d_v), L = np_logf(z); with on = 1 - a, off = a / V (rounded):
-     * loss = a == 0 ? L - d_target : fma(-off, lane sum of d_v, fma(-on, d_target, L)). */
+     * loss = a == 0 ? L - d_target : fma(-off, lane sum of d_v, fma(-on, d_target, L)). A target
+     * below 0 is none: the loss, and all of the gradient, are +0. */
     void (*xent)(struct np_team *, float *loss, const float *logits, const int32_t *targets,
                  size_t rows, size_t classes, float smoothing);
     /* hits[r] = 1 if the target of row r is the first of its largest logits, else 0. */
@@ -272,9 +273,10 @@ struct np_kernels {
     void (*xent_grad)(struct np_team *, float *dlogits, const float *logits, const int32_t *targets,
                       size_t rows, size_t classes, float smoothing, float scale);
 
-    /* y = y + (p - q) * scale: the gradient of logits with softmax p towards probabilities q. */
-    void (*distill)(struct np_team *, float *y, const float *p, const float *q, size_t count,
-                    float scale);
+    /* y = y + (p - q) * scale: the gradient of logits with softmax p towards probabilities q, in
+     * rows that have a target. */
+    void (*distill)(struct np_team *, float *y, const float *p, const float *q,
+                    const int32_t *targets, size_t rows, size_t classes, float scale);
 
     /* The update of a layer's tensors; adds to *fingerprint that of this share of everything
      * written: of each tensor w, then m, then v, at address + index of the concatenation, the

@@ -140,6 +140,10 @@ static void xent(struct np_team *team, float *loss, const float *logits, const i
     float on = 1.0f - smoothing, off = smoothing / (float)classes;
     for (size_t r = share.begin; r < share.end; r++) {
         const float *x = logits + r * classes;
+        if (targets[r] < 0) {
+            loss[r] = 0;
+            continue;
+        }
         float m = row_max(x, classes), log_z = np_logf(exp_sum(x, m, classes));
         float d_target = x[targets[r]] - m, lane[32] = {0};
         if (smoothing == 0.0f) {
@@ -163,7 +167,8 @@ static void xent_grad(struct np_team *team, float *dlogits, const float *logits,
         float m = row_max(x, classes), z = exp_sum(x, m, classes);
         for (size_t v = 0; v < classes; v++) {
             float t = v == (size_t)targets[r] ? off + on : off;
-            dlogits[r * classes + v] = (np_flushf(np_expf(x[v] - m) / z) - t) * scale;
+            float d = (np_flushf(np_expf(x[v] - m) / z) - t) * scale;
+            dlogits[r * classes + v] = targets[r] < 0 ? 0 : d;
         }
     }
 }

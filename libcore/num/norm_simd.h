@@ -194,6 +194,15 @@ NP_INLINE float soft_row(float *y, const float *x, const float *next, float *mos
     return lanes_total(sum);
 }
 
+/* What a row of xent_grad has at its target; all of it is +0 where there is none. */
+NP_INLINE void soft_finish(float *y, int32_t target, float at_target, size_t cols)
+{
+    if (target >= 0)
+        y[target] = at_target;
+    else
+        memset(y, 0, cols * sizeof *y);
+}
+
 /* softmax, or if grad xent_grad; on, targets, and of `last` off and scale are then set. Far from
  * the caches rows do not overlap: memory is better off with one row at a time. */
 NP_INLINE void soft_rows(struct np_team *team, float *y, const float *x, size_t rows, size_t cols,
@@ -214,9 +223,9 @@ NP_INLINE void soft_rows(struct np_team *team, float *y, const float *x, size_t 
             else
                 last.z = soft_row(out, in, next, &most, &last, false, grad, cols);
             if (grad && waits)
-                last.y[targets[r - 1]] = target;
+                soft_finish(last.y, targets[r - 1], target, cols);
             last.y = out;
-            if (grad)
+            if (grad && targets[r] >= 0)
                 target = (np_flushf(out[targets[r]] / last.z) - (last.off + on)) * last.scale;
             waits = near && r + 1 < part.end;
             if (waits)
@@ -225,7 +234,7 @@ NP_INLINE void soft_rows(struct np_team *team, float *y, const float *x, size_t 
             LANES_BLOCKS(0, cols, STEP);
 #undef STEP
             if (grad)
-                out[targets[r]] = target;
+                soft_finish(out, targets[r], target, cols);
         }
     }
 }
@@ -289,7 +298,7 @@ static void xent(struct np_team *team, float *loss, const float *logits, const i
         float most = lane_max(logits + part.begin * classes, classes);
         for (size_t r = part.begin; r < part.end; r++) {
             const float *x = logits + r * classes, *next = r + 1 < part.end ? x + classes : x;
-            float d_target = x[targets[r]] - most, z, far;
+            float d_target = targets[r] < 0 ? 0 : x[targets[r]] - most, z, far;
             if (smoothing == 0.0f) {
                 xent_sums(&z, &far, x, next, &most, classes, false);
                 loss[r] = np_logf(z) - d_target;
@@ -297,6 +306,7 @@ static void xent(struct np_team *team, float *loss, const float *logits, const i
                 xent_sums(&z, &far, x, next, &most, classes, true);
                 loss[r] = fmaf(-off, far, fmaf(-on, d_target, np_logf(z)));
             }
+            loss[r] = targets[r] < 0 ? 0 : loss[r];
         }
     }
 }

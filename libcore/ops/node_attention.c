@@ -119,6 +119,8 @@ static struct np_attention attention_of(const struct np_pass *pass, int i)
                                      .v = k + width,
                                      .ldq = np_pass_ld(pass, node->in[0]),
                                      .ldk = np_pass_ld(pass, node->in[1])};
+    if (node->padded)
+        attention.lengths = pass->call->lengths;
     if (node->relative) {
         attention.relative = np_pass_tensor(pass, i, 0);
         attention.across = (size_t)np_pass_shape(pass, node->out).width;

@@ -83,8 +83,8 @@ static bool xent_backward(struct np_pass *pass, int i)
                              call->smoothing, learns ? hard * call->scale : call->scale);
     if (learns) {
         np_team_wait(pass->team);
-        pass->kernels->distill(pass->team, np_sink_start(&sink), own, call->soft, rows * classes,
-                               call->distill * call->scale);
+        pass->kernels->distill(pass->team, np_sink_start(&sink), own, call->soft, call->targets,
+                               rows, classes, call->distill * call->scale);
     }
     return np_sink_finish(pass, &sink);
 }

@@ -72,7 +72,8 @@ struct np_op_call {
     float *norm_stats;   /* [kind->norm_floats]: mean, then variance, of each batch norm */
     const float *images; /* of the batch, where the program reads them */
     const int32_t *tokens, *source, *targets;
-    float *loss;     /* head: one loss a row */
+    const int32_t *lengths; /* [samples] where the program's attention is padded */
+    float *loss;            /* head: one loss a row */
     int32_t *hits;   /* head, or NULL: 1 for a row whose target has the largest logit, the first
                               if several have; else 0 */
     float smoothing; /* head: label smoothing */
@@ -80,7 +81,7 @@ struct np_op_call {
      * and B of the others, `distill` of their loss being towards these, reads. */
     float *soft;
     float distill;
-    float scale; /* head: of the loss gradient, 1 / rows of the mini-batch */
+    float scale; /* head: of the loss gradient, 1 / targets of the mini-batch */
     float *saved, *delta, *work;
 };
 

@@ -52,8 +52,7 @@ static struct kind_needs kind_needs(const struct np_recipe *recipe, const struct
     struct np_batch batch;
     return (struct kind_needs){
         .op = np_op_sizes(kind, samples),
-        .batch = np_batch_lay(&batch, recipe, samples, np_program_reads_inputs(&kind->program),
-                              np_program_reads_targets(&kind->program), NULL),
+        .batch = np_batch_lay(&batch, recipe, samples, np_program_reads(&kind->program), NULL),
         .makes = !np_program_passes_on(&kind->program),
         .both = np_op_gives(kind, NP_VALUE_X) && np_op_gives(kind, NP_VALUE_MEMORY)};
 }

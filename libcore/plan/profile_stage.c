@@ -67,8 +67,8 @@ static size_t lay_out(struct np_bench_stage *stage, const size_t *samples, float
     stage->work = carve(slab, &used, room.work);
     stage->loss = carve(slab, &used, room.samples * np_batch_targets(net->recipe));
     stage->print = carve(slab, &used, 2);
-    words = np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, NULL);
-    np_batch_lay(&stage->batch, net->recipe, room.samples, true, true, carve(slab, &used, words));
+    words = np_batch_lay(&stage->batch, net->recipe, room.samples, ~0u, NULL);
+    np_batch_lay(&stage->batch, net->recipe, room.samples, ~0u, carve(slab, &used, words));
     for (int k = 0; k < net->kind_count; k++) {
         const struct np_kind *kind = &net->kinds[k];
         struct np_op_sizes sizes = np_op_sizes(kind, samples[k]);
@@ -97,6 +97,10 @@ static void fill_values(const struct np_bench_stage *stage, const size_t *sample
     fill_ids(stage->batch.tokens, targets, recipe->vocab);
     fill_ids(stage->batch.targets, targets, recipe->vocab);
     fill_ids(stage->batch.source, room.samples * (size_t)recipe->source_length, recipe->vocab);
+    for (size_t i = 0; stage->batch.source_lengths && i < room.samples; i++) { /* nothing filled */
+        stage->batch.source_lengths[i] = recipe->source_length;
+        stage->batch.target_lengths[i] = recipe->length;
+    }
     if (stage->batch.images)
         fill(stage->batch.images, pixels, 2.0f, 3);
 }
@@ -119,6 +123,8 @@ static void prepare_calls(struct np_bench_stage *stage, const struct np_kernels 
         call->tokens = stage->batch.tokens;
         call->source = stage->batch.source;
         call->targets = stage->batch.targets;
+        call->lengths = call->kind->padded == NP_PADDED_SOURCE ? stage->batch.source_lengths
+                                                               : stage->batch.target_lengths;
         call->loss = stage->loss;
         call->smoothing = (float)recipe->label_smoothing;
         call->scale = 1.0f / (float)(samples[k] * np_batch_targets(recipe));
@@ -213,7 +219,7 @@ void np_bench_stage_run(const struct np_bench_stage *stage, struct np_team *team
                         enum np_bench_op op, int kind)
 {
     const struct np_kind *k = &stage->net->kinds[kind];
-    bool head = np_program_reads_targets(&k->program);
+    bool head = np_program_reads(&k->program) & NP_READS_TARGETS;
     struct np_op_call call = stage->call[kind];
     struct np_op_forward forward = {.x = k->in.channels ? stage->x : NULL,
                                     .memory = k->memory.channels ? stage->memory : NULL,

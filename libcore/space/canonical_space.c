@@ -236,8 +236,9 @@ static enum np_status write_input(struct np_buf *buf, const struct np_recipe *re
 {
     switch (recipe->input) {
     case NP_INPUT_PAIRS:
-        return np_buf_printf(buf, err, "{kind: pairs, vocab: %d, source_length: %d, length: %d}",
-                             recipe->vocab, recipe->source_length, recipe->length);
+        return np_buf_printf(buf, err, "{kind: pairs, vocab: %d, source_length: %d, length: %d%s}",
+                             recipe->vocab, recipe->source_length, recipe->length,
+                             recipe->masked ? ", padding: masked" : "");
     case NP_INPUT_IMAGES:
         return np_buf_printf(buf, err,
                              "{kind: images, height: %d, width: %d, channels: %d, classes: %d}",

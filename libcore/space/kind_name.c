@@ -51,6 +51,8 @@ static void add_surroundings(char *out, const struct np_op_fields *op, const str
         add_shape(out, "memory", kind->memory);
     else if (kind->memory.channels)
         add_number(out, "memory", kind->memory.width);
+    if (kind->padded)
+        add(out, "padded", kind->padded == NP_PADDED_SOURCE ? "source" : "target");
     add_channels(out, kind);
     if (kind->summed)
         add(out, "sum", "");

@@ -82,6 +82,8 @@ void np_kind_set(struct np_kind *kind, const struct np_recipe *recipe,
         kind->spec.stride = setting->stride;
     if (spec->cross)
         kind->memory = setting->memory;
+    if (spec->op == NP_OP_MHA && !spec->causal)
+        kind->padded = spec->cross ? setting->memory_padded : setting->in_padded;
 }
 
 /* What passes everything on needs no channels of its own, nor does zero. (Beyond its width x has

@@ -9,7 +9,8 @@ struct np_setting {
     struct np_shape in, memory, out;
     int stride; /* of images */
     bool summed;
-    const struct np_block *x; /* that makes `in`; NULL: the stem */
+    const struct np_block *x;                /* that makes `in`; NULL: the stem */
+    enum np_padded in_padded, memory_padded; /* what stands for filled positions in them */
 };
 
 /* A kind to look for or to build; padding is zero. memory: of what reads it alone. */

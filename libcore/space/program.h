@@ -62,8 +62,8 @@ enum np_node_op {
     NP_NODE_ROTATE, /* rotary positions: of `heads` heads side by side the `first` are turned */
     NP_NODE_REPEAT, /* each of `heads` heads side by side as often as fills the output's channels */
     /* in[0] queries' rows, in[1] keys' and values' rows. One value: [3C] = q, k, v; two: in[0] [C]
-     * = q, in[1] [2C] = k, v. `heads`, `causal`. Tensor if `relative`, in[0] and in[1] being of one
-     * height and width: [heads, np_offset_count] */
+     * = q, in[1] [2C] = k, v. `heads`, `causal` or `padded`. Tensor if `relative`, in[0] and in[1]
+     * being of one height and width: [heads, np_offset_count] */
     NP_NODE_ATTENTION,
     NP_NODE_LIGHTCONV, /* logits [heads, taps]: depthwise by softmax, shared in a head */
     NP_NODE_MAX_POOL,
@@ -85,6 +85,10 @@ enum np_node_op {
     NP_NODE_OP_COUNT
 };
 
+/* Of whose sequence filled positions are left out: keys of attention are those of the batch's
+ * lengths, then. */
+enum np_padded { NP_PADDED_NONE, NP_PADDED_SOURCE, NP_PADDED_TARGET };
+
 struct np_node {
     enum np_node_op op;
     int in[2];               /* values read, -1 none */
@@ -93,8 +97,9 @@ struct np_node {
     struct np_window window; /* conv, dwconv, lightconv, pools */
     enum np_act act;
     bool bias, causal, interleave, relative;
-    bool source;   /* embed: of the source sequence of a pair, not of the target's */
-    bool distills; /* xent: the gradient may also be towards given probabilities */
+    bool source;           /* embed: of the source sequence of a pair, not of the target's */
+    bool distills;         /* xent: the gradient may also be towards given probabilities */
+    enum np_padded padded; /* attention: of its keys */
     int groups, heads, first;
     int base; /* rotate: of the angles (num/rotary.h) */
     float drop;
@@ -131,15 +136,22 @@ static inline bool np_program_has(const struct np_program *program, enum np_node
     return false;
 }
 
-/* The batch's images or tokens; its targets. */
-static inline bool np_program_reads_inputs(const struct np_program *program)
-{
-    return np_program_has(program, NP_NODE_IMAGE) || np_program_has(program, NP_NODE_EMBED);
-}
+/* What of the batch is read: images or tokens, targets, lengths. */
+enum { NP_READS_INPUTS = 1, NP_READS_TARGETS = 2, NP_READS_SOURCE = 4, NP_READS_TARGET = 8 };
 
-static inline bool np_program_reads_targets(const struct np_program *program)
+static inline unsigned np_program_reads(const struct np_program *program)
 {
-    return np_program_has(program, NP_NODE_XENT);
+    unsigned reads = 0;
+    for (int i = 0; i < program->node_count; i++) {
+        const struct np_node *node = &program->nodes[i];
+        if (node->op == NP_NODE_IMAGE || node->op == NP_NODE_EMBED)
+            reads |= NP_READS_INPUTS;
+        else if (node->op == NP_NODE_XENT)
+            reads |= NP_READS_TARGETS;
+        else if (node->padded)
+            reads |= node->padded == NP_PADDED_SOURCE ? NP_READS_SOURCE : NP_READS_TARGET;
+    }
+    return reads;
 }
 
 #endif

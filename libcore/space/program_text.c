@@ -66,6 +66,7 @@ static int attention(struct np_build *b, int queries, int keys, int width)
     node = np_build_node(b, NP_NODE_ATTENTION, queries, keys, out);
     node->heads = b->kind->spec.heads;
     node->causal = b->kind->spec.causal;
+    node->padded = b->kind->padded;
     node->relative = b->kind->spec.positions == NP_POSITIONS_RELATIVE;
     x = node->out;
     if (node->relative)

@@ -13,8 +13,8 @@
  *          image's size (0), flip (false), cutout, up to the image's size (0); of train: order
  *          (drawn)|shuffled
  *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
- *          source_length, length} or {kind: images, height, width 1..4096, channels 1..64, classes
- *          2..2^20};
+ *          source_length, length, padding (seen)|masked}
+ *          or {kind: images, height, width 1..4096, channels 1..64, classes 2..2^20};
  *          width 1..65536: channels of the stem's output;
  *          stem, tokens and pairs (of the source): {op (embedding), positions (learned)|none};
  *          images: {op (conv2d), kernel (3), stride 1|2 (1), norm (batch)|group|none, act (relu)}
@@ -290,6 +290,7 @@ struct np_recipe {
     enum np_input_kind input;
     int vocab;                         /* tokens, or classes of images */
     int length, source_length;         /* images: length 1 */
+    bool masked;                       /* pairs: what is filled is left out */
     int height, image_width, channels; /* of images */
     int width;
     struct np_layer_spec stem, head;

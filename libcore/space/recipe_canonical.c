@@ -4,6 +4,7 @@
 #include "space/recipe_internal.h"
 
 const struct np_names np_names_input = {{"tokens", "pairs", "images"}, 3};
+const struct np_names np_names_padding = {{"seen", "masked"}, 2};
 const struct np_names np_names_data = {{"bytes", "tokens", "pairs", "idx", "cifar10", "cifar100"},
                                        6};
 const struct np_names np_names_sampler = {{"uniform", "fair", "spread", "sandwich"}, 4};

@@ -11,11 +11,15 @@ static enum np_status read_sequence(struct np_recipe *recipe, struct np_yaml_map
                                     struct np_error *err)
 {
     enum np_status status;
+    int masked = 0;
     NP_TRY(np_recipe_get_int(np_yaml_need(map, "vocab"), &recipe->vocab, 2, MAX_VOCAB, err));
     if (recipe->input == NP_INPUT_PAIRS)
         NP_TRY(np_recipe_get_int(np_yaml_need(map, "source_length"), &recipe->source_length, 1,
                                  MAX_LENGTH, err));
     NP_TRY(np_recipe_get_int(np_yaml_need(map, "length"), &recipe->length, 1, MAX_LENGTH, err));
+    if (recipe->input == NP_INPUT_PAIRS)
+        NP_TRY(np_recipe_get_name(np_yaml_find(map, "padding"), &masked, &np_names_padding, err));
+    recipe->masked = masked;
 out:
     return status;
 }

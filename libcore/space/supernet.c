@@ -16,6 +16,7 @@ struct kind_table {
     size_t kind_capacity;
     uint32_t *slots; /* kind + 1, 0 free */
     size_t slot_count;
+    enum np_padded *padded; /* [positions]: what stands for filled positions in their values */
 };
 
 #define NP_MAX_KINDS UINT16_MAX
@@ -102,12 +103,13 @@ static bool same_widths(const struct np_recipe *recipe, const struct np_block *p
 }
 
 /* Whether two blocks give their candidates equal surroundings. */
-static bool same_place(const struct np_supernet *net, int a, int b)
+static bool same_place(const struct kind_table *table, int a, int b)
 {
+    const struct np_supernet *net = table->net;
     const struct np_block *p = &net->recipe->blocks[a], *q = &net->recipe->blocks[b];
     return p->choices == q->choices && p->stride == q->stride && p->memory == q->memory &&
            p->entangled == q->entangled && same_widths(net->recipe, p, q) &&
-           (p->sum < 0) == (q->sum < 0) &&
+           (p->sum < 0) == (q->sum < 0) && table->padded[p->from] == table->padded[q->from] &&
            np_shape_equal(net->shapes[p->from], net->shapes[q->from]) &&
            np_shape_equal(net->shapes[a + 1], net->shapes[b + 1]);
 }
@@ -154,16 +156,18 @@ static enum np_status add_block(struct kind_table *table, int block, struct np_e
 {
     struct np_supernet *net = table->net;
     const struct np_block *now = &net->recipe->blocks[block];
-    const struct np_setting setting = {.in = net->shapes[now->from],
-                                       .memory =
-                                           now->memory < 0 ? no_shape : net->shapes[now->memory],
-                                       .out = net->shapes[block + 1],
-                                       .stride = now->stride,
-                                       .summed = now->sum >= 0,
-                                       .x = made_by(net->recipe, now->from)};
+    const struct np_setting setting = {
+        .in = net->shapes[now->from],
+        .memory = now->memory < 0 ? no_shape : net->shapes[now->memory],
+        .out = net->shapes[block + 1],
+        .stride = now->stride,
+        .summed = now->sum >= 0,
+        .x = made_by(net->recipe, now->from),
+        .in_padded = table->padded[now->from],
+        .memory_padded = now->memory < 0 ? NP_PADDED_NONE : table->padded[now->memory]};
     enum np_status status = NP_OK;
     uint32_t first = net->layer_first[block + 1], count = (uint32_t)now->count;
-    if (block > 0 && same_place(net, block - 1, block)) {
+    if (block > 0 && same_place(table, block - 1, block)) {
         for (uint32_t l = first; l < first + count; l++) {
             net->layer_kind[l] = net->layer_kind[l - count];
             net->layer_whole[l] = net->layer_whole[l - count] + count;
@@ -242,6 +246,23 @@ out:
     return status;
 }
 
+/* A value's positions are those of what its block reads, but where the target begins. */
+static enum np_status find_padded(struct kind_table *table, struct np_error *err)
+{
+    const struct np_recipe *recipe = table->net->recipe;
+    size_t positions = (size_t)table->net->positions;
+    enum np_status status = np_zalloc(&table->padded, positions, sizeof *table->padded, err);
+    if (status != NP_OK || !recipe->masked)
+        return status;
+    table->padded[0] = NP_PADDED_SOURCE;
+    for (int i = 0; i < recipe->block_count; i++) {
+        const struct np_block *block = &recipe->blocks[i];
+        bool begins = block->choices[0].op == NP_OP_EMBEDDING;
+        table->padded[i + 1] = begins ? NP_PADDED_TARGET : table->padded[block->from];
+    }
+    return NP_OK;
+}
+
 /* The values that a position reads, as x, memory, sum; -1 none. */
 static void values_read(const struct np_supernet *net, int position, int values[3])
 {
@@ -303,6 +324,7 @@ enum np_status np_supernet_init(struct np_supernet *net, const struct np_recipe 
     NP_TRY(number_layers(net, err));
     NP_TRY(find_shapes(net, err));
     NP_TRY(find_readers(net, err));
+    NP_TRY(find_padded(&table, err));
     NP_TRY(add_ends(&table, err));
     for (int i = 0; i < recipe->block_count; i++)
         NP_TRY(add_block(&table, i, err));
@@ -313,6 +335,7 @@ enum np_status np_supernet_init(struct np_supernet *net, const struct np_recipe 
     }
 out:
     free(table.slots);
+    free(table.padded);
     if (status != NP_OK)
         np_supernet_clear(net);
     return status;

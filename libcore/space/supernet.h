@@ -50,6 +50,7 @@ struct np_kind {
     struct np_shape image;           /* of the batch; 0 channels: sequences */
     bool summed;                     /* the block adds its output to another value */
     bool distills;                   /* head: some members learn from another's output */
+    enum np_padded padded;           /* attention: where its keys are filled */
     int reads, makes;                /* the first channels of `in`, of `out`, alone; 0: all */
     size_t vocab, length;            /* V or classes; targets a sample */
     int part_of;                     /* its weights are a part of that kind's less 1; 0: its own */

@@ -222,7 +222,7 @@ data:
   train: {kind: pairs, files: [pairs.tsv], part: [0.0, 0.9]}
   valid: {kind: pairs, files: [pairs.tsv], part: [0.9, 1.0]}
 space:
-  input: {kind: pairs, vocab: 256, source_length: 6, length: 8}
+  input: {kind: pairs, vocab: 256, source_length: 6, length: 8, padding: masked}
   width: 16
   blocks:
     - name: encoder

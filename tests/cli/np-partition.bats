@@ -236,7 +236,7 @@ YAML
     "$NP_TREE/tests/write-inputs" 9 6 5
     for case in 'slices 2 3506176' 'pairs 4 3428352'; do # by trying all cuts
         read -r recipe micro least <<< "$case"
-        cp "$NP_TREE/tests/recipes/$recipe.yaml" r.yaml
+        sed 's/, padding: masked//' "$NP_TREE/tests/recipes/$recipe.yaml" > r.yaml
         [ "$(least_of -n 3 -M "$micro" -W 1 --threads 1 --replicas 1 --cut static \
             --recompute never)" = "$least" ]
     done

@@ -68,4 +68,5 @@ def pairs(r, folder):
     lines = [_text(r, letters, r.randrange(20)) + end
              for _ in range(40) for letters, end in [(b"abcdef", b"\t"), (b"ABC", b"\n")]]
     return {"kind": "pairs", "files": [_write(folder, "pairs.tsv", b"".join(lines))]}, {
-        "kind": "pairs", "vocab": 256, "source_length": r.choice([1, 3, 7, 17, 33])}
+        "kind": "pairs", "vocab": 256, "source_length": r.choice([1, 3, 7, 17, 33]),
+        "padding": r.choice(["seen", "masked"])}

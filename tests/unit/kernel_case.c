@@ -63,7 +63,7 @@ static uint64_t run_team(const struct kernel_case *one, const struct call *c, in
 /* What the kernels find, without special numbers and with them, and what the reference leaves. */
 static float all_given[2][REGIONS][REGION], expected[REGIONS][REGION];
 static float (*given)[REGION];
-static int32_t tokens[REGION], targets[REGION];
+static int32_t tokens[REGION], targets[REGION], lengths[REGION];
 
 /* What they work in. */
 static float *region[REGIONS];
@@ -145,9 +145,12 @@ static struct call call_of(const struct kernel_case *one, const struct shape *sh
                               : one->beyond >> i & 1 ? 17 + i % 3
                                                      : REGION - c.count);
     for (size_t i = 0; i < c.rows; i++)
-        targets[i] = (int32_t)(i * 7919 % c.cols);
+        targets[i] = i % 5 == 3 ? -1 : (int32_t)(i * 7919 % c.cols);
+    for (size_t i = 0; i < c.shape.samples; i++)
+        lengths[i] = 1 + (int32_t)((i * 7 + c.shape.length - 1) % c.shape.length % 100);
     c.tokens = tokens;
     c.targets = targets;
+    c.lengths = lengths;
     return c;
 }
 

@@ -23,7 +23,8 @@ struct call {
     size_t rows, cols, count, grain;
     bool accumulate;
     float *r[REGIONS];
-    const int32_t *tokens, *targets;
+    const int32_t *tokens, *targets; /* some targets are none */
+    const int32_t *lengths;          /* [samples], 1 to length, and to 100 */
 };
 
 /* Calls the kernel once or a few times; its result is part of what is compared. */

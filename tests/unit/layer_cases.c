@@ -1,6 +1,7 @@
 #include "layer_cases.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,6 +14,7 @@ struct layer_case {
     struct np_layer_spec spec;
     struct np_shape in, out, memory; /* out: in, unless given; in 0 channels: a stem */
     bool summed, distills;
+    enum np_padded padded;
     int reads, makes;                   /* as in struct np_kind */
     int (*program)(struct np_build *b); /* instead of the spec's */
 };
@@ -57,6 +59,14 @@ static const struct layer_case cases[] = {
      .in = TEXT(5, 12),
      .memory = TEXT(7, 12),
      .summed = true},
+    {{.op = NP_OP_MHA, .heads = 2}, .in = TEXT(9, 8), .padded = NP_PADDED_SOURCE},
+    {{.op = NP_OP_MHA, .heads = 2, .kv_heads = 1, .positions = NP_POSITIONS_RELATIVE},
+     .in = TEXT(37, 12),
+     .padded = NP_PADDED_TARGET},
+    {{.op = NP_OP_MHA, .heads = 3, .cross = true},
+     .in = TEXT(5, 12),
+     .memory = TEXT(40, 12),
+     .padded = NP_PADDED_SOURCE},
     {{.op = NP_OP_MHA, .heads = 1, .hidden = 6, .positions = NP_POSITIONS_ROTARY, .unbiased = true},
      .in = TEXT(5, 8)},
     {{.op = NP_OP_FFN, .ratio = 2, .act = NP_ACT_SWISH, .unbiased = true}, .in = TEXT(5, 8)},
@@ -342,6 +352,7 @@ void layer_case_init(struct np_kind *kind, int index)
                              .out = c->out.channels ? c->out : c->in,
                              .summed = c->summed,
                              .distills = c->distills,
+                             .padded = c->padded,
                              .reads = c->reads,
                              .makes = c->makes,
                              .vocab = CASE_VOCAB,
@@ -382,4 +393,21 @@ float *case_weights(const struct np_kind *kind)
         for (size_t i = 0; i < kind->tensors[k].count; i++)
             w[kind->tensors[k].offset + i] = case_weight(&kind->tensors[k], (uint32_t)k, i);
     return w;
+}
+
+int32_t *case_targets(size_t count)
+{
+    int32_t *x = calloc(count + 1, sizeof *x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = i % 6 == 4 ? -1 : (int32_t)(i * 5 % CASE_VOCAB);
+    return x;
+}
+
+int32_t *case_lengths(const struct np_kind *kind, size_t samples)
+{
+    int keys = kind->memory.channels ? kind->memory.width : kind->in.width;
+    int32_t *x = calloc(samples + 1, sizeof *x);
+    for (size_t i = 0; i < samples && keys > 0; i++)
+        x[i] = 1 + (int32_t)((i * 5 + (size_t)keys - 1) % (size_t)keys);
+    return x;
 }

@@ -34,5 +34,9 @@ static inline float case_weight(const struct np_tensor *tensor, uint32_t stream,
 float *case_floats(size_t count);
 float *case_drawn(size_t count, uint32_t stream);
 float *case_weights(const struct np_kind *kind);
+/* To be freed, too: targets, some of which are none; lengths of samples where keys are padded, the
+ * first and the last of all keys among them. */
+int32_t *case_targets(size_t count);
+int32_t *case_lengths(const struct np_kind *kind, size_t samples);
 
 #endif

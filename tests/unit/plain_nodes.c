@@ -20,7 +20,8 @@ static struct np_attention attention_of(const struct plain *p, const struct node
                                  .ldq = (size_t)n->in.channels,
                                  .ldk = (size_t)keys.channels,
                                  .relative = n->is->relative ? n->w[0] : NULL,
-                                 .across = n->is->relative ? (size_t)n->out.width : 0};
+                                 .across = n->is->relative ? (size_t)n->out.width : 0,
+                                 .lengths = n->is->padded ? p->call->lengths : NULL};
 }
 
 void plain_rotate(struct plain *p, const struct node *n, bool forward)
@@ -286,7 +287,8 @@ void plain_xent(struct plain *p, const struct node *n, bool forward)
     if (call->soft && !first) {
         own = plain_array(n->count);
         p->kernels->softmax(p->team, own, n->x[0], n->rows, n->cols);
-        p->kernels->distill(p->team, dx, own, call->soft, n->count, call->distill * call->scale);
+        p->kernels->distill(p->team, dx, own, call->soft, call->targets, n->rows, n->cols,
+                            call->distill * call->scale);
         free(own);
     }
     plain_take(p, n->is->in[0], dx);

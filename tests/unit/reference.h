@@ -19,7 +19,7 @@ struct reference_call {
     bool train;
     const double *fixed; /* batch norm's statistics, NULL: the batch's own */
     const float *images;
-    const int32_t *tokens, *source, *targets;
+    const int32_t *tokens, *source, *targets, *source_lengths, *target_lengths;
     double smoothing, scale;
     double *soft, distill; /* as in ops/op.h */
 };
@@ -85,7 +85,7 @@ struct reference_net {
 /* The batch of one member. */
 struct reference_batch {
     const float *images;
-    const int32_t *tokens, *source, *targets;
+    const int32_t *tokens, *source, *targets, *source_lengths, *target_lengths;
 };
 
 void reference_net_init(struct reference_net *ref, const struct np_supernet *net);

@@ -83,6 +83,12 @@ static double target_of(const struct reference_node *n, size_t row, size_t v)
     return (size_t)n->call->targets[row] == v ? 1.0 - n->call->smoothing + off : off;
 }
 
+/* Of a row without a target both are 0. */
+static double counts(const struct reference_node *n, size_t row)
+{
+    return n->call->targets[row] >= 0;
+}
+
 /* y: one loss a row */
 static void xent_forward(const struct reference_node *n)
 {
@@ -92,7 +98,7 @@ static void xent_forward(const struct reference_node *n)
         double z = log_sum(logits, classes);
         n->y[r] = 0.0;
         for (size_t v = 0; v < classes; v++) {
-            n->y[r] += target_of(n, r, v) * (z - logits[v]);
+            n->y[r] += counts(n, r) * target_of(n, r, v) * (z - logits[v]);
             if (n->call->soft && n->call->member == 0)
                 n->call->soft[r * classes + v] = exp(logits[v] - z);
         }
@@ -109,7 +115,8 @@ static void xent_backward(const struct reference_node *n)
         for (size_t v = 0; v < classes; v++) {
             double target = (1 - learns) * target_of(n, r, v);
             target += learns > 0 ? learns * n->call->soft[r * classes + v] : 0;
-            n->dx[0][r * classes + v] += (exp(logits[v] - z) - target) * n->call->scale;
+            n->dx[0][r * classes + v] +=
+                counts(n, r) * (exp(logits[v] - z) - target) * n->call->scale;
         }
     }
 }

@@ -123,9 +123,10 @@ static void glu_backward(const struct reference_node *n)
 
 const struct reference_op reference_glu = {glu_forward, glu_backward};
 
-/* One head of one sample: rows of queries, keys and values, and how far apart they lie. */
+/* One head of one sample: rows of queries, keys and values, the first `real` of which are not
+ * filled, and how far apart they lie. */
 struct head {
-    size_t number, queries, keys, depth, ldq, ldk, q, k, v, out;
+    size_t number, queries, keys, real, depth, ldq, ldk, q, k, v, out;
     bool causal, self;
 };
 
@@ -141,6 +142,11 @@ static struct head head_of(const struct reference_node *n, size_t index)
                      .causal = n->node->causal,
                      .self = n->node->in[0] == n->node->in[1]};
     size_t sample = index / heads, first = index % heads * h.depth;
+    h.real = h.keys;
+    if (n->node->padded == NP_PADDED_SOURCE)
+        h.real = (size_t)n->call->source_lengths[sample];
+    else if (n->node->padded == NP_PADDED_TARGET)
+        h.real = (size_t)n->call->target_lengths[sample];
     h.q = sample * h.queries * h.ldq + first;
     h.k = sample * h.keys * h.ldk + first + (h.self ? c : 0);
     h.v = h.k + c;
@@ -160,7 +166,7 @@ static size_t offset_of(const struct reference_node *n, const struct head *h, si
 /* How much query i attends to each key. */
 static void attend(const struct reference_node *n, const struct head *h, double *p, size_t i)
 {
-    size_t seen = h->causal ? i + 1 : h->keys;
+    size_t seen = h->causal ? i + 1 : h->real;
     double top = -INFINITY, z = 0.0;
     memset(p, 0, h->keys * sizeof *p);
     for (size_t j = 0; j < seen; j++) {

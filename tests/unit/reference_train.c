@@ -264,6 +264,9 @@ static void run_member(struct reference_net *ref, const uint16_t *choices,
     int positions = ref->net->positions;
     size_t samples = (size_t)recipe->batch;
     size_t rows = samples * np_supernet_kind(ref->net, ref->net->layers - 1)->length;
+    double targets = 0;
+    for (size_t r = 0; r < rows; r++)
+        targets += batch->targets[r] >= 0;
     struct reference_call call = {.samples = samples,
                                   .seed = recipe->seed,
                                   .step = ref->step,
@@ -273,8 +276,10 @@ static void run_member(struct reference_net *ref, const uint16_t *choices,
                                   .tokens = batch->tokens,
                                   .source = batch->source,
                                   .targets = batch->targets,
+                                  .source_lengths = batch->source_lengths,
+                                  .target_lengths = batch->target_lengths,
                                   .smoothing = recipe->label_smoothing,
-                                  .scale = 1.0 / (double)rows,
+                                  .scale = 1.0 / targets,
                                   .soft = ref->soft,
                                   .distill = recipe->distill};
     struct activations *a = calloc(1, sizeof *a);
@@ -289,7 +294,7 @@ static void run_member(struct reference_net *ref, const uint16_t *choices,
         run_layer(ref, &call, choices, a, i < positions ? i : 2 * positions - 1 - i, i < positions);
     *mean_loss = 0.0;
     for (size_t r = 0; r < rows; r++)
-        *mean_loss += a->value[positions - 1][r] / (double)rows;
+        *mean_loss += a->value[positions - 1][r] / targets;
     for (int i = 0; i < positions; i++) {
         free(a->value[i]);
         free(a->gradient[i]);

@@ -49,6 +49,7 @@ struct data {
     bool cross;
     float *x, *memory, *dx, *dmemory; /* q, k, v and their gradients; memory only when cross */
     float *dout, *out, *stats, *table, *shares;
+    int32_t lengths[4];
 };
 
 static size_t x_floats(const struct data *d)
@@ -82,6 +83,9 @@ static size_t shares_floats(const struct data *d)
 {
     return d->at.samples * table_floats(&d->at) + 1;
 }
+
+/* at.lengths: some, as here; the first sample has all keys, the second one. */
+static const int32_t any_lengths;
 
 static struct data data_new(struct np_attention at, float range, uint64_t state)
 {
@@ -140,6 +144,12 @@ static void call_attention(struct np_team *team, void *arg)
 static void run(const struct backend *backend, int size, struct data *d)
 {
     struct call call = {backend, d};
+    const size_t keys = d->at.keys;
+    const size_t lengths[] = {keys, 1, (keys + 1) / 2, keys > 33 ? 33 : keys};
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        d->lengths[i] = (int32_t)lengths[i];
+    if (d->at.lengths)
+        d->at.lengths = d->lengths;
     size_t length = d->at.queries > d->at.keys ? d->at.queries : d->at.keys;
     size_t bytes = np_kernels_scratch_bytes(length, d->at.width / d->at.heads);
     team_run(size, bytes, call_attention, &call);
@@ -168,10 +178,10 @@ static void compare(struct np_attention at, float range)
                             same(got.dmemory, expected.dmemory, memory_floats(&got)) &&
                             same(got.shares, expected.shares, shares_floats(&got));
             ck_assert_msg(forward && backward,
-                          "%s, %d threads: T %zu, S %zu, causal %d, across %zu, C %zu, heads %zu: "
-                          "%s differs",
+                          "%s, %d threads: T %zu, S %zu, causal %d, across %zu, C %zu, heads %zu"
+                          "%s: %s differs",
                           list[i].name, size, at.queries, at.keys, at.causal, at.across, at.width,
-                          at.heads, forward ? "gradient" : "output");
+                          at.heads, at.lengths ? ", lengths" : "", forward ? "gradient" : "output");
             data_free(&got);
         }
     data_free(&expected);
@@ -209,6 +219,12 @@ START_TEST(same_bits)
         at.causal = false;
         at.across = 0;
         at.keys = lengths[(size_t)_i * 3 % COUNT(lengths)] + 1;
+        compare(at, 1);
+        at.samples = 4;
+        at.lengths = &any_lengths;
+        compare(at, 1);
+        at.keys = at.queries;
+        at.across = row_of[_i];
         compare(at, 1);
     }
 }
@@ -250,6 +266,36 @@ START_TEST(what_is_not_seen_does_not_matter)
         run(&list[i], 1, &part);
         ck_assert(same(whole.out + 1, part.out + 1, 33 * at.width));
         ck_assert(same(whole.stats + 1, part.stats + 1, 33 * 2));
+        data_free(&whole);
+        data_free(&part);
+    }
+}
+END_TEST
+
+/* Keys behind a sample's length may be anything, and get +0: the rest is what it is without them.
+ */
+START_TEST(filled_keys_do_not_matter)
+{
+    struct np_attention at = {.samples = 1, .queries = 40, .keys = 64, .width = 12, .heads = 2};
+    const int32_t length = 33;
+    struct backend list[BACKENDS];
+    size_t count = backends(list);
+    for (size_t i = 0; i < count; i++) {
+        struct data whole = data_new(at, 1, 3), part = data_new(at, 1, 3);
+        const size_t row = whole.at.ldk, real = 33 * row, all = 64 * row;
+        part.at.keys = 33;
+        for (size_t j = real; j < all; j++)
+            whole.memory[1 + j] = NAN;
+        run(&list[i], 1, &part);
+        struct call call = {&list[i], &whole};
+        whole.at.lengths = &length;
+        team_run(1, np_kernels_scratch_bytes(64, 6), call_attention, &call);
+        ck_assert(same(whole.out, part.out, out_floats(&part)));
+        ck_assert(same(whole.stats, part.stats, stats_floats(&part)));
+        ck_assert(same(whole.dx, part.dx, x_floats(&part)));
+        ck_assert(same(whole.dmemory + 1, part.dmemory + 1, real));
+        for (size_t j = real; j < all; j++)
+            ck_assert(whole.dmemory[1 + j] == 0 && !signbit(whole.dmemory[1 + j]));
         data_free(&whole);
         data_free(&part);
     }
@@ -352,7 +398,7 @@ static void check_head(const struct data *d, size_t sample, size_t head)
     memset(sum, 0, sizeof sum);
     memset(bound, 0, sizeof bound);
     for (size_t i = 0; i < at->queries; i++) {
-        size_t seen = at->causal ? i + 1 : at->keys;
+        size_t seen = at->causal ? i + 1 : at->lengths ? (size_t)at->lengths[sample] : at->keys;
         query_init(&y, at, q, k, v, dout, table, i, seen);
         double p_error = y.rho + gamma_of(POSITIONS + 3);
         for (size_t j = 0; at->across && j < seen; j++) {
@@ -397,6 +443,14 @@ START_TEST(near_double)
          .causal = true,
          .across = 61},
         {.samples = 2, .queries = 56, .keys = 56, .width = 36, .heads = 3, .across = 7},
+        {.samples = 4, .queries = 29, .keys = 61, .width = 36, .heads = 3, .lengths = &any_lengths},
+        {.samples = 4,
+         .queries = 56,
+         .keys = 56,
+         .width = 36,
+         .heads = 3,
+         .across = 7,
+         .lengths = &any_lengths},
     };
     struct data d = data_new(kinds[_i], 2, 5);
     struct backend list[BACKENDS];
@@ -416,6 +470,7 @@ int main(void)
     tcase_add_loop_test(tests, same_bits, 0, COUNT(lengths));
     tcase_add_loop_test(tests, extremes, 0, COUNT(extreme));
     tcase_add_test(tests, what_is_not_seen_does_not_matter);
-    tcase_add_loop_test(tests, near_double, 0, 6);
+    tcase_add_test(tests, filled_keys_do_not_matter);
+    tcase_add_loop_test(tests, near_double, 0, 8);
     return suite_run(suite);
 }

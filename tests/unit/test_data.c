@@ -61,6 +61,7 @@ static struct subject subject_of(enum np_data_kind kind)
     } else if (kind == NP_DATA_TOKENS) {
         subject.bytes[0] = fill_tokens();
     } else if (kind == NP_DATA_PAIRS) {
+        recipe->masked = true;
         subject.bytes[0] = 28;
         memcpy(content[0], "ab\tcde\nf\tg\nhijk\tlmnopqrst\nu\t", 28);
     } else if (kind == NP_DATA_IDX) {
@@ -99,22 +100,33 @@ START_TEST(test_lay)
     size_t words = np_batch_targets(recipe), used;
     struct np_batch batch;
     ck_assert_uint_eq(words, images ? 1 : 5);
-    for (int wanted = 0; wanted < 4; wanted++) {
-        bool inputs = wanted & 1, targets = wanted & 2;
-        used = np_batch_lay(&batch, recipe, SAMPLES, inputs, targets, NULL);
+    for (unsigned reads = 0; reads < 16; reads++) {
+        bool inputs = reads & NP_READS_INPUTS, targets = reads & NP_READS_TARGETS;
+        bool source_lengths = pairs && (reads & NP_READS_SOURCE);
+        bool target_lengths = pairs && (reads & NP_READS_TARGET);
+        used = np_batch_lay(&batch, recipe, SAMPLES, reads, NULL);
         ck_assert(!batch.images && !batch.tokens && !batch.source && !batch.targets);
+        ck_assert(!batch.source_lengths && !batch.target_lengths);
         ck_assert_uint_le(used, SLAB);
-        ck_assert_uint_eq(np_batch_lay(&batch, recipe, SAMPLES, inputs, targets, slab), used);
+        ck_assert_uint_eq(np_batch_lay(&batch, recipe, SAMPLES, reads, slab), used);
         ck_assert(!batch.images == !(images && inputs));
         ck_assert(!batch.tokens == !(!images && inputs));
         ck_assert(!batch.source == !(pairs && inputs));
         ck_assert(!batch.targets == !targets);
+        ck_assert(!batch.source_lengths == !source_lengths);
+        ck_assert(!batch.target_lengths == !target_lengths);
         ck_assert(inside(batch.images, SAMPLES * pixels, slab, used));
         ck_assert(inside(batch.tokens, SAMPLES * words, slab, used));
         ck_assert(inside(batch.source, SAMPLES * 3, slab, used));
         ck_assert(inside(batch.targets, SAMPLES * words, slab, used));
+        ck_assert(inside(batch.source_lengths, SAMPLES, slab, used));
+        ck_assert(inside(batch.target_lengths, SAMPLES, slab, used));
         ck_assert(!pairs || !inputs || batch.source >= batch.tokens + SAMPLES * words);
         ck_assert(!inputs || !targets || images || batch.targets >= batch.tokens + SAMPLES * words);
+        ck_assert(!targets || !source_lengths ||
+                  batch.source_lengths >= batch.targets + SAMPLES * words);
+        ck_assert(!source_lengths || !target_lengths ||
+                  batch.target_lengths >= batch.source_lengths + SAMPLES);
     }
 }
 END_TEST
@@ -126,19 +138,19 @@ START_TEST(test_cuts)
     struct subject subject = subject_of((enum np_data_kind)_i);
     struct np_batch all, alone, copy;
     struct np_data *data;
-    size_t used = np_batch_lay(&all, &subject.recipe, SAMPLES, true, true, whole);
+    size_t used = np_batch_lay(&all, &subject.recipe, SAMPLES, ~0u, whole);
     size_t differ = 0;
     memset(whole, 0, sizeof whole); /* between tensors, too */
     memset(cut, 0, sizeof cut);
     write_files(&subject);
     data = data_files_open(&subject.recipe, &subject.spec);
     np_data_batch(data, &all, 3, 4, 1, 0, SAMPLES);
-    np_batch_lay(&copy, &subject.recipe, SAMPLES, true, true, cut);
+    np_batch_lay(&copy, &subject.recipe, SAMPLES, ~0u, cut);
     for (size_t i = 0; i < SAMPLES; i++) {
         size_t targets = np_batch_targets(&subject.recipe), length = targets;
         size_t pixels = (size_t)subject.recipe.height * (size_t)subject.recipe.image_width *
                         (size_t)subject.recipe.channels;
-        np_batch_lay(&alone, &subject.recipe, 1, true, false, one);
+        np_batch_lay(&alone, &subject.recipe, 1, NP_READS_INPUTS, one);
         np_data_batch(data, &alone, 3, 4, 1, i, 1);
         if (copy.images)
             memcpy(copy.images + i * pixels, alone.images, pixels * sizeof(float));
@@ -146,9 +158,15 @@ START_TEST(test_cuts)
             memcpy(copy.tokens + i * length, alone.tokens, length * sizeof(int32_t));
         if (copy.source)
             memcpy(copy.source + i * 3, alone.source, 3 * sizeof(int32_t));
-        np_batch_lay(&alone, &subject.recipe, 1, false, true, one);
+        np_batch_lay(&alone, &subject.recipe, 1, NP_READS_TARGETS, one);
         np_data_batch(data, &alone, 3, 4, 1, i, 1);
         memcpy(copy.targets + i * targets, alone.targets, targets * sizeof(int32_t));
+        np_batch_lay(&alone, &subject.recipe, 1, NP_READS_SOURCE | NP_READS_TARGET, one);
+        np_data_batch(data, &alone, 3, 4, 1, i, 1);
+        if (copy.source_lengths) {
+            copy.source_lengths[i] = *alone.source_lengths;
+            copy.target_lengths[i] = *alone.target_lengths;
+        }
     }
     ck_assert_mem_eq(cut, whole, used * sizeof(float));
     for (int other = 0; other < 3; other++) {
@@ -233,7 +251,7 @@ START_TEST(test_damage)
     const struct np_draw_key key = np_draw_key(1, NP_DRAW_BATCH, 0, 0, 0);
     struct np_batch batch;
     size_t refused = 0;
-    np_batch_lay(&batch, &sound.recipe, SAMPLES, true, true, slab);
+    np_batch_lay(&batch, &sound.recipe, SAMPLES, ~0u, slab);
     for (uint64_t round = 0; round < 300; round++) {
         struct np_philox drawn = np_draw(key, (uint64_t)_i, round);
         struct subject subject = subject_of((enum np_data_kind)_i);

@@ -121,8 +121,9 @@ START_TEST(accuracy_of_a_head_that_knows_nothing)
 }
 END_TEST
 
-/* The loss of one subnet on one batch that normalises by its own statistics. */
-static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_t *blocks)
+/* The loss of one subnet on batch `index` of so many, normalised by its own statistics. */
+static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_t *blocks,
+                           uint64_t index, uint64_t batches)
 {
     const struct np_recipe *recipe = &t->recipe;
     const struct np_plan plan = {.stages = 1, .threads = 1};
@@ -139,13 +140,54 @@ static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_
     sweep.choices = choices;
     sweep.grain_loss = grain_loss;
     sweep.evaluated = t->data;
-    sweep.total = (uint64_t)recipe->batch;
+    sweep.index = index;
+    sweep.total = batches * (uint64_t)recipe->batch;
     for (int p = 0; p < t->net.positions; p++)
         tiny_must(np_sweep_forward(&sweep, p, &finite, &t->err), &t->err);
     ck_assert(finite);
     np_solo_clear(&solo);
-    return np_step_loss(recipe, grain_loss);
+    return np_step_loss(recipe, grain_loss,
+                        np_data_eval_targets(t->data, index, (size_t)recipe->batch, sweep.total));
 }
+
+/* Where what is filled is masked a score is the mean over what is not: not of batches' means, nor
+ * of all that there is. A head without weights finds all tokens equal, the first the likeliest. */
+START_TEST(filled_positions_do_not_count)
+{
+    enum { BATCHES = 3 };
+    struct tiny t;
+    struct np_state *state;
+    struct np_score scores[SUBNETS], one[SUBNETS], sum = {0};
+    uint64_t all = 0, most = 0;
+    tiny_open(&t, TINY_PAIRS, NULL, 0);
+    ck_assert(t.recipe.masked);
+    tiny_must(np_state_new(&state, &t.net, &t.err), &t.err);
+    uint64_t samples = (uint64_t)t.recipe.batch, total = BATCHES * samples;
+    uint16_t choices[TINY_BLOCKS];
+    np_stream_eval_subnet(&t.shape, t.recipe.seed, 0, choices);
+    evaluate(&t, state, scores, NP_ISA_SCALAR, 1, BATCHES);
+    for (uint64_t i = 0; i < BATCHES; i++) {
+        uint64_t targets = np_data_eval_targets(t.data, i, samples, total);
+        sum.loss += (double)loss_of_batch(&t, state, choices, i, BATCHES) * (double)targets;
+        all += targets;
+        most = targets > most ? targets : most;
+    }
+    ck_assert_uint_lt(all, most * BATCHES);
+    ck_assert_uint_lt(most, samples * (uint64_t)t.recipe.length);
+    ck_assert_double_eq_tol(scores[0].loss, sum.loss / (double)all, 1e-12);
+
+    uint32_t head = t.net.layers - 1;
+    tiny_must(np_state_take(state, head, &t.err), &t.err);
+    memset(state->layers[head].slab, 0, np_supernet_kind(&t.net, head)->floats * sizeof(float));
+    evaluate(&t, state, one, NP_ISA_SCALAR, 1, BATCHES);
+    for (int i = 0; i < SUBNETS; i++) { /* it hits the ends, one a sample */
+        ck_assert_double_eq(one[i].accuracy, (double)total / (double)all);
+        ck_assert_double_eq_tol(one[i].loss, log(256), 1e-5);
+    }
+    np_state_free(state);
+    tiny_close(&t);
+}
+END_TEST
 
 /* Calibrated on the very batch that is evaluated, fixed statistics are the batch's own. */
 START_TEST(calibration_takes_the_batch_statistics)
@@ -161,7 +203,7 @@ START_TEST(calibration_takes_the_batch_statistics)
     draw_subnets(&t, choices);
     for (int i = 0; i < SUBNETS; i++)
         ck_assert(scores[i].loss ==
-                  (double)loss_of_batch(&t, state, choices + i * t.recipe.block_count));
+                  (double)loss_of_batch(&t, state, choices + i * t.recipe.block_count, 0, 1));
     tiny_close(&t);
     tiny_open(&t, TINY_IMAGES, NULL, 0); /* of three batches */
     evaluate(&t, state, others, NP_ISA_SCALAR, 1, 1);
@@ -180,6 +222,7 @@ int main(void)
     tcase_add_loop_test(tests, scores_are_the_same_everywhere, 0, TINY_KINDS);
     tcase_add_loop_test(tests, scores_are_the_same_on_stages, 0, TINY_KINDS);
     tcase_add_test(tests, accuracy_of_a_head_that_knows_nothing);
+    tcase_add_test(tests, filled_positions_do_not_count);
     tcase_add_test(tests, calibration_takes_the_batch_statistics);
     return suite_run(suite);
 }

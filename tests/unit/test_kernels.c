@@ -239,9 +239,9 @@ static uint64_t run_softmax_grad(struct np_team *team, const struct call *c)
 }
 
 /* Three heads of up to 11 channels, causal, over all keys, over another sequence's, with relative
- * positions; stats of an earlier forward pass serve the gradient. Rows lie further apart than they
- * are wide. */
-enum { MASKS = 4 };
+ * positions, over some of all keys, these with relative positions; stats of an earlier forward pass
+ * serve the gradient. Rows lie further apart than they are wide. */
+enum { MASKS = 6 };
 
 static struct np_attention attention_of(const struct call *c, int mask)
 {
@@ -256,12 +256,14 @@ static struct np_attention attention_of(const struct call *c, int mask)
     p.q = c->r[0];
     p.k = c->r[1];
     p.v = c->r[2];
-    p.ldq = width + (size_t)mask;
+    p.ldq = width + (size_t)mask % 4;
     p.ldk = width + 1;
-    if (mask == 3) {
+    if (mask == 3 || mask == 5) {
         p.relative = c->r[2];
         p.across = length;
     }
+    if (mask > 3)
+        p.lengths = c->lengths;
     return p;
 }
 
@@ -269,7 +271,7 @@ static uint64_t run_attention(struct np_team *team, const struct call *c)
 {
     for (int mask = 0; mask < MASKS; mask++) {
         struct np_attention p = attention_of(c, mask);
-        float *out = mask < 3 ? c->r[5 + mask] : c->r[5] + REGION / 4;
+        float *out = c->r[5 + mask % 3] + mask / 3 * (REGION / 4);
         c->kernels->attention(team, out, out + REGION / 2, &p);
     }
     return 0;
@@ -279,9 +281,10 @@ static uint64_t run_attention_grad(struct np_team *team, const struct call *c)
 {
     for (int mask = 0; mask < MASKS; mask++) {
         struct np_attention p = attention_of(c, mask);
-        float *dq = mask < 3 ? c->r[5 + mask] : c->r[5] + REGION / 6;
+        float *dq = c->r[5 + mask % 3] + mask / 3 * (REGION / 6);
         c->kernels->attention_grad(team, dq, dq + REGION / 3, dq + REGION / 3 * 2,
-                                   p.relative ? c->r[6] + REGION / 6 : NULL, c->r[3], c->r[4], &p);
+                                   p.relative ? c->r[mask / 5] + REGION / 2 : NULL, c->r[3],
+                                   c->r[4], &p);
     }
     return 0;
 }
@@ -313,7 +316,7 @@ static uint64_t run_xent(struct np_team *team, const struct call *c)
 
 static uint64_t run_distill(struct np_team *team, const struct call *c)
 {
-    c->kernels->distill(team, c->r[5], c->r[0], c->r[1], c->count, 0.3f);
+    c->kernels->distill(team, c->r[5], c->r[0], c->r[1], c->targets, c->rows, c->cols, 0.3f);
     return 0;
 }
 

@@ -172,6 +172,7 @@ START_TEST(softmax_and_cross_entropy_are_right)
     static float x[ROWS * MAX_COLS], p[ROWS * MAX_COLS], d[ROWS * MAX_COLS];
     const struct np_kernels *k = np_kernels_get(NP_ISA_SCALAR);
     float loss[ROWS], plain[ROWS], smoothing = 0.1f;
+    const int32_t none[ROWS] = {-1, -1, -1};
     for (size_t w = 0; w < COUNT(widths); w++) {
         size_t n = widths[w];
         int32_t targets[ROWS] = {0, (int32_t)n / 2, (int32_t)n - 1};
@@ -203,6 +204,10 @@ START_TEST(softmax_and_cross_entropy_are_right)
                 within((double)d[r * n + j], (exact - t) / 2, e_loss, "xent_grad", n);
             }
         }
+        k->xent(&team, loss, x, none, ROWS, n, smoothing);
+        k->xent_grad(&team, d, x, none, ROWS, n, smoothing, 0.5f);
+        for (size_t i = 0; i < ROWS * n; i++)
+            ck_assert(loss[i / n] == 0 && d[i] == 0);
     }
 }
 END_TEST

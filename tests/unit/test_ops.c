@@ -26,7 +26,7 @@ struct setting {
     size_t rows;      /* targets */
     float *w, *x, *memory, *sum, *images, *dy, *base, *memory_base;
     float *soft; /* what later members learn from */
-    int32_t *tokens, *source, *targets;
+    int32_t *tokens, *source, *targets, *lengths;
 };
 
 enum base { NONE, APART, IN_PLACE };
@@ -80,7 +80,8 @@ static void setting_init(struct setting *s, int index)
     s->memory_base = case_drawn(size_of(kind->memory), MEMORY_BASE);
     s->tokens = classes(size_of(kind->out), 7);
     s->source = classes(size_of(kind->out), 3);
-    s->targets = classes(s->rows, 5);
+    s->targets = case_targets(s->rows);
+    s->lengths = case_lengths(kind, SAMPLES);
     s->soft = case_drawn(s->rows * kind->vocab, SOFT);
 }
 
@@ -93,6 +94,7 @@ static void setting_clear(struct setting *s)
     free(s->tokens);
     free(s->source);
     free(s->targets);
+    free(s->lengths);
     np_kind_clear(&s->kind);
 }
 
@@ -207,6 +209,7 @@ static void run_micro(const struct job *job, struct np_op_call *call, bool accum
     call->tokens = s->tokens + token;
     call->source = s->source + token;
     call->targets = s->targets + row;
+    call->lengths = s->lengths + call->first;
     call->loss = s->head ? out->y + row : NULL;
     call->soft = call->member == 0 ? out->soft : s->soft;
     call->soft = kind->distills ? call->soft + row * kind->vocab : NULL;
@@ -456,6 +459,8 @@ static struct reference_call reference_of(const struct setting *s, const double 
                                    .tokens = s->tokens,
                                    .source = s->source,
                                    .targets = s->targets,
+                                   .source_lengths = s->lengths,
+                                   .target_lengths = s->lengths,
                                    .smoothing = (double)0.1f,
                                    .scale = 0.5,
                                    .distill = 0.25};

@@ -20,7 +20,7 @@ struct layer {
     struct np_op_forward io;
     size_t outputs;
     float *w, *x, *memory, *sum, *images, *y, *stats;
-    int32_t *tokens, *targets, *hits;
+    int32_t *tokens, *targets, *lengths, *hits;
 };
 
 static size_t size_of(struct np_shape shape)
@@ -37,10 +37,11 @@ static void draw_all(struct layer *l)
     l->sum = case_drawn(size_of(kind->out), SUM);
     l->images = case_drawn(size_of(kind->image), IMAGES);
     l->tokens = calloc(l->outputs, sizeof *l->tokens);
-    l->targets = calloc(l->outputs, sizeof *l->targets);
+    l->targets = case_targets(l->outputs);
+    l->lengths = case_lengths(kind, SAMPLES);
     l->hits = calloc(l->outputs, sizeof *l->hits);
     for (size_t i = 0; i < l->outputs; i++)
-        l->tokens[i] = l->targets[i] = (int32_t)(i * 5 % CASE_VOCAB);
+        l->tokens[i] = (int32_t)(i * 5 % CASE_VOCAB);
 }
 
 static void layer_init(struct layer *l, int index)
@@ -64,6 +65,7 @@ static void layer_init(struct layer *l, int index)
                                   .tokens = l->tokens,
                                   .source = l->tokens,
                                   .targets = l->targets,
+                                  .lengths = l->lengths,
                                   .loss = l->y,
                                   .saved = case_floats(sizes.saved),
                                   .work = case_floats(sizes.work)};
@@ -77,6 +79,7 @@ static void layer_clear(struct layer *l)
         free(all[i]);
     free(l->tokens);
     free(l->targets);
+    free(l->lengths);
     free(l->hits);
     np_kind_clear(&l->kind);
 }
@@ -105,6 +108,7 @@ static void run_in_pieces(struct layer *l)
         piece.call.images = l->images + i * np_shape_floats(kind->image);
         piece.call.tokens = piece.call.source = l->tokens + i * np_shape_rows(kind->out);
         piece.call.targets = l->targets + i * kind->length;
+        piece.call.lengths = l->lengths + i;
         piece.call.loss = l->y + i * kind->length;
         piece.io.x = l->x + i * np_shape_floats(kind->in);
         piece.io.memory = l->memory + i * np_shape_floats(kind->memory);
@@ -123,6 +127,7 @@ START_TEST(evaluation_drops_nothing)
     struct reference_inputs in;
     double *w, *x[3], *want, largest = 1.0;
     layer_init(&l, _i);
+    call.source_lengths = call.target_lengths = l.lengths;
     run(&l, 2);
     w = reference_zeros(l.kind.floats);
     want = reference_zeros(l.outputs);

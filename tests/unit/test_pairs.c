@@ -55,6 +55,49 @@ START_TEST(test_rows)
 }
 END_TEST
 
+/* Masked: nothing is to be predicted behind the end, and lengths are what is not filled. */
+START_TEST(test_masked)
+{
+    static const int32_t counted[] = {2, 4, 4, 1, 3, 2}, sources[] = {2, 5, 5, 1, 1, 1};
+    struct np_recipe recipe = recipe_of();
+    struct np_data_spec spec = data_files_spec(NP_DATA_PAIRS, 2);
+    int32_t targets[LENGTH], source[SOURCE], lengths[2];
+    const struct np_batch batch = {.targets = targets,
+                                   .source = source,
+                                   .source_lengths = &lengths[0],
+                                   .target_lengths = &lengths[1]};
+    struct np_data *data;
+    uint64_t sum = 0;
+    write_text("a", "ab\tx\nabcde\txyz\nabcdefgh\tvwxyz\n");
+    write_text("b", "\t\n\377\t\376\r\nq\tr");
+    recipe.masked = true;
+    recipe.batch = 5;
+    data = data_files_open(&recipe, &spec);
+    for (uint64_t i = 0; i < 6; i++) {
+        np_data_eval_batch(data, &batch, i, 1, 6);
+        ck_assert_int_eq(lengths[0], sources[i]);
+        ck_assert_int_eq(lengths[1], counted[i]);
+        for (int t = 0; t < LENGTH; t++)
+            ck_assert(t < counted[i] ? targets[t] >= 0 : targets[t] == NP_NO_TARGET);
+        ck_assert_int_eq(targets[counted[i] - 1], 0);
+        ck_assert_uint_eq(np_data_eval_targets(data, i, 1, 6), (uint64_t)counted[i]);
+    }
+    ck_assert_uint_eq(np_data_eval_targets(data, 0, 6, 6), 16);
+    ck_assert_uint_eq(np_data_eval_targets(data, 1, 3, 6), 6);
+    for (size_t i = 0; i < 5; i++) {
+        np_data_batch(data, &batch, 3, 9, 1, i, 1);
+        sum += (uint64_t)lengths[1];
+    }
+    ck_assert_uint_eq(np_data_targets(data, 3, 9, 1), sum);
+    np_data_close(data);
+    recipe.masked = false;
+    data = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_targets(data, 3, 9, 1), 5 * LENGTH);
+    ck_assert_uint_eq(np_data_eval_targets(data, 1, 3, 6), 3 * LENGTH);
+    np_data_close(data);
+}
+END_TEST
+
 /* A sample is the drawn line, and arrays that are not wanted are left out. */
 START_TEST(test_batches)
 {
@@ -139,6 +182,7 @@ int main(void)
     Suite *suite = suite_create("pairs");
     TCase *tests = suite_case(suite, "all");
     tcase_add_test(tests, test_rows);
+    tcase_add_test(tests, test_masked);
     tcase_add_test(tests, test_batches);
     tcase_add_test(tests, test_known_digest);
     tcase_add_test(tests, test_refused);

@@ -138,11 +138,33 @@ START_TEST(test_pairs)
     struct np_recipe recipe;
     recipe_text_read(&recipe, pairs);
     recipe_text_holds(&recipe, pairs_canonical);
+    ck_assert(!recipe.masked);
     ck_assert_ptr_null(strstr(recipe.canonical, "calibration"));
     recipe_text_stable(&recipe);
     ck_assert_int_eq(recipe.blocks[4].memory, 3);
     ck_assert_int_eq(recipe.blocks[0].memory, -1);
     np_recipe_clear(&recipe);
+}
+END_TEST
+
+/* What is seen is not said. */
+START_TEST(test_padding)
+{
+    static const char *const words[] = {"seen", "masked"};
+    for (int masked = 0; masked < 2; masked++) {
+        struct np_recipe recipe;
+        char set[64];
+        snprintf(set, sizeof set, "space.input.padding=%s", words[masked]);
+        recipe_text_read(&recipe, pairs);
+        np_recipe_clear(&recipe);
+        ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, &(const char *){set}, 1, NULL),
+                         NP_OK);
+        ck_assert_int_eq(recipe.masked, masked);
+        recipe_text_holds(&recipe, masked ? "source_length: 9, length: 6, padding: masked}\n"
+                                          : "source_length: 9, length: 6}\n");
+        recipe_text_stable(&recipe);
+        np_recipe_clear(&recipe);
+    }
 }
 END_TEST
 
@@ -364,6 +386,9 @@ START_TEST(test_bad_pairs)
         {"space.input={kind: pairs, vocab: 256, length: 6}",
          "missing key 'source_length' in 'input'"},
         {"space.input.vocab=255", "pairs need a vocabulary of at least 256, not 255"},
+        {"space.input.padding=hidden", "unknown padding 'hidden' (known: seen, masked)"},
+        {"space.input={vocab: 256, length: 6, padding: masked}",
+         "unknown key 'padding' (known: kind, vocab, length)"},
         {"space.blocks.1.name=first", "the name 'first' is given already"},
         {"space.blocks.3.choices.0.memory=frist", "unknown memory 'frist' (did you mean 'first'?)"},
         {"space.blocks.3.choices.0.mask=causal", "layers with a memory have no mask"},
@@ -496,6 +521,7 @@ int main(void)
     TCase *tests = suite_case(suite, "all");
     tcase_add_test(tests, test_images);
     tcase_add_test(tests, test_pairs);
+    tcase_add_test(tests, test_padding);
     tcase_add_test(tests, test_choices);
     tcase_add_test(tests, test_ends);
     tcase_add_test(tests, test_bad_images);

@@ -18,7 +18,7 @@ struct trial {
     size_t outputs; /* of y, or losses */
     double *w, *x, *memory, *sum, *dy, *y, *dx, *dmemory, *g, *direction;
     float *images;
-    int32_t *tokens, *targets;
+    int32_t *tokens, *targets, *lengths;
 };
 
 static size_t size_of(struct np_shape shape)
@@ -73,7 +73,8 @@ static void trial_init(struct trial *t, int index)
     for (size_t i = 0; i < size_of(kind->image); i++)
         t->images[i] = case_value(IMAGES, i);
     t->tokens = classes(t->outputs, 7);
-    t->targets = classes(t->outputs, 5);
+    t->targets = case_targets(t->outputs);
+    t->lengths = case_lengths(kind, SAMPLES);
     t->call = (struct reference_call){.kind = &t->kind,
                                       .w = t->w,
                                       .samples = SAMPLES,
@@ -86,6 +87,8 @@ static void trial_init(struct trial *t, int index)
                                       .tokens = t->tokens,
                                       .source = t->tokens,
                                       .targets = t->targets,
+                                      .source_lengths = t->lengths,
+                                      .target_lengths = t->lengths,
                                       .smoothing = 0.1,
                                       .scale = 0.5};
 }
@@ -99,6 +102,7 @@ static void trial_clear(struct trial *t)
     free(t->images);
     free(t->tokens);
     free(t->targets);
+    free(t->lengths);
     np_kind_clear(&t->kind);
 }
 

@@ -216,6 +216,58 @@ START_TEST(test_kind_names)
 }
 END_TEST
 
+/* Attention of a masked input's source and of its target are two kinds, also where these are
+ * equally long and the blocks neighbours; to a memory it is that of the memory's. Causal, or with
+ * what is filled seen, there is one. */
+START_TEST(test_padded_kinds)
+{
+    static struct np_layer_spec both[] = {
+        {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4},
+        {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4, .causal = true}};
+    static struct np_layer_spec begin[] = {{.op = NP_OP_EMBEDDING}};
+    static struct np_layer_spec cross[] = {
+        {.op = NP_OP_MHA, .norm = NP_NORM_OF_LAYER, .heads = 4, .cross = true}};
+    static struct np_block list[] = {
+        {.count = 2, .choices = both, .from = 0, .memory = -1, .sum = -1},
+        {.count = 1, .choices = begin, .from = 1, .memory = -1, .sum = -1},
+        {.count = 2, .choices = both, .from = 1, .memory = -1, .sum = -1},
+        {.count = 2, .choices = both, .from = 2, .memory = -1, .sum = -1},
+        {.count = 1, .choices = cross, .from = 4, .memory = 3, .sum = -1},
+        {.count = 1, .choices = cross, .from = 5, .memory = 2, .sum = -1}};
+    static const char *const names[] = {"mha(heads=4,mask=none,padded=source)",
+                                        "mha(heads=4)",
+                                        "embedding(positions=none)",
+                                        "mha(heads=4,mask=none,padded=source)",
+                                        "mha(heads=4)",
+                                        "mha(heads=4,mask=none,padded=target)",
+                                        "mha(heads=4)",
+                                        "mha(heads=4,mask=none,memory=16,padded=source)",
+                                        "mha(heads=4,mask=none,memory=16,padded=target)"};
+    struct np_recipe recipe = small_recipe();
+    char name[NP_KIND_NAME];
+    recipe.input = NP_INPUT_PAIRS;
+    recipe.source_length = recipe.length;
+    recipe.blocks = list;
+    recipe.block_count = sizeof list / sizeof *list;
+    for (int masked = 0; masked < 2; masked++) {
+        struct np_supernet net;
+        recipe.masked = masked;
+        ck_assert_int_eq(np_supernet_init(&net, &recipe, NULL), NP_OK);
+        ck_assert_uint_eq(net.layers, 11);
+        ck_assert_int_eq(net.kind_count, masked ? 8 : 6);
+        for (uint32_t i = 1; masked && i < net.layers - 1; i++) {
+            const struct np_kind *kind = np_supernet_kind(&net, i);
+            unsigned reads = np_program_reads(&kind->program);
+            np_kind_name(kind, name);
+            ck_assert_str_eq(name, names[i - 1]);
+            ck_assert_int_eq(!(reads & NP_READS_SOURCE), kind->padded != NP_PADDED_SOURCE);
+            ck_assert_int_eq(!(reads & NP_READS_TARGET), kind->padded != NP_PADDED_TARGET);
+        }
+        np_supernet_clear(&net);
+    }
+}
+END_TEST
+
 /* A matrix product dominates at a width where the rest is small; B and W cost about what F does. */
 START_TEST(test_flops)
 {
@@ -401,6 +453,7 @@ int main(void)
     tcase_add_test(tests, test_tensor_tables);
     tcase_add_test(tests, test_initial_values);
     tcase_add_test(tests, test_kind_names);
+    tcase_add_test(tests, test_padded_kinds);
     tcase_add_test(tests, test_flops);
     tcase_add_test(tests, test_too_large);
     tcase_add_test(tests, test_many_kinds);

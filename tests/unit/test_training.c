@@ -33,6 +33,9 @@ static const struct {
     {TINY_ENTANGLED, {NULL}},
     {TINY_ENTANGLED, {"sampler={kind: sandwich, members: 3}", "seed=61"}},
     {TINY_PAIRS, {"sampler={members: 2, batch: same}"}},
+    {TINY_PAIRS,
+     {"sampler={kind: sandwich, members: 3}", "train.loss={distill: 0.6, label_smoothing: 0.1}"}},
+    {TINY_PAIRS, {"space.input.padding=seen"}},
     {TINY_TEXT,
      {"sampler={kind: sandwich, members: 3}", "train.loss={distill: 0.7, label_smoothing: 0.1}"}},
     {TINY_IMAGES, {"sampler={members: 2, batch: same}", "train.loss={distill: 1}"}},
@@ -80,7 +83,8 @@ static enum np_status on_step(void *context, const struct np_step_record *record
         np_data_batch(b->t.data, batch, recipe->seed, record->step,
                       recipe->same_batch ? 0 : (uint32_t)i, 0, (size_t)recipe->batch);
         batches[i] =
-            (struct reference_batch){batch->images, batch->tokens, batch->source, batch->targets};
+            (struct reference_batch){batch->images,  batch->tokens,         batch->source,
+                                     batch->targets, batch->source_lengths, batch->target_lengths};
     }
     reference_net_step(&b->ref, b->choices, batches, b->want);
     for (int i = 0; i < recipe->members; i++) {
@@ -111,9 +115,9 @@ static void both_init(struct both *b, enum tiny_kind kind, const char *const *se
     ck_assert(b->batches && b->choices && b->want);
     for (size_t i = 0; i < members; i++) {
         float *slab;
-        size_t words = np_batch_lay(&b->batches[i], recipe, samples, true, true, NULL);
+        size_t words = np_batch_lay(&b->batches[i], recipe, samples, ~0u, NULL);
         tiny_must(np_alloc(&slab, words, sizeof *slab, &b->t.err), &b->t.err);
-        np_batch_lay(&b->batches[i], recipe, samples, true, true, slab);
+        np_batch_lay(&b->batches[i], recipe, samples, ~0u, slab);
     }
 }
 

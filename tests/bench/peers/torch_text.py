@@ -9,7 +9,8 @@ Reads the recipe that np-train reads and trains the same space: tokens and learn
 positions, blocks of attention, feed-forward, gated and convolution candidates, each behind its norm
 and beside its input, the last norm and an untied output; with PyTorch's own fused attention.
 Candidates have weights of their own, entangled or not. The text is bytes, windows of it begin
-anywhere; or pairs of a source, which the blocks before an embedding read, and a target.
+anywhere; or pairs of a source, which the blocks before an embedding read, and a target, whose
+padding may be masked.
 torch_peer.py has the rest.
 """
 import os
@@ -70,6 +71,13 @@ class Relative(nn.Module):
         return self.table[:, self.places].masked_fill(self.unseen, -torch.inf)
 
 
+def real(tokens):
+    """Keys that are not filled, of which every sample has one: a mask of scores."""
+    keys = tokens != 0
+    keys[:, 0] = True
+    return keys[:, None, None]
+
+
 class Attention(nn.Module):
     """Of a sequence, or an image's positions, to itself."""
 
@@ -87,10 +95,12 @@ class Attention(nn.Module):
             self.relative = Relative(self.heads, spec['grid'], self.causal)
         self.out = linear(spec, hidden, width)
 
-    def forward(self, x):
+    def forward(self, x, keys=None):
         each = self.qkv(x).unflatten(2, (self.heads + 2 * self.pairs, -1)).transpose(1, 2)
         q, k, v = each.split([self.heads, self.pairs, self.pairs], 1)
         added = self.relative and self.relative()
+        if keys is not None and not self.causal:
+            added = keys if added is None else added.masked_fill(~keys, -torch.inf)
         y = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, added,
                                            is_causal=self.causal and added is None,
                                            enable_gqa=self.pairs < self.heads)
@@ -106,10 +116,10 @@ class CrossAttention(nn.Module):
         self.q, self.norm = linear(spec, width, hidden), norm_of(width, spec)
         self.kv, self.out = linear(spec, width, 2 * hidden), linear(spec, hidden, width)
 
-    def forward(self, x, memory):
+    def forward(self, x, memory, keys=None):
         q = self.q(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
         both = self.kv(self.norm(memory)).unflatten(2, (2 * self.heads, -1)).transpose(1, 2)
-        y = F.scaled_dot_product_attention(q, *both.chunk(2, 1))
+        y = F.scaled_dot_product_attention(q, *both.chunk(2, 1), keys)
         return self.out(y.transpose(1, 2).flatten(2))
 
 
@@ -174,16 +184,23 @@ class Branch(nn.Module):
         super().__init__()
         op = CrossAttention if 'memory' in spec else OPS[spec['op']]
         self.norm, self.op = norm_of(width, spec), op(width, spec)
+        self.attends = spec['op'] == 'mha'
 
-    def forward(self, x, *memory):
-        return x + self.op(self.norm(x), *memory)
+    def forward(self, x, *memory, keys=None):
+        given = {'keys': keys} if self.attends else {}
+        return x + self.op(self.norm(x), *memory, **given)
+
+
+class Identity(nn.Module):
+    def forward(self, x, **_):
+        return x
 
 
 def candidate(width, grid, spec, mask):
     """One of a block of so many positions, rows and in a row; attention that says nothing of a mask
     has this one."""
     if spec['op'] == 'identity':
-        return nn.Identity()
+        return Identity()
     return Branch(width, {'mask': mask} | spec | {'grid': grid})
 
 
@@ -200,6 +217,7 @@ class Embedding(nn.Module):
 
 
 TARGET = object()  # what an embedding among the blocks reads
+NO_TARGET = -100  # what PyTorch's loss leaves out
 
 
 class Supernet(nn.Module):
@@ -207,6 +225,7 @@ class Supernet(nn.Module):
         super().__init__()
         tokens, width = space['input'], space['width']
         vocab, self.source = tokens['vocab'], tokens.get('source_length', 0)
+        self.masked = tokens.get('padding') == 'masked'
         length = self.source or tokens['length']
         self.stem = Embedding(vocab, width, length, space.get('stem', {}))
         self.blocks, self.depths, self.names = nn.ModuleList(), [], []
@@ -228,14 +247,17 @@ class Supernet(nn.Module):
 
     def forward(self, x, choice):
         x, target = x.tensor_split([self.source], 1) if self.source else (x, None)
+        keys = real(x) if self.masked else None
         made, x = {}, self.stem(x)
         for block, name, memory, i in zip(self.blocks, self.names, self.memories, choice):
             if memory is TARGET:
-                x = block[i](target)
+                x, keys = block[i](target), real(target) if self.masked else None
+            elif memory:
+                x = block[i](x, made[memory][0], keys=made[memory][1])
             else:
-                x = block[i](x, made[memory]) if memory else block[i](x)
+                x = block[i](x, keys=keys)
             if name:
-                made[name] = x
+                made[name] = x, keys
         return self.out(self.norm(x)).flatten(0, 1)
 
 
@@ -278,6 +300,7 @@ class Pairs:
 
     def __init__(self, recipe, directory, generator):
         tokens, self.generator = recipe['space']['input'], generator
+        self.masked = tokens.get('padding') == 'masked'
         rows, source, length = [], tokens['source_length'], tokens['length']
         for line in read_files(recipe, directory).splitlines():
             first, second = line.split(b'\t')
@@ -293,7 +316,10 @@ class Pairs:
 
     def pairs(self, which):
         rows = self.rows[which]
-        return rows[:, :-1], rows[:, self.source + 1:].flatten()
+        targets = rows[:, self.source + 1:]
+        if self.masked:  # behind the end, which the input's begin stands for
+            targets = targets.masked_fill(rows[:, self.source:-1] == 0, NO_TARGET)
+        return rows[:, :-1], targets.flatten()
 
     def next(self, count, _):
         return self.pairs(torch.randint(0, len(self.rows), (count,), generator=self.generator))
