@@ -87,6 +87,7 @@ static const struct np_format *format_of(enum np_data_kind kind)
 {
     switch (kind) {
     case NP_DATA_PAIRS:
+    case NP_DATA_TOKEN_PAIRS:
         return &np_format_pairs;
     case NP_DATA_IDX:
     case NP_DATA_CIFAR10:

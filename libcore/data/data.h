@@ -7,6 +7,8 @@
  *         with 0 to the source length, targets to length - 1; the target's input is 1 and the
  *         target, what it shall predict the target and a 0. Every token < vocab. Masked: what is
  *         filled has no target; of a source without a byte one position is not.
+ * token_pairs the same of tokens that are written as decimal numbers from 1 on, with spaces between
+ *         them.
  * idx     MNIST's format: files are [images, labels], [images, labels] ...; images are uint8, of
  *         three dimensions [n][height][width] for 1 channel, of four, with the channels last, for
  *         more; labels uint8, int16 or int32.

@@ -7,11 +7,11 @@
  * Keys, their bounds and (defaults); without one in parentheses a key is required:
  *   naspipe recipe/1; seed (0); numerics (portable/1)|fast/sm_NN-tf32|fast/sm_NN-bf16
  *          (num/numerics.h)
- *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs (pairs), idx|cifar10|
- *          cifar100 (images), files 1..4096 (idx: images, labels, ...), part [from, to) ([0, 1]);
- *          of images: mean, std (a number a channel; 0 and 1), and of train: crop, below 65 and the
- *          image's size (0), flip (false), cutout, up to the image's size (0); of train: order
- *          (drawn)|shuffled
+ *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs|token_pairs (pairs),
+ *          idx|cifar10|cifar100 (images), files 1..4096 (idx: images, labels, ...), part [from, to)
+ *          ([0, 1]); of images: mean, std (a number a channel; 0 and 1), and of train: crop, below
+ *          65 and the image's size (0), flip (false), cutout, up to the image's size (0); of train:
+ *          order (drawn)|shuffled
  *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
  *          source_length, length, padding (seen)|masked}
  *          or {kind: images, height, width 1..4096, channels 1..64, classes 2..2^20};
@@ -216,6 +216,7 @@ enum np_data_kind {
     NP_DATA_BYTES,
     NP_DATA_TOKENS,
     NP_DATA_PAIRS,
+    NP_DATA_TOKEN_PAIRS,
     NP_DATA_IDX,
     NP_DATA_CIFAR10,
     NP_DATA_CIFAR100
@@ -266,6 +267,7 @@ enum np_clip_kind {
     NP_CLIP_LAYER /* to an L2 norm, each layer by itself */
 };
 
+#define NP_MAX_VOCAB (1 << 24)
 #define NP_MAX_WIDTH 65536
 #define NP_MAX_CHOICES 4096
 #define NP_MAX_WIDTHS 64 /* of a block */

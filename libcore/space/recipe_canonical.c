@@ -5,8 +5,8 @@
 
 const struct np_names np_names_input = {{"tokens", "pairs", "images"}, 3};
 const struct np_names np_names_padding = {{"seen", "masked"}, 2};
-const struct np_names np_names_data = {{"bytes", "tokens", "pairs", "idx", "cifar10", "cifar100"},
-                                       6};
+const struct np_names np_names_data = {
+    {"bytes", "tokens", "pairs", "token_pairs", "idx", "cifar10", "cifar100"}, 7};
 const struct np_names np_names_sampler = {{"uniform", "fair", "spread", "sandwich"}, 4};
 const struct np_names np_names_optimizer = {{"sgd", "adamw"}, 2};
 const struct np_names np_names_schedule = {

@@ -46,8 +46,9 @@ static enum np_status check_kind(const struct np_recipe *recipe, enum np_data_ki
 {
     static const enum np_input_kind inputs[] = {
         [NP_DATA_BYTES] = NP_INPUT_TOKENS,   [NP_DATA_TOKENS] = NP_INPUT_TOKENS,
-        [NP_DATA_PAIRS] = NP_INPUT_PAIRS,    [NP_DATA_IDX] = NP_INPUT_IMAGES,
-        [NP_DATA_CIFAR10] = NP_INPUT_IMAGES, [NP_DATA_CIFAR100] = NP_INPUT_IMAGES};
+        [NP_DATA_PAIRS] = NP_INPUT_PAIRS,    [NP_DATA_TOKEN_PAIRS] = NP_INPUT_PAIRS,
+        [NP_DATA_IDX] = NP_INPUT_IMAGES,     [NP_DATA_CIFAR10] = NP_INPUT_IMAGES,
+        [NP_DATA_CIFAR100] = NP_INPUT_IMAGES};
     if (inputs[kind] != recipe->input)
         return np_yaml_fail(node, err, "data of kind '%s' are %s, the space's input are %s",
                             np_names_data.name[kind], np_names_input.name[inputs[kind]],

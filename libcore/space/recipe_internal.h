@@ -42,7 +42,7 @@ enum np_status np_recipe_get_fraction(const struct np_yaml_node *node, double *o
                                       struct np_error *err);
 
 /* The words of enumerations, in their order: one list for reading and writing. */
-#define NP_NAMES_MAX 6
+#define NP_NAMES_MAX 7
 struct np_names {
     const char *name[NP_NAMES_MAX];
     size_t count;

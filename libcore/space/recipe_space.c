@@ -1,7 +1,6 @@
 #include "base/memory.h"
 #include "space/recipe_layer.h"
 
-#define MAX_VOCAB (1 << 24)
 #define MAX_CLASSES (1 << 20)
 #define MAX_LENGTH 65536
 #define MAX_SIDE 4096
@@ -12,7 +11,7 @@ static enum np_status read_sequence(struct np_recipe *recipe, struct np_yaml_map
 {
     enum np_status status;
     int masked = 0;
-    NP_TRY(np_recipe_get_int(np_yaml_need(map, "vocab"), &recipe->vocab, 2, MAX_VOCAB, err));
+    NP_TRY(np_recipe_get_int(np_yaml_need(map, "vocab"), &recipe->vocab, 2, NP_MAX_VOCAB, err));
     if (recipe->input == NP_INPUT_PAIRS)
         NP_TRY(np_recipe_get_int(np_yaml_need(map, "source_length"), &recipe->source_length, 1,
                                  MAX_LENGTH, err));

@@ -67,6 +67,11 @@ def tokens(r, folder):
 def pairs(r, folder):
     lines = [_text(r, letters, r.randrange(20)) + end
              for _ in range(40) for letters, end in [(b"abcdef", b"\t"), (b"ABC", b"\n")]]
-    return {"kind": "pairs", "files": [_write(folder, "pairs.tsv", b"".join(lines))]}, {
-        "kind": "pairs", "vocab": 256, "source_length": r.choice([1, 3, 7, 17, 33]),
+    kind, vocab = "pairs", 256
+    if r.random() < 0.5:
+        kind, vocab = "token_pairs", 17
+        lines = [b" ".join(b"%d" % (byte % 16 + 1) for byte in side[:-1]) + side[-1:]
+                 for side in lines]
+    return {"kind": kind, "files": [_write(folder, "pairs.tsv", b"".join(lines))]}, {
+        "kind": "pairs", "vocab": vocab, "source_length": r.choice([1, 3, 7, 17, 33]),
         "padding": r.choice(["seen", "masked"])}

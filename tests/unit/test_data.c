@@ -7,7 +7,7 @@
 #include "num/philox.h"
 #include "suite.h"
 
-enum { FORMATS = 6, SAMPLES = 6, MAX_BYTES = 4 * 3074, SLAB = SAMPLES * 4096 };
+enum { FORMATS = 7, SAMPLES = 6, MAX_BYTES = 4 * 3074, SLAB = SAMPLES * 4096 };
 
 /* A small file set of every format. */
 struct subject {
@@ -43,7 +43,8 @@ static size_t fill_idx(uint8_t *out, uint8_t rank, size_t count)
 static struct subject subject_of(enum np_data_kind kind)
 {
     static const enum np_input_kind inputs[] = {NP_INPUT_TOKENS, NP_INPUT_TOKENS, NP_INPUT_PAIRS,
-                                                NP_INPUT_IMAGES, NP_INPUT_IMAGES, NP_INPUT_IMAGES};
+                                                NP_INPUT_PAIRS,  NP_INPUT_IMAGES, NP_INPUT_IMAGES,
+                                                NP_INPUT_IMAGES};
     struct subject subject = {.recipe = data_files_recipe(inputs[kind], 256, 5),
                               .spec = data_files_spec(kind, kind == NP_DATA_IDX ? 2 : 1)};
     struct np_recipe *recipe = &subject.recipe;
@@ -64,6 +65,10 @@ static struct subject subject_of(enum np_data_kind kind)
         recipe->masked = true;
         subject.bytes[0] = 28;
         memcpy(content[0], "ab\tcde\nf\tg\nhijk\tlmnopqrst\nu\t", 28);
+    } else if (kind == NP_DATA_TOKEN_PAIRS) {
+        recipe->masked = true;
+        subject.bytes[0] = 40;
+        memcpy(content[0], "1 2\t99 4 5\n6\t103\n7 8 9\t108 10 11 12\n13 \t", 40);
     } else if (kind == NP_DATA_IDX) {
         subject.bytes[0] = fill_idx(content[0], 3, 120);
         subject.bytes[1] = fill_idx(content[1], 1, 10);
@@ -186,6 +191,7 @@ static int item_of(enum np_data_kind kind, int target)
     int item = 0;
     switch (kind) {
     case NP_DATA_PAIRS:
+    case NP_DATA_TOKEN_PAIRS:
         while (pairs[item] != target)
             item++;
         return item;
@@ -204,7 +210,7 @@ static int item_of(enum np_data_kind kind, int target)
 START_TEST(test_epochs)
 {
     enum { BATCH = 3, MEMBERS = 2, EPOCHS = 4 };
-    static const uint64_t items[FORMATS] = {9, 7, 3, 9, 3, 3}; /* of the part */
+    static const uint64_t items[FORMATS] = {9, 7, 3, 3, 9, 3, 3}; /* of the part */
     struct subject subject = subject_of((enum np_data_kind)_i);
     const struct np_draw_key key = np_draw_key(8, NP_DRAW_ORDER, 0, 0, 0);
     const uint64_t count = items[_i], targets = np_batch_targets(&subject.recipe);

@@ -129,6 +129,65 @@ START_TEST(test_batches)
 }
 END_TEST
 
+/* Numbers: spaces wherever they are, cut and filled, of either side none. */
+START_TEST(test_numbers)
+{
+    struct np_recipe recipe = recipe_of();
+    struct np_data_spec spec = data_files_spec(NP_DATA_TOKEN_PAIRS, 1);
+    const struct {
+        int32_t source[SOURCE], tokens[LENGTH], targets[LENGTH], lengths[2];
+    } want[] = {{{12, 7, 299}, {1, 5, 16}, {5, 16, 0, -1}, {3, 3}},
+                {{1, 2, 3, 4, 5}, {1, 9, 8, 7}, {9, 8, 7, 0}, {5, 4}},
+                {{0}, {1}, {0, -1, -1, -1}, {1, 1}},
+                {{42}, {1, 42}, {42, 0, -1, -1}, {1, 2}}};
+    struct np_data *data;
+    recipe.vocab = 300;
+    recipe.masked = true;
+    write_text("a", "12 7 299\t5 16\n1 2 3 4 5 6 7\t9 8 7 6\n \t\n  042  \t42 ");
+    data = data_files_open(&recipe, &spec);
+    ck_assert_uint_eq(np_data_count(data), 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        int32_t source[SOURCE], tokens[LENGTH], targets[LENGTH], lengths[2];
+        const struct np_batch batch = {.source = source,
+                                       .tokens = tokens,
+                                       .targets = targets,
+                                       .source_lengths = &lengths[0],
+                                       .target_lengths = &lengths[1]};
+        np_data_eval_batch(data, &batch, i, 1, 4);
+        ck_assert_mem_eq(source, want[i].source, sizeof source);
+        ck_assert_mem_eq(tokens, want[i].tokens, sizeof tokens);
+        ck_assert_mem_eq(targets, want[i].targets, sizeof targets);
+        ck_assert_mem_eq(lengths, want[i].lengths, sizeof lengths);
+    }
+    np_data_close(data);
+}
+END_TEST
+
+/* What a line says of itself: as many tokens as are cut off are looked at. */
+START_TEST(test_refused_numbers)
+{
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"1 2\t3\n1 x7\t3\n", "'a': line 2 has 'x7', which is no token"},
+        {"1 2\t3\r\n", "'a': line 1 has '3\\x0d', which is no token"},
+        {"1\t2\n-1\t3\n", "'a': line 2 has '-1', which is no token"},
+        {"1\t0\n", "'a': line 1 has token 0, which is what ends and fills"},
+        {"1\t2 300\n", "'a': line 1 has token 300, not below the vocabulary of 300"},
+        {"1 2 3 4 5 6 99999999999999999999\t2\n",
+         "'a': line 1 has token 99999999999999999999, not below the vocabulary of 300"},
+        {"1 2 3\n", "'a': line 1 has no tab between source and target"},
+    };
+    const struct np_data_spec spec = data_files_spec(NP_DATA_TOKEN_PAIRS, 1);
+    struct np_recipe recipe = recipe_of();
+    recipe.vocab = 300;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_text("a", bad[i].text);
+        data_files_refused(&recipe, &spec, NP_EINPUT, bad[i].message);
+    }
+}
+END_TEST
+
 /* SHA-256 of the words a 0 0 0 0, 1 b 0 0, from sha256sum. */
 START_TEST(test_known_digest)
 {
@@ -184,6 +243,8 @@ int main(void)
     tcase_add_test(tests, test_rows);
     tcase_add_test(tests, test_masked);
     tcase_add_test(tests, test_batches);
+    tcase_add_test(tests, test_numbers);
+    tcase_add_test(tests, test_refused_numbers);
     tcase_add_test(tests, test_known_digest);
     tcase_add_test(tests, test_refused);
     return data_files_run(suite);

@@ -386,6 +386,7 @@ START_TEST(test_bad_pairs)
         {"space.input={kind: pairs, vocab: 256, length: 6}",
          "missing key 'source_length' in 'input'"},
         {"space.input.vocab=255", "pairs need a vocabulary of at least 256, not 255"},
+        {"data.train.kind=token_pair", "unknown kind 'token_pair' (did you mean 'token_pairs'?)"},
         {"space.input.padding=hidden", "unknown padding 'hidden' (known: seen, masked)"},
         {"space.input={vocab: 256, length: 6, padding: masked}",
          "unknown key 'padding' (known: kind, vocab, length)"},

@@ -295,18 +295,24 @@ class Windows:
         return self.windows(torch.randint(0, last, (count,), generator=self.generator).tolist())
 
 
+def filled(row, length):
+    return row + [0] * (length - len(row))
+
+
 class Pairs:
     """Of a source and a target's input, side by side, and the target."""
 
     def __init__(self, recipe, directory, generator):
         tokens, self.generator = recipe['space']['input'], generator
         self.masked = tokens.get('padding') == 'masked'
+        numbers = recipe['data']['train']['kind'] == 'token_pairs'
         rows, source, length = [], tokens['source_length'], tokens['length']
         for line in read_files(recipe, directory).splitlines():
-            first, second = line.split(b'\t')
-            rows.append(first[:source].ljust(source, b'\0') +
-                        (b'\1' + second[:length - 1]).ljust(length + 1, b'\0'))
-        self.rows, self.source = as_tokens(b''.join(rows)).view(len(rows), -1), source
+            first, second = ([int(word) for word in side.split()] if numbers else list(side)
+                             for side in line.split(b'\t'))
+            rows.append(filled(first[:source], source) +
+                        filled([1] + second[:length - 1], length + 1))
+        self.rows, self.source = torch.tensor(rows), source
 
     def part(self, count):
         return (count + 0.5) / len(self.rows)
@@ -326,7 +332,8 @@ class Pairs:
 
 
 def batches(recipe, *rest):
-    return (Pairs if recipe['data']['train']['kind'] == 'pairs' else Windows)(recipe, *rest)
+    pairs = recipe['space']['input'].get('kind') == 'pairs'
+    return (Pairs if pairs else Windows)(recipe, *rest)
 
 
 TWIN = (Supernet, batches, ['contiguous'])
