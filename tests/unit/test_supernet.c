@@ -398,6 +398,8 @@ START_TEST(test_examples)
         {"examples/cv-c3.yaml", 602279656},
         {"examples/darts-small.yaml", 254274},
         {"examples/darts.yaml", 2005114},
+        {"examples/hat-small.yaml", 317264},
+        {"examples/hat.yaml", 133989632},
         {"examples/llama-small.yaml", 1252992},
         {"examples/llama.yaml", 6738415616},
         {"examples/mbconv-small.yaml", 367362},
