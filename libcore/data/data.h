@@ -27,7 +27,9 @@
  * the image padded by `crop` positions of +0 (after normalisation), and the flip: left and right of
  * the crop change places when the top bit of word 2 is set. A cutout of n then makes +0 of rows
  * y - n / 2 .. + n - 1 of columns x - n / 2 .. + n - 1, where inside; y is the upper half of word 3
- * * height / 2^16, x the lower half * width / 2^16, rounded down.
+ * * height / 2^16, x the lower half * width / 2^16, rounded down. With a scale, instead of the
+ * crop, a part of the image is resized to the image's size, by the words of another draw, tensor 1:
+ * data/resize.h.
  *
  * Shapes    images [B][height][width][channels]; tokens [B][T]; source [B][S]; targets [B][T], or
  *           [B] for images; lengths [B].

@@ -22,9 +22,9 @@ struct np_format {
     /* Checks every value of items begin .. begin+count-1, and adds them to the digest. */
     enum np_status (*digest)(const void *reader, struct np_sha256 *sha, uint64_t begin,
                              uint64_t count, struct np_error *err);
-    /* The sample at an item, into the arrays that are not NULL; augment: NULL for none. */
+    /* The sample at an item, into the arrays that are not NULL; augment[2]: NULL for none. */
     void (*read)(const void *reader, const struct np_batch *sample, uint64_t item,
-                 const struct np_philox *augment);
+                 const struct np_philox augment[2]);
 };
 
 extern const struct np_format np_format_corpus, np_format_pairs, np_format_images;

@@ -8,12 +8,14 @@
 #include "data/format.h"
 #include "data/image_file.h"
 #include "data/joined.h"
+#include "data/resize.h"
 
 struct images {
     struct np_image_file *files;
     struct np_joined joined;
     struct np_image_size size;
     int classes, crop, cutout;
+    double scale[2];
     bool flip;
     float (*value)[256]; /* [channels] what each byte becomes */
 };
@@ -70,6 +72,7 @@ static enum np_status open_images(void **out, uint64_t *count, char *const *path
     images->crop = spec->crop;
     images->cutout = spec->cutout;
     images->flip = spec->flip;
+    memcpy(images->scale, spec->scale, sizeof images->scale);
     NP_TRY(fill_table(images, spec, err));
     NP_TRY(open_files(images, paths, spec, err));
     *count = images->joined.starts[images->joined.file_count];
@@ -185,6 +188,38 @@ static void read_pixels(const struct images *images, float *out, const struct im
     }
 }
 
+static double between(double a, double b, double by)
+{
+    return a + by * (b - a);
+}
+
+/* The part of the image that the words draw, by bilinear interpolation, left and right changed if
+ * `flip`: first along a row, then between rows. */
+static void read_resized(const struct images *images, float *out, const struct image *image,
+                         struct np_philox drawn, bool flip)
+{
+    int height = images->size.height, width = images->size.width, channels = images->size.channels;
+    size_t x_step = image->file->step, y_step = (size_t)width * x_step;
+    struct np_resize side[2];
+    np_resize_draw(side, images->scale, drawn, height, width);
+    for (int h = 0; h < height; h++) {
+        const struct np_resized y = np_resize_at(&side[0], h);
+        for (int w = 0; w < width; w++) {
+            const struct np_resized x = np_resize_at(&side[1], flip ? width - 1 - w : w);
+            for (int c = 0; c < channels; c++) {
+                const float *value = images->value[c];
+                const uint8_t *plane = image->pixels + (size_t)c * image->file->plane;
+                const uint8_t *above = plane + (size_t)y.first * y_step;
+                const uint8_t *below = plane + (size_t)y.next * y_step;
+                size_t left = (size_t)x.first * x_step, right = (size_t)x.next * x_step;
+                double top = between(value[above[left]], value[above[right]], x.by);
+                double bottom = between(value[below[left]], value[below[right]], x.by);
+                *out++ = (float)between(top, bottom, y.by);
+            }
+        }
+    }
+}
+
 /* +0 in a square around the drawn position, as much of it as is inside. */
 static void cut_out(const struct images *images, float *out, uint32_t drawn)
 {
@@ -199,21 +234,23 @@ static void cut_out(const struct images *images, float *out, uint32_t drawn)
 }
 
 static void read_image(const void *reader, const struct np_batch *sample, uint64_t item,
-                       const struct np_philox *augment)
+                       const struct np_philox augment[2])
 {
     const struct images *images = reader;
     struct image image = image_at(images, item);
     struct view view = {0};
     if (augment) {
         uint64_t places = 2 * (uint64_t)images->crop + 1;
-        view.top = (int)(augment->w[0] * places >> 32) - images->crop;
-        view.left = (int)(augment->w[1] * places >> 32) - images->crop;
-        view.flip = images->flip && augment->w[2] >> 31;
+        view.top = (int)(augment[0].w[0] * places >> 32) - images->crop;
+        view.left = (int)(augment[0].w[1] * places >> 32) - images->crop;
+        view.flip = images->flip && augment[0].w[2] >> 31;
     }
-    if (sample->images)
+    if (sample->images && augment && images->scale[0] > 0.0)
+        read_resized(images, sample->images, &image, augment[1], view.flip);
+    else if (sample->images)
         read_pixels(images, sample->images, &image, view);
     if (sample->images && augment && images->cutout > 0)
-        cut_out(images, sample->images, augment->w[3]);
+        cut_out(images, sample->images, augment[0].w[3]);
     if (sample->targets)
         *sample->targets = image.label;
 }

@@ -10,8 +10,8 @@
  *   data.train, data.valid (none): kind bytes|tokens (input tokens), pairs|token_pairs (pairs),
  *          idx|cifar10|cifar100 (images), files 1..4096 (idx: images, labels, ...), part [from, to)
  *          ([0, 1]); of images: mean, std (a number a channel; 0 and 1), and of train: crop, below
- *          65 and the image's size (0), flip (false), cutout, up to the image's size (0); of train:
- *          order (drawn)|shuffled
+ *          65 and the image's size (0), flip (false), cutout, up to the image's size (0), scale
+ *          [from, to] in (0, 1] (none), without a crop; of train: order (drawn)|shuffled
  *   space: input {kind (tokens), vocab 2..2^24, length 1..65536} or {kind: pairs, vocab,
  *          source_length, length, padding (seen)|masked}
  *          or {kind: images, height, width 1..4096, channels 1..64, classes 2..2^20};
@@ -232,6 +232,7 @@ struct np_data_spec {
     double part[2]; /* [from, to) of the concatenated tokens, pairs or images */
     double mean[NP_MAX_IMAGE_CHANNELS], std[NP_MAX_IMAGE_CHANNELS];
     int crop, cutout;
+    double scale[2]; /* part of an image's area that it is resized from, drawn; 0: all, as it is */
     bool flip;
     bool shuffled; /* samples come in epochs; else each is drawn by itself */
 };

@@ -38,6 +38,8 @@ static enum np_status write_images(struct np_buf *buf, const struct np_recipe *r
                              data->flip ? "true" : "false"));
     if (data->cutout > 0)
         NP_TRY(np_buf_printf(buf, err, ", cutout: %d", data->cutout));
+    if (data->scale[0] > 0.0)
+        NP_TRY(write_numbers(buf, "scale", data->scale, 2, err));
 out:
     return status;
 }

@@ -81,6 +81,23 @@ out:
     return status;
 }
 
+static enum np_status read_scale(struct np_data_spec *data, const struct np_yaml_node *node,
+                                 struct np_error *err)
+{
+    const struct np_yaml_node *item = NULL;
+    double *scale = data->scale;
+    enum np_status status;
+    NP_TRY(np_yaml_get_list(node, &item, 2, 2, err));
+    if (!item)
+        return NP_OK;
+    NP_TRY(np_recipe_get_double(item, &scale[0], 0.0, 1.0, NP_YAML_OPEN_MIN, err));
+    NP_TRY(np_recipe_get_double(item->next, &scale[1], scale[0], 1.0, NP_YAML_CLOSED, err));
+    if (data->crop > 0)
+        NP_TRY(np_yaml_fail(node, err, "images with a 'scale' have no 'crop'"));
+out:
+    return status;
+}
+
 static enum np_status read_images(const struct np_recipe *recipe, struct np_data_spec *data,
                                   struct np_yaml_map *map, bool train, struct np_error *err)
 {
@@ -93,6 +110,7 @@ static enum np_status read_images(const struct np_recipe *recipe, struct np_data
                                  side <= MAX_CROP ? side - 1 : MAX_CROP, err));
         NP_TRY(np_yaml_get_bool(np_yaml_find(map, "flip"), &data->flip, err));
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "cutout"), &data->cutout, 0, side, err));
+        NP_TRY(read_scale(data, np_yaml_find(map, "scale"), err));
     }
 out:
     return status;

@@ -85,7 +85,10 @@ class Recipe:
         train, valid = data | {"part": [0.0, 0.7]}, data | {"part": [0.7, 1.0]}
         if given["kind"] == "images":
             least = min(given["height"], given["width"])
-            if odds(r, 0.5) and least > 1:
+            if odds(r, 0.3):
+                low = r.choice([0.01, 0.08, 0.5, 1])
+                train["scale"] = [low, r.choice([low, 1])]
+            elif odds(r, 0.5) and least > 1:
                 train["crop"] = r.randrange(1, least)
             train["flip"] = odds(r, 0.5)
             train["cutout"] = r.randrange(least + 1)
