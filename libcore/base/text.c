@@ -38,6 +38,11 @@ bool np_text_parse_uint64(uint64_t *out, const char *text, uint64_t min, uint64_
     return true;
 }
 
+bool np_text_parse_count(uint64_t *out, const char *text, uint64_t min, uint64_t max)
+{
+    return (text[0] != '0' || text[1] == '\0') && np_text_parse_uint64(out, text, min, max);
+}
+
 bool np_text_parse_int64(int64_t *out, const char *text, int64_t min, int64_t max)
 {
     bool minus = text[0] == '-';

@@ -28,6 +28,8 @@ struct np_number {
  * before them if signed; no '+', no blanks, base ten whatever zeros lead. */
 bool np_text_parse_int64(int64_t *out, const char *text, int64_t min, int64_t max);
 bool np_text_parse_uint64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
+/* The same, written in the one way that a program writes it: no zeros lead. */
+bool np_text_parse_count(uint64_t *out, const char *text, uint64_t min, uint64_t max);
 
 /* A finite number: decimal (-12.5e-3) or hexadecimal (0x1.8p+1), rounded to the nearest double.
  * Refused: infinities, NaN, what overflows, and what is not zero but would round to it. */

@@ -202,15 +202,9 @@ static struct stored_old *slot_of(const struct np_checkpoints *c, uint32_t layer
     return &c->stored[layer].old[version % count];
 }
 
-/* The name of the version `back` before the latest. */
-static void old_name(char *out, const char *name, uint64_t back)
-{
-    snprintf(out, NP_ENTRY_NAME, "%s@-%llu", name, (unsigned long long)back);
-}
-
 /* The old versions that later steps may still read. */
 static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, uint32_t layer,
-                              const char *name, struct np_error *err)
+                              struct np_error *err)
 {
     const struct np_layer_state *l = &c->state->layers[layer];
     const struct np_kind *kind = np_supernet_kind(c->state->net, layer);
@@ -220,15 +214,15 @@ static enum np_status put_old(struct np_checkpoints *c, struct np_manifest *m, u
         uint64_t version = l->updates - back;
         struct stored_old *stored = slot_of(c, layer, version);
         struct old_passage p = old_passage_of(c, layer, version);
-        char old[NP_ENTRY_NAME];
-        old_name(old, name, back);
+        char name[NP_ENTRY_NAME];
+        np_manifest_name(c->state->net, layer, (int)back, name);
         if (!stored->there || stored->version != version) {
             struct np_digest digest;
             NP_TRY(np_store_put_from(&c->store, &digest, (struct np_store_source){read_old, &p},
                                      kind->floats * sizeof(float), err));
             *stored = (struct stored_old){true, version, digest};
         }
-        NP_TRY(np_manifest_add(m, &stored->digest, version, old, err));
+        NP_TRY(np_manifest_add(m, &stored->digest, version, name, err));
     }
 out:
     return status;
@@ -257,16 +251,16 @@ enum np_status np_checkpoints_write(struct np_checkpoints *c, uint64_t step,
         changed += has_changed(c, layer);
     for (uint32_t layer = 0; layer < net->layers; layer++) {
         const struct np_layer_state *l = &c->state->layers[layer];
-        char name[NP_LAYER_NAME];
+        char name[NP_ENTRY_NAME];
         if (!np_layer_is_own(l))
             continue;
         if (has_changed(c, layer)) {
             tell(c, true, done++, changed);
             NP_TRY(put_layer(c, layer, err));
         }
-        np_supernet_layer_name(net, layer, name);
+        np_manifest_name(net, layer, 0, name);
         NP_TRY(np_manifest_add(&m, &c->stored[layer].digest, l->updates, name, err));
-        NP_TRY(put_old(c, &m, layer, name, err));
+        NP_TRY(put_old(c, &m, layer, err));
     }
     tell(c, true, done, changed);
     NP_TRY(np_store_sync(&c->store, err));

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/store.h"
+#include "run/manifest_check.h"
 #include "run/products_file.h"
 #include "run/run_recipe.h"
 #include "space/supernet.h"
@@ -148,6 +149,11 @@ static void part_close(struct part *p)
         fclose(p->file);
 }
 
+static bool lines_differ(const struct part *a, const struct part *b)
+{
+    return a->bytes != b->bytes || (a->line && memcmp(a->line, b->line, (size_t)a->bytes) != 0);
+}
+
 /* Reads up to the first line that differs. */
 static enum np_status first_difference(bool *differ, struct part *a, struct part *b,
                                        struct np_error *err)
@@ -156,8 +162,7 @@ static enum np_status first_difference(bool *differ, struct part *a, struct part
     do {
         NP_TRY(part_next(a, err));
         NP_TRY(part_next(b, err));
-        *differ =
-            a->bytes != b->bytes || (a->line && memcmp(a->line, b->line, (size_t)a->bytes) != 0);
+        *differ = lines_differ(a, b);
     } while (!*differ && a->line);
 out:
     return status;
@@ -184,7 +189,26 @@ out:
     return status;
 }
 
-/* The first layer of the first differing step, where both runs kept layers.tsv. */
+static bool is_of_step(const struct part *p, uint64_t step)
+{
+    uint64_t found;
+    return line_step(p->line, &found) && found == step;
+}
+
+/* Reads up to the first line of a step that is not before this one. */
+static enum np_status part_skip(struct part *p, uint64_t step, struct np_error *err)
+{
+    uint64_t found;
+    enum np_status status;
+    do
+        NP_TRY(part_next(p, err));
+    while (line_step(p->line, &found) && found < step);
+out:
+    return status;
+}
+
+/* The first layer of the first differing step, where both runs have that step's in layers.tsv: each
+ * may begin at another one. */
 static enum np_status compare_layers(struct np_comparison *r, const struct pair *p,
                                      struct np_error *err)
 {
@@ -192,14 +216,20 @@ static enum np_status compare_layers(struct np_comparison *r, const struct pair 
     struct part b = {.run = p->side[1].run, .name = "layers.tsv"};
     bool differ = false;
     const char *name;
-    uint64_t step;
     enum np_status status;
     NP_TRY(open_part(&a.file, a.run, a.name, true, err));
     NP_TRY(open_part(&b.file, b.run, b.name, true, err));
-    if (a.file && b.file)
-        NP_TRY(first_difference(&differ, &a, &b, err));
-    if (differ && a.line && b.line && line_step(a.line, &step) && step == r->step) {
-        name = strchr(a.line, '\t') + 1;
+    if (!a.file || !b.file)
+        goto out;
+    NP_TRY(part_skip(&a, r->step, err));
+    NP_TRY(part_skip(&b, r->step, err));
+    if (is_of_step(&a, r->step) && is_of_step(&b, r->step)) {
+        differ = lines_differ(&a, &b);
+        if (!differ)
+            NP_TRY(first_difference(&differ, &a, &b, err));
+    }
+    if (differ && (is_of_step(&a, r->step) || is_of_step(&b, r->step))) {
+        name = strchr(is_of_step(&a, r->step) ? a.line : b.line, '\t') + 1;
         np_text_escape(r->step_layer, sizeof r->step_layer, name, strcspn(name, "\t\n"));
     }
 out:
@@ -238,12 +268,13 @@ static void name_element(struct np_comparison *r, const struct pair *p, const st
     r->element = at - kind->tensors[t].offset;
 }
 
+/* Of an old version the weights alone are kept. */
 static enum np_status compare_elements(struct np_comparison *r, struct pair *p, uint32_t layer,
-                                       const struct np_manifest_entry *a,
+                                       bool old, const struct np_manifest_entry *a,
                                        const struct np_manifest_entry *b, struct np_error *err)
 {
     const struct np_kind *kind = np_supernet_kind(&p->net, layer);
-    size_t count = (1 + (size_t)p->net.moments) * kind->floats;
+    size_t count = (1 + (old ? 0 : (size_t)p->net.moments)) * kind->floats;
     float *x = NULL, *y = NULL;
     enum np_status status;
     NP_TRY(np_alloc(&x, count, sizeof *x, err));
@@ -264,27 +295,37 @@ out:
     return status;
 }
 
-/* The first layer, in forward order, whose stored state differs. */
+/* A layer's version so many before the latest. */
+static enum np_status compare_version(struct np_comparison *r, struct pair *p, uint32_t layer,
+                                      int back, struct np_error *err)
+{
+    char name[NP_ENTRY_NAME];
+    const struct np_manifest_entry *a, *b;
+    np_manifest_name(&p->net, layer, back, name);
+    a = find_entry(&p->side[0].manifest, name);
+    b = find_entry(&p->side[1].manifest, name);
+    if ((!a && !b) ||
+        (a && b && a->updates == b->updates && np_digest_equal(&a->digest, &b->digest)))
+        return NP_OK;
+    r->layer_differs = true;
+    snprintf(r->layer, sizeof r->layer, "%s", name);
+    r->updates_a = a ? a->updates : 0;
+    r->updates_b = b ? b->updates : 0;
+    return a && b ? compare_elements(r, p, layer, back > 0, a, b, err) : NP_OK;
+}
+
+/* The first layer, in forward order, whose stored state differs: its own, then what is kept of
+ * older versions. */
 static enum np_status compare_checkpoints(struct np_comparison *r, struct pair *p,
                                           struct np_error *err)
 {
     enum np_status status = NP_OK;
-    for (uint32_t layer = 0; layer < p->net.layers && !r->layer_differs; layer++) {
-        char name[NP_LAYER_NAME];
-        const struct np_manifest_entry *a, *b;
-        np_supernet_layer_name(&p->net, layer, name);
-        a = find_entry(&p->side[0].manifest, name);
-        b = find_entry(&p->side[1].manifest, name);
-        if ((!a && !b) ||
-            (a && b && a->updates == b->updates && np_digest_equal(&a->digest, &b->digest)))
-            continue;
-        r->layer_differs = true;
-        snprintf(r->layer, sizeof r->layer, "%s", name);
-        r->updates_a = a ? a->updates : 0;
-        r->updates_b = b ? b->updates : 0;
-        if (a && b)
-            NP_TRY(compare_elements(r, p, layer, a, b, err));
-    }
+    for (uint32_t layer = 0; layer < p->net.layers; layer++)
+        for (int back = 0; back <= np_supernet_old_count(&p->net, layer); back++) {
+            NP_TRY(compare_version(r, p, layer, back, err));
+            if (r->layer_differs)
+                goto out;
+        }
 out:
     return status;
 }

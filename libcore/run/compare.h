@@ -1,7 +1,8 @@
 /* Comparing two runs bit for bit, and finding where they part.
  *
  * The ledgers tell the first step that differs (layers.tsv, where both have one, also the layer);
- * the latest checkpoint that both have tells the first layer in forward order, tensor and element.
+ * the latest checkpoint that both have tells the first layer in forward order, tensor and element:
+ * of a layer what is latest, then the older versions that are kept of it, "stem@-1".
  *
  * Errors    NP_EINPUT: no checkpoint is there; different recipes, data or arithmetic (of fast
  *           numerics: another model of GPU, or version of the library) cannot be compared;

@@ -98,8 +98,7 @@ static bool take_fingerprint(uint64_t *value, char **rest)
 static bool take_step(uint64_t *step, char **rest)
 {
     const char *field = strsep(rest, "\t");
-    return *rest && np_text_parse_uint64(step, field, 0, UINT64_MAX) &&
-           (field[0] != '0' || field[1] == '\0');
+    return *rest && np_text_parse_count(step, field, 0, UINT64_MAX);
 }
 
 /* What follows the step in a line of ledger.tsv. */

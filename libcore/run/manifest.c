@@ -12,6 +12,7 @@
 
 #define MANIFEST_MAX ((size_t)1 << 30)
 #define SUFFIX ".manifest"
+#define NAME "%010llu" SUFFIX
 
 enum np_status np_manifest_add(struct np_manifest *manifest, const struct np_digest *digest,
                                uint64_t updates, const char *name, struct np_error *err)
@@ -37,7 +38,7 @@ enum np_status np_manifest_path(char **path, const char *run, uint64_t step, str
 {
     struct np_buf buf = {NULL, 0, 0};
     enum np_status status =
-        np_buf_printf(&buf, err, "%s/checkpoints/%010llu" SUFFIX, run, (unsigned long long)step);
+        np_buf_printf(&buf, err, "%s/checkpoints/" NAME, run, (unsigned long long)step);
     *path = buf.text;
     return status;
 }
@@ -110,7 +111,7 @@ static enum np_status read_headers(struct np_sealed *text, struct np_manifest *m
     NP_TRY(read_digest(text, "recipe", &m->recipe, err));
     NP_TRY(read_digest(text, "data", &m->data, err));
     NP_TRY(np_sealed_header(text, "step", &value, err));
-    if (!np_text_parse_uint64(&m->step, value, 0, UINT64_MAX))
+    if (!np_text_parse_count(&m->step, value, 0, UINT64_MAX))
         status = np_sealed_damaged(text, "not a step", err);
 out:
     return status;
@@ -127,7 +128,7 @@ static enum np_status read_entry(struct np_sealed *text, char *line, struct np_m
     *second = *third = '\0';
     if (!np_digest_parse(&digest, line, strlen(line)))
         return np_sealed_damaged(text, "not a digest", err);
-    if (!np_text_parse_uint64(&updates, second + 2, 0, UINT64_MAX))
+    if (!np_text_parse_count(&updates, second + 2, 0, UINT64_MAX))
         return np_sealed_damaged(text, "not a count of updates", err);
     if (!third[2] || strlen(third + 2) >= NP_ENTRY_NAME || strpbrk(third + 2, " /"))
         return np_sealed_damaged(text, "not a layer's name", err);
@@ -163,14 +164,16 @@ static int by_value(const void *a, const void *b)
 /* "0000000500.manifest" -> 500; anything else (a file written aside) is not a checkpoint. */
 static bool step_of_name(uint64_t *step, const char *name)
 {
-    char digits[32];
+    char digits[32], own[48];
     size_t length = strlen(name), suffix = strlen(SUFFIX);
-    if (length < 10 + suffix || length - suffix >= sizeof digits ||
-        strcmp(name + length - suffix, SUFFIX) != 0)
+    if (length < suffix || length - suffix >= sizeof digits)
         return false;
     memcpy(digits, name, length - suffix);
     digits[length - suffix] = '\0';
-    return np_text_parse_uint64(step, digits, 0, UINT64_MAX);
+    if (!np_text_parse_uint64(step, digits, 0, UINT64_MAX))
+        return false;
+    snprintf(own, sizeof own, NAME, (unsigned long long)*step);
+    return strcmp(name, own) == 0;
 }
 
 enum np_status np_manifest_list(uint64_t **steps, size_t *count, const char *run,

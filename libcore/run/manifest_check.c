@@ -1,11 +1,22 @@
 #include "run/manifest_check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run_recipe.h"
+
+void np_manifest_name(const struct np_supernet *net, uint32_t layer, int back, char *out)
+{
+    char name[NP_LAYER_NAME];
+    np_supernet_layer_name(net, layer, name);
+    if (back == 0)
+        snprintf(out, NP_ENTRY_NAME, "%s", name);
+    else
+        snprintf(out, NP_ENTRY_NAME, "%s@-%d", name, back);
+}
 
 enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const char *path,
                                  const struct np_supernet *net, uint32_t *layer, uint64_t *back,
@@ -21,7 +32,7 @@ enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const ch
     if (np_supernet_find(net, name, layer) &&
         (!at ||
          (at[1] == '-' &&
-          np_text_parse_uint64(back, at + 2, 1, (uint64_t)np_supernet_old_count(net, *layer)))))
+          np_text_parse_count(back, at + 2, 1, (uint64_t)np_supernet_old_count(net, *layer)))))
         return NP_OK;
     return np_fail(err, NP_EDATA, "%s: the recipe has no layer '%s'", path,
                    np_text_safe(entry->name).s);
@@ -96,10 +107,11 @@ enum np_status np_manifest_check(const struct np_manifest *m, const char *path,
         const struct np_manifest_entry *entry = &m->entries[i];
         NP_TRY(np_manifest_layer(entry, path, net, &layer, &back, err));
         bool shared = np_supernet_is_shared(net, layer);
+        bool end = np_supernet_is_end(net, np_supernet_position(net, layer));
         if (entry->updates == 0 && back == 0 && !inherits)
             NP_TRY(refuse(net, path, layer, "has a line without an update", err));
         if (entry->updates > m->step - (back < m->step ? back : m->step) ||
-            (shared && entry->updates + back != m->step))
+            (shared ? entry->updates + back != m->step : end && entry->updates > 0))
             NP_TRY(refuse(net, path, layer, "has updates that no step made", err));
         if (back == 0)
             updates[layer] = entry->updates;

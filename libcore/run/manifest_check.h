@@ -11,6 +11,9 @@
 #include "run/manifest.h"
 #include "space/supernet.h"
 
+/* The name of a layer's entry: "stem", or "stem@-1" of a version so many before the latest; `out`
+ * holds NP_ENTRY_NAME bytes. */
+void np_manifest_name(const struct np_supernet *net, uint32_t layer, int back, char *out);
 /* The layer of an entry's name, and how many versions before the latest it is. */
 enum np_status np_manifest_layer(const struct np_manifest_entry *entry, const char *path,
                                  const struct np_supernet *net, uint32_t *layer, uint64_t *back,

@@ -137,24 +137,34 @@ out:
     return status;
 }
 
-/* What the sampler had the run train before. */
-static enum np_status write_drawn(struct np_log *file, const struct np_stream_shape *shape,
+/* What the sampler had the run train before: all of it, or there is no file. */
+static enum np_status write_drawn(long *end, const char *path, const struct np_stream_shape *shape,
                                   const struct np_recipe *recipe, uint64_t steps,
                                   struct np_error *err)
 {
+    char *lines = NULL;
+    size_t bytes = 0;
+    FILE *printed = open_memstream(&lines, &bytes);
     struct np_stream *stream = NULL;
     uint16_t *choices = NULL;
     bool more;
     enum np_status status;
+    if (!printed)
+        return np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s);
     NP_TRY(
         np_alloc(&choices, (size_t)shape->members, (size_t)shape->blocks * sizeof *choices, err));
     NP_TRY(draw(&stream, shape, recipe, 0, err));
     for (uint64_t step = 0; step < steps; step++) {
         NP_TRY(np_stream_next(stream, choices, &more, err));
-        print_step(file->stream, choices, shape, 0, shape->blocks);
+        print_step(printed, choices, shape, 0, shape->blocks);
     }
-    NP_TRY(np_log_check(file, err));
+    if (fflush(printed) != 0)
+        NP_TRY(np_fail_errno(err, "cannot write '%s'", np_text_safe(path).s));
+    NP_TRY(np_file_write(path, lines, bytes, err));
+    *end = (long)bytes;
 out:
+    fclose(printed);
+    free(lines);
     np_stream_close(stream);
     free(choices);
     return status;
@@ -209,9 +219,9 @@ enum np_status np_subnets_open(struct np_log *file, const struct np_stream_shape
     NP_TRY(open_record(&record, &path, run, err));
     if (record)
         NP_TRY(measure(&end, record, path, shape, step, err));
+    else if (step > 0)
+        NP_TRY(write_drawn(&end, path, shape, recipe, step, err));
     NP_TRY(np_log_open(file, run, NP_SUBNETS_FILE, end, true, err));
-    if (!record)
-        NP_TRY(write_drawn(file, shape, recipe, step, err));
 out:
     if (record)
         fclose(record);

@@ -223,6 +223,28 @@ setup() {
     cmp <(cut -f 1-4 drawn/ledger.tsv | head -n 4) <(cut -f 1-4 c/ledger.tsv)
 }
 
+@test "subnets.txt: the sampler's steps are there before any of the stream" {
+    np-train recipe.yaml --run a --stop-after 4
+    yes '0 1 2 3' | head -n 6 > subnets
+    mkfifo stream losses
+    np-train recipe.yaml --run a --resume --subnets stream --losses losses > /dev/null 2>&1 &
+    pid=$!
+    exec 8<> stream 9<> losses
+    head -n 5 subnets >&8 # the first four are passed over
+    read -r -u 9 line     # step 4 is done, and no checkpoint after it
+    [ "${line%%$'\t'*}" = 4 ]
+    kill -9 $pid
+    wait $pid || true
+    exec 8>&- 9<&-
+    [ "$(wc -l < a/subnets.txt)" -ge 4 ]
+    np-verify --fsck a
+    head -n 4 a/subnets.txt > whole
+    tail -n 2 subnets >> whole
+    np-train recipe.yaml --run a --resume --subnets whole
+    np-train recipe.yaml --run b --subnets whole
+    same a b
+}
+
 @test "subnets from a file end the run where they end" {
     printf '0 1 2 3\n# a comment\n\n3 2 1 0  # and another\n1 1 1 1\n' > subnets
     np-train recipe.yaml --run a --subnets subnets --losses losses.tsv

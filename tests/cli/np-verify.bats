@@ -291,6 +291,83 @@ plant() {
     np-verify --fsck b
 }
 
+# Seals the latest manifest of the run $1 after sed's $2.
+reseal() {
+    local m
+    m=$(ls "$1"/checkpoints/*.manifest | tail -n 1)
+    sed -i -e "$2" -e '$d' "$m"
+    sort -o sorted -k 3,3 <(tail -n +5 "$m")
+    { head -n 4 "$m"; cat sorted; } > sealed
+    mv sealed "$m"
+    echo "end $(sha256sum < "$m" | cut -c 1-64)" >> "$m"
+}
+
+@test "--fsck: a version has one name, a number one form" {
+    np-train recipe.yaml --run a --set 'shared={policy: delay, steps: 3}' --stop-after 4
+    reseal a ''
+    np-verify --fsck a
+    cp -r a b
+    reseal b '/ stem@-2$/d;s/\(.*\)stem@-1$/&\n\1stem@-01/'
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    said "np-verify: b/checkpoints/0000000004.manifest: the recipe has no layer 'stem@-01'"
+    rm -rf b
+    cp -r a b
+    reseal b 's/^step 4/step 04/'
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    said 'np-verify: b/checkpoints/0000000004.manifest:4: damaged manifest: not a step'
+    rm -rf b
+    cp -r a b
+    reseal b 's/  4  stem$/  04  stem/'
+    run np-verify --fsck b
+    [ "$status" -eq 1 ]
+    grep 'damaged manifest: not a count of updates' <<< "$output"
+}
+
+@test "--fsck: a frozen stem has no updates" {
+    np-train recipe.yaml --run a --set 'shared={policy: frozen}' --stop-after 4
+    np-verify --fsck a
+    object=$(sed -n '5s/ .*//p' a/checkpoints/*.manifest)
+    reseal a "5i $object  4  stem"
+    run np-verify --fsck a
+    [ "$status" -eq 1 ]
+    grep "damaged manifest: layer 'stem' has updates that no step made" <<< "$output"
+}
+
+@test "an old version that differs is found" {
+    np-train recipe.yaml --run a --set 'shared={policy: delay, steps: 3}' --stop-after 4
+    cp -r a b
+    object=$(sed -n 's/ .* stem@-2$//p' b/checkpoints/*.manifest)
+    reseal b "s/^[0-9a-f]*\(.* stem@-1\)$/$object\1/"
+    run np-verify a b
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[3]}" = "ledgers are the same" ]
+    [ "${lines[4]}" = "first layer that differs after 4 steps: stem@-1" ]
+    [[ "${lines[5]}" =~ ^"first element that differs: weights of " ]]
+}
+
+@test "layers that were kept from different steps on: the layer of the step that differs" {
+    np-train recipe.yaml --run a --stop-after 3
+    np-train recipe.yaml --run a --resume --ledger layers
+    np-train recipe.yaml --run b --ledger layers
+    np-verify a b
+    fingerprint=$(sed -n 's/^3\thead\t//p' b/layers.tsv)
+    [ -n "$fingerprint" ]
+    sed -i "s/^3\thead\t.*/3\thead\t${fingerprint//[0-9]/7}/" b/layers.tsv
+    fingerprint=$(sed -n 's/^3\t\([^\t]*\)\t\([^\t]*\)\t.*/\2/p' b/ledger.tsv)
+    sed -i "s/^\(3\t[^\t]*\t\)[^\t]*/\1${fingerprint//[0-9]/7}/" b/ledger.tsv
+    for pair in 'a b' 'b a'; do
+        # shellcheck disable=SC2086 # two words
+        run np-verify $pair
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [ "${lines[3]}" = "first step that differs: 3" ]
+        [ "${lines[4]}" = "first layer of that step that differs: head" ]
+    done
+}
+
 @test "usage errors" {
     np-train recipe.yaml --run a
     for args in "" "a" "a b c" "--fsck" "--fsck a b" "--fsck --expect $(digest_of a) a" "--expect x" \

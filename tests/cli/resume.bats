@@ -55,6 +55,15 @@ checkpoints() {
     said "np-train: --keep must be a whole number from 1 to 9223372036854775807, not '0'"
 }
 
+@test "--keep: a file with another name is no checkpoint" {
+    np-train recipe.yaml --run a
+    name=$(basename a/checkpoints/*.manifest)
+    cp "a/checkpoints/$name" "a/checkpoints/0$name"
+    np-train recipe.yaml --run a --resume --keep 1
+    [ -e "a/checkpoints/$name" ]
+    np-verify --fsck a
+}
+
 @test "--keep removes nothing where it is not known what is needed" {
     sed -i 's/^  steps: .*/  steps: 6\n  checkpoint_every: 2/' recipe.yaml
     np-train recipe.yaml --run a -q --stop-after 5

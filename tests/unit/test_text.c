@@ -33,6 +33,9 @@ START_TEST(test_whole_numbers)
     ck_assert(!np_text_parse_uint64(&u, "18446744073709551616", 0, UINT64_MAX));
     ck_assert(!np_text_parse_uint64(&u, "-1", 0, UINT64_MAX));
     ck_assert(np_text_parse_uint64(&u, "0000000500", 1, 500) && u == 500);
+    ck_assert(np_text_parse_count(&u, "500", 1, 500) && np_text_parse_count(&u, "0", 0, 1));
+    ck_assert(!np_text_parse_count(&u, "0500", 1, 500) && !np_text_parse_count(&u, "00", 0, 1));
+    ck_assert(!np_text_parse_count(&u, "", 0, 1) && !np_text_parse_count(&u, "501", 1, 500));
     ck_assert(!np_text_parse_uint64(&u, "501", 1, 500) && !np_text_parse_uint64(&u, "0", 1, 500));
 }
 END_TEST
