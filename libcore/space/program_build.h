@@ -14,7 +14,7 @@
 
 #include "space/supernet.h"
 
-/* Three slabs (weights, two moments) stay below 2^40, the distance of fingerprint addresses. */
+/* Three slabs (weights, two moments) stay below 2^44, the distance of fingerprint addresses. */
 #define NP_MAX_LAYER_FLOATS ((size_t)1 << 38)
 #define NP_MAX_VALUE_FLOATS ((size_t)1 << 38)
 

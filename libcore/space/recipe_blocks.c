@@ -122,18 +122,20 @@ static enum np_status check_inputs(const struct np_item_list *list, const struct
 {
     const struct np_shape *a = &list->shapes[list->before], *b = &list->shapes[list->made];
     const int64_t made = (int64_t)(item->block.cell - 2) * item->block.out;
+    bool same;
     if (item->block.inputs != 2)
         return NP_OK;
     if (made > NP_MAX_WIDTH)
         return np_yaml_fail(item->node, err, "the cell makes %lld channels, more than %d",
                             (long long)made, NP_MAX_WIDTH);
-    if (a->height == b->height && a->width == b->width)
-        return NP_OK;
-    if ((a->height + 1) / 2 != b->height || (a->width + 1) / 2 != b->width)
+    same = a->height == b->height && a->width == b->width;
+    if (!same && ((a->height + 1) / 2 != b->height || (a->width + 1) / 2 != b->width))
         return np_yaml_fail(item->node, err,
                             "a cell of two inputs reads one size, or its double first: not %dx%d "
                             "and %dx%d",
                             a->height, a->width, b->height, b->width);
+    if (same && (item->repeat == 1 || item->block.stride == 1 || np_shape_rows(*b) == 1))
+        return NP_OK; /* else the second repeat reads this size and its half */
     if (item->block.out == 1)
         return np_yaml_fail(item->node, err,
                             "2 channels or more are made of an input of twice the size");

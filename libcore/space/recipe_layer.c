@@ -186,6 +186,16 @@ out:
     return status;
 }
 
+/* Written down, the channels that it reads are what attention has by default. */
+static void drop_default_hidden(struct reading *r)
+{
+    bool reads_them = true;
+    for (int i = 0; i < r->context->place_count; i++)
+        reads_them = reads_them && r->places[i].in.channels == r->spec->hidden;
+    if (reads_them)
+        r->spec->hidden = 0;
+}
+
 static enum np_status read_hidden(struct reading *r)
 {
     bool head = r->context->role == NP_ROLE_HEAD;
@@ -194,7 +204,10 @@ static enum np_status read_hidden(struct reading *r)
     int preset = 0;
     if (!other && !follows && !head && r->op->op != NP_OP_MHA)
         preset = np_hidden_of(r->spec, r->places[0].out.channels);
-    return read_int(r, NP_FIELD_HIDDEN, preset, head ? 0 : 1, NP_MAX_WIDTH);
+    enum np_status status = read_int(r, NP_FIELD_HIDDEN, preset, head ? 0 : 1, NP_MAX_WIDTH);
+    if (status == NP_OK && r->op->op == NP_OP_MHA && !follows)
+        drop_default_hidden(r);
+    return status;
 }
 
 /* Channels that heads share. */

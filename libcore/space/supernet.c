@@ -310,7 +310,7 @@ static int moment_slabs(const struct np_optimizer *optimizer)
 {
     if (optimizer->kind == NP_ADAMW)
         return 2;
-    return optimizer->momentum > 0.0 ? 1 : 0;
+    return (float)optimizer->momentum > 0.0f ? 1 : 0;
 }
 
 enum np_status np_supernet_init(struct np_supernet *net, const struct np_recipe *recipe,

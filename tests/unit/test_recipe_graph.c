@@ -365,6 +365,10 @@ START_TEST(what_does_not_fit)
          "zero}]}, {inputs: 2, cell: 3, out: 1, choices: [{op: zero}]}, {stride: 2, choices: [{op: "
          "zero}]}, {inputs: 2, cell: 3, out: 1, choices: [{op: zero}]}]",
          "2 channels or more are made of an input of twice the size"},
+        {"[{repeat: 2, inputs: 2, cell: 3, out: 1, stride: 2, choices: [{op: zero}]}]",
+         "2 channels or more are made of an input of twice the size"},
+        {"[{repeat: 2, blocks: [{inputs: 2, cell: 3, out: 1, stride: 2, choices: [{op: zero}]}]}]",
+         "2 channels or more are made of an input of twice the size"},
         {"[{inputs: 2, cell: 3, out: 16, stride: 2, choices: [{op: conv2d}, {op: ffn}]}]",
          "'ffn' keeps the shape, its block makes 5x3x16 of 9x6x16"},
         {"[{tie: t, choices: [{op: ffn}]}, {tie: t, choices: [{op: ffn}, {op: zero}]}]",
@@ -401,8 +405,8 @@ START_TEST(what_does_not_fit)
          "largest like this one, of 3x3x8x8"},
         {"[{weights: entangled, choices: [{op: conv2d, norm: none, kernel: 1}, {op: conv2d}]}]",
          "entangled weights: candidate 1, the largest like this one, has no 'conv.bias'"},
-        {"[{choices: [{op: mha, heads: 3, hidden: 8}]}]",
-         "'heads' must divide the hidden width of 8, not 3"},
+        {"[{choices: [{op: mha, heads: 3, hidden: 10}]}]",
+         "'heads' must divide the hidden width of 10, not 3"},
         {"[{tie: '', choices: [{op: ffn}]}]", "'tie' must have 1 to 64 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

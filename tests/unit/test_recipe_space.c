@@ -168,6 +168,23 @@ START_TEST(test_padding)
 }
 END_TEST
 
+/* The channels that attention has by default are not said, other ones are. */
+START_TEST(test_default_hidden)
+{
+    struct np_recipe plain, said;
+    recipe_text_read(&plain, pairs);
+    for (int i = 0; i < 2; i++) {
+        const char *set =
+            i ? "space.blocks.0.choices.0.hidden=9" : "space.blocks.0.choices.0.hidden=12";
+        ck_assert_int_eq(np_recipe_read(&said, recipe_path, &set, 1, NULL), NP_OK);
+        ck_assert_int_eq(np_digest_equal(&said.digest, &plain.digest), i == 0);
+        recipe_text_stable(&said);
+        np_recipe_clear(&said);
+    }
+    np_recipe_clear(&plain);
+}
+END_TEST
+
 /* One block as it is written back. */
 START_TEST(test_choices)
 {
@@ -523,6 +540,7 @@ int main(void)
     tcase_add_test(tests, test_images);
     tcase_add_test(tests, test_pairs);
     tcase_add_test(tests, test_padding);
+    tcase_add_test(tests, test_default_hidden);
     tcase_add_test(tests, test_choices);
     tcase_add_test(tests, test_ends);
     tcase_add_test(tests, test_bad_images);

@@ -61,6 +61,16 @@ START_TEST(test_layers_and_kinds)
     ck_assert_int_eq(net.positions, 5);
     ck_assert_uint_eq(net.layers, 14);
     ck_assert_int_eq(net.moments, 2);
+    for (int i = 0; i < 3; i++) { /* what is 0 in single precision is none */
+        static const double momentum[] = {0.9, 0, 1e-50};
+        struct np_recipe sgd = recipe;
+        struct np_supernet other;
+        sgd.optimizer.kind = NP_SGD;
+        sgd.optimizer.momentum = momentum[i];
+        ck_assert_int_eq(np_supernet_init(&other, &sgd, NULL), NP_OK);
+        ck_assert_int_eq(other.moments, i == 0);
+        np_supernet_clear(&other);
+    }
     for (int i = 0; i < 6; i++)
         ck_assert_uint_eq(net.layer_first[i], layer_first[i]);
     for (uint32_t i = 0; i < net.layers; i++)
