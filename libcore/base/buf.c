@@ -47,8 +47,8 @@ enum np_status np_buf_append(struct np_buf *buf, const void *bytes, size_t n, st
     return NP_OK;
 }
 
-static enum np_status format_into(struct np_buf *buf, struct np_error *err, const char *format,
-                                  va_list args)
+__attribute__((format(printf, 3, 0))) static enum np_status
+format_into(struct np_buf *buf, struct np_error *err, const char *format, va_list args)
 {
     enum np_status status;
     va_list again;

@@ -13,7 +13,8 @@ static void make_plain(char *text)
             *text = '?';
 }
 
-static void write_msg(struct np_error *err, enum np_status code, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+write_msg(struct np_error *err, enum np_status code, const char *format, va_list args)
 {
     if (err) {
         err->code = code;
