@@ -1,4 +1,3 @@
-#include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,33 +5,16 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/format.h"
-#include "data/image_file.h"
+#include "data/image_reader.h"
 #include "data/joined.h"
-#include "data/resize.h"
 
 struct images {
     struct np_image_file *files;
     struct np_joined joined;
     struct np_image_size size;
-    int classes, crop, cutout;
-    double scale[2];
-    bool flip;
-    float (*value)[256]; /* [channels] what each byte becomes */
+    int classes;
+    struct np_image_reader reader;
 };
-
-static enum np_status fill_table(struct images *images, const struct np_data_spec *spec,
-                                 struct np_error *err)
-{
-    enum np_status status;
-    size_t channels = (size_t)images->size.channels;
-    assert(channels <= NP_MAX_IMAGE_CHANNELS);
-    NP_TRY(np_alloc(&images->value, channels, sizeof *images->value, err));
-    for (size_t c = 0; c < channels; c++)
-        for (int p = 0; p < 256; p++)
-            images->value[c][p] = (float)((p / 255.0 - spec->mean[c]) / spec->std[c]);
-out:
-    return status;
-}
 
 static enum np_status open_files(struct images *images, char *const *paths,
                                  const struct np_data_spec *spec, struct np_error *err)
@@ -69,11 +51,7 @@ static enum np_status open_images(void **out, uint64_t *count, char *const *path
     *out = images;
     images->size = (struct np_image_size){recipe->height, recipe->image_width, recipe->channels};
     images->classes = recipe->vocab;
-    images->crop = spec->crop;
-    images->cutout = spec->cutout;
-    images->flip = spec->flip;
-    memcpy(images->scale, spec->scale, sizeof images->scale);
-    NP_TRY(fill_table(images, spec, err));
+    NP_TRY(np_image_reader_init(&images->reader, recipe, spec, err));
     NP_TRY(open_files(images, paths, spec, err));
     *count = images->joined.starts[images->joined.file_count];
 out:
@@ -87,7 +65,7 @@ static void close_images(void *reader)
         np_image_file_clear(&images->files[i]);
     free(images->files);
     np_joined_clear(&images->joined);
-    free(images->value);
+    np_image_reader_clear(&images->reader);
     free(images);
 }
 
@@ -141,116 +119,13 @@ out:
     return status;
 }
 
-/* Where an output image's position (0, 0) lies in the image of the file, and which way it runs. */
-struct view {
-    int top, left;
-    bool flip;
-};
-
-static int clamp(int x, int low, int high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-/* One row of one channel, x and y at its column 0: y[w * channels] for every column w, +0 outside
- * of the image. */
-static void read_row(float *y, const uint8_t *x, size_t x_step, const float *value, int width,
-                     int channels, struct view view)
-{
-    int first = clamp(-view.left, 0, width); /* columns first .. last - 1 of the crop exist */
-    int last = clamp(width - view.left, first, width);
-    ptrdiff_t step = view.flip ? -channels : channels;
-    float *to = view.flip ? y + (ptrdiff_t)(width - 1) * channels : y;
-    for (int w = 0; w < first; w++)
-        to[w * step] = 0.0f;
-    for (int w = first; w < last; w++)
-        to[w * step] = value[x[(size_t)(view.left + w) * x_step]];
-    for (int w = last; w < width; w++)
-        to[w * step] = 0.0f;
-}
-
-static void read_pixels(const struct images *images, float *out, const struct image *image,
-                        struct view view)
-{
-    int height = images->size.height, width = images->size.width, channels = images->size.channels;
-    size_t row = (size_t)width * (size_t)channels, step = image->file->step;
-    for (int h = 0; h < height; h++, out += row) {
-        int from = view.top + h;
-        const uint8_t *line;
-        if (from < 0 || from >= height) {
-            memset(out, 0, row * sizeof *out);
-            continue;
-        }
-        line = image->pixels + (size_t)from * (size_t)width * step;
-        for (int c = 0; c < channels; c++)
-            read_row(out + c, line + (size_t)c * image->file->plane, step, images->value[c], width,
-                     channels, view);
-    }
-}
-
-static double between(double a, double b, double by)
-{
-    return a + by * (b - a);
-}
-
-/* The part of the image that the words draw, by bilinear interpolation, left and right changed if
- * `flip`: first along a row, then between rows. */
-static void read_resized(const struct images *images, float *out, const struct image *image,
-                         struct np_philox drawn, bool flip)
-{
-    int height = images->size.height, width = images->size.width, channels = images->size.channels;
-    size_t x_step = image->file->step, y_step = (size_t)width * x_step;
-    struct np_resize side[2];
-    np_resize_draw(side, images->scale, drawn, height, width);
-    for (int h = 0; h < height; h++) {
-        const struct np_resized y = np_resize_at(&side[0], h);
-        for (int w = 0; w < width; w++) {
-            const struct np_resized x = np_resize_at(&side[1], flip ? width - 1 - w : w);
-            for (int c = 0; c < channels; c++) {
-                const float *value = images->value[c];
-                const uint8_t *plane = image->pixels + (size_t)c * image->file->plane;
-                const uint8_t *above = plane + (size_t)y.first * y_step;
-                const uint8_t *below = plane + (size_t)y.next * y_step;
-                size_t left = (size_t)x.first * x_step, right = (size_t)x.next * x_step;
-                double top = between(value[above[left]], value[above[right]], x.by);
-                double bottom = between(value[below[left]], value[below[right]], x.by);
-                *out++ = (float)between(top, bottom, y.by);
-            }
-        }
-    }
-}
-
-/* +0 in a square around the drawn position, as much of it as is inside. */
-static void cut_out(const struct images *images, float *out, uint32_t drawn)
-{
-    int height = images->size.height, width = images->size.width, side = images->cutout;
-    size_t channels = (size_t)images->size.channels;
-    int top = (int)((drawn >> 16) * (uint32_t)height >> 16) - side / 2;
-    int left = (int)((drawn & 0xFFFF) * (uint32_t)width >> 16) - side / 2;
-    int first = clamp(left, 0, width), last = clamp(left + side, 0, width);
-    for (int h = clamp(top, 0, height); h < clamp(top + side, 0, height); h++)
-        memset(out + (size_t)(h * width + first) * channels, 0,
-               (size_t)(last - first) * channels * sizeof *out);
-}
-
 static void read_image(const void *reader, const struct np_batch *sample, uint64_t item,
                        const struct np_philox augment[2])
 {
     const struct images *images = reader;
     struct image image = image_at(images, item);
-    struct view view = {0};
-    if (augment) {
-        uint64_t places = 2 * (uint64_t)images->crop + 1;
-        view.top = (int)(augment[0].w[0] * places >> 32) - images->crop;
-        view.left = (int)(augment[0].w[1] * places >> 32) - images->crop;
-        view.flip = images->flip && augment[0].w[2] >> 31;
-    }
-    if (sample->images && augment && images->scale[0] > 0.0)
-        read_resized(images, sample->images, &image, augment[1], view.flip);
-    else if (sample->images)
-        read_pixels(images, sample->images, &image, view);
-    if (sample->images && augment && images->cutout > 0)
-        cut_out(images, sample->images, augment[0].w[3]);
+    if (sample->images)
+        np_image_read(&images->reader, sample->images, image.file, image.pixels, augment);
     if (sample->targets)
         *sample->targets = image.label;
 }

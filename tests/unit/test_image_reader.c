@@ -1,0 +1,275 @@
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "image_files.h"
+#include "num/elementary.h"
+#include "num/philox.h"
+#include "suite.h"
+
+enum { MAX_PIXELS = 32 * 32 * 3 };
+
+static bool inside_cutout(int side, uint32_t half_word, int size, int at)
+{
+    int first = (int)(half_word / 65536.0 * size) - side / 2;
+    return at >= first && at < first + side;
+}
+
+/* The header's words, one position after the other: images are `count` from number 0 on. */
+static float value_of(const struct np_data_spec *spec, double p, int c)
+{
+    return (float)((p / 255.0 - spec->mean[c]) / spec->std[c]);
+}
+
+/* Where position i of n lies along a side of which the share `part` is taken. */
+static double resized(double part, double unit, int n, int i)
+{
+    double size = fmin(part, 1) * n;
+    return fmin(fmax(unit * (n - size) + (i + 0.5) * (size / n) - 0.5, 0), n - 1);
+}
+
+/* Of a resized part: between the four pixels around it. */
+static double between(const struct np_recipe *recipe, const struct np_data_spec *spec, size_t image,
+                      struct np_philox drawn, int h, int w, size_t c)
+{
+    double u[4];
+    for (int k = 0; k < 4; k++)
+        u[k] = drawn.w[k] / 4294967296.0;
+    double share = spec->scale[0] + u[0] * (spec->scale[1] - spec->scale[0]);
+    double ratio = (double)np_expf((float)((2 * u[1] - 1) * log(4 / 3.0)));
+    double y = resized(sqrt(share / ratio), u[2], recipe->height, h);
+    double x = resized(sqrt(share * ratio), u[3], recipe->image_width, w), rows[2];
+    for (size_t i = 0; i < 2; i++) {
+        size_t row = (size_t)fmin(floor(y) + (double)i, recipe->height - 1), left = (size_t)x;
+        size_t right = left + 1 < (size_t)recipe->image_width ? left + 1 : left;
+        double a = (double)value_of(spec, image_files_pixel(image, c, row, left), (int)c);
+        double b = (double)value_of(spec, image_files_pixel(image, c, row, right), (int)c);
+        rows[i] = a + (x - floor(x)) * (b - a);
+    }
+    return rows[0] + (y - floor(y)) * (rows[1] - rows[0]);
+}
+
+static float expected_pixel(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                            size_t image, const struct np_philox draws[2], bool augment, int h,
+                            int w, int c)
+{
+    const struct np_philox drawn = draws[0];
+    int column = w, crop = augment ? spec->crop : 0;
+    bool cut = augment && inside_cutout(spec->cutout, drawn.w[3] / 65536, recipe->height, h) &&
+               inside_cutout(spec->cutout, drawn.w[3] % 65536, recipe->image_width, w);
+    if (augment && spec->flip && (drawn.w[2] & 0x80000000u))
+        column = recipe->image_width - 1 - w;
+    if (augment && spec->scale[0] > 0 && !cut)
+        return (float)between(recipe, spec, image, draws[1], h, column, (size_t)c);
+    if (augment) {
+        h += (int)((double)drawn.w[0] / 4294967296.0 * (2 * crop + 1)) - crop;
+        column += (int)((double)drawn.w[1] / 4294967296.0 * (2 * crop + 1)) - crop;
+    }
+    if (h < 0 || h >= recipe->height || column < 0 || column >= recipe->image_width || cut)
+        return 0.0f;
+    return value_of(spec, image_files_pixel(image, (size_t)c, (size_t)h, (size_t)column), c);
+}
+
+static void check_image(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                        size_t image, const struct np_philox drawn[2], bool augment, const float *x,
+                        int label)
+{
+    for (int h = 0; h < recipe->height; h++)
+        for (int w = 0; w < recipe->image_width; w++)
+            for (int c = 0; c < recipe->channels; c++) {
+                float want = expected_pixel(recipe, spec, image, drawn, augment, h, w, c);
+                ck_assert_msg(memcmp(x, &want, sizeof want) == 0,
+                              "image %zu (%d, %d, %d): %g, not %g", image, h, w, c, (double)*x,
+                              (double)want);
+                x++;
+            }
+    ck_assert_int_eq(label, (int)(image * 7 % 10));
+}
+
+/* Training batches against the contract, and evaluations, which are not augmented. */
+static void check_batches(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                          size_t count)
+{
+    enum { SAMPLES = 40 };
+    static float x[SAMPLES * MAX_PIXELS];
+    const size_t each =
+        (size_t)recipe->height * (size_t)recipe->image_width * (size_t)recipe->channels;
+    int32_t labels[SAMPLES];
+    const struct np_batch batch = {.images = x, .targets = labels};
+    struct np_data *data = data_files_open(recipe, spec);
+    ck_assert_uint_eq(np_data_count(data), count);
+    for (uint32_t member = 0; member < 2; member++) {
+        struct np_draw_key key = np_draw_key(9, NP_DRAW_BATCH, member, 0, 0);
+        np_data_batch(data, &batch, 9, 6, member, 2, SAMPLES);
+        for (size_t i = 0; i < SAMPLES; i++) {
+            struct np_philox drawn[2];
+            for (uint32_t k = 0; k < 2; k++)
+                drawn[k] = np_draw(np_draw_key(9, NP_DRAW_AUGMENT, member, 0, k), 6, 2 + i);
+            check_image(recipe, spec, np_philox_below(np_draw(key, 6, 2 + i), count), drawn, true,
+                        x + i * each, labels[i]);
+        }
+    }
+    np_data_eval_batch(data, &batch, 1, 4, 9);
+    for (size_t i = 0; i < 4; i++)
+        check_image(recipe, spec, count * (4 + i) / 9, (struct np_philox[2]){{{0}}}, false,
+                    x + i * each, labels[i]);
+    np_data_close(data);
+}
+
+static const struct {
+    int crop;
+    bool flip;
+    int cutout;
+    double scale[2];
+} augments[] = {{0, false, 0, {0}},       {4, false, 0, {0}},  {0, true, 0, {0}},
+                {4, true, 0, {0}},        {64, true, 0, {0}},  {0, false, 3, {0}},
+                {4, true, 16, {0}},       {0, true, 1, {0}},   {0, false, 0, {0.08, 1}},
+                {0, true, 2, {0.3, 0.3}}, {0, true, 0, {1, 1}}};
+
+static void augment(struct np_data_spec *spec, int i)
+{
+    spec->crop = augments[i].crop;
+    spec->flip = augments[i].flip;
+    spec->cutout = augments[i].cutout;
+    memcpy(spec->scale, augments[i].scale, sizeof spec->scale);
+}
+
+START_TEST(test_cifar)
+{
+    const struct np_recipe recipe = image_files_recipe(32, 32, 3);
+    struct np_data_spec spec = data_files_spec(NP_DATA_CIFAR10, 3);
+    const double mean[] = {0.4914, 0.4822, 0.4465}, std[] = {0.2470, 0.2435, 0.2616};
+    memcpy(spec.mean, mean, sizeof mean);
+    memcpy(spec.std, std, sizeof std);
+    augment(&spec, _i);
+    for (size_t labels = 1; labels <= 2; labels++) {
+        spec.kind = labels == 2 ? NP_DATA_CIFAR100 : NP_DATA_CIFAR10;
+        image_files_cifar("a", labels, 0, 5);
+        image_files_cifar("b", labels, 5, 4);
+        image_files_cifar("c", labels, 9, 2);
+        check_batches(&recipe, &spec, 11);
+    }
+}
+END_TEST
+
+/* Odd sizes, also smaller than the crop; channels last; wider labels. */
+START_TEST(test_idx)
+{
+    static const struct idx_file sizes[] = {
+        {9, 28, 28, 0, 1, 0}, {9, 1, 1, 0, 1, 0}, {9, 3, 7, 2, 2, 0}, {9, 9, 2, 5, 4, 0}};
+    struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 4);
+    for (int c = 0; c < 5; c++) {
+        spec.mean[c] = 0.25 + 0.1 * c;
+        spec.std[c] = 0.5 + 0.1 * c;
+    }
+    augment(&spec, _i);
+    for (size_t i = 0; i < 4; i++) {
+        int channels = sizes[i].channels ? (int)sizes[i].channels : 1;
+        const struct np_recipe recipe =
+            image_files_recipe((int)sizes[i].height, (int)sizes[i].width, channels);
+        struct idx_file one = sizes[i];
+        one.count = 1;
+        image_files_idx("a", "b", 0, sizes[i]);
+        image_files_idx("c", "d", 9, one);
+        check_batches(&recipe, &spec, 10);
+    }
+}
+END_TEST
+
+/* Parts of the area from one end of the scale to the other come up, everywhere; of an image that
+ * grows evenly along a row, a row grows evenly too: by as much as the part is wide. */
+START_TEST(test_scales_are_spread)
+{
+    enum { SAMPLES = 500, SIDE = 32 };
+    const struct np_recipe recipe = image_files_recipe(SIDE, SIDE, 1);
+    struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 2);
+    const uint32_t header[] = {0x803, 1, SIDE, SIDE};
+    static float x[SAMPLES][SIDE * SIDE];
+    const struct np_batch batch = {.images = x[0]};
+    double least = INFINITY, most = 0, first = INFINITY, last = 0;
+    struct np_data *data;
+    image_files_idx("a", "b", 0, (struct idx_file){1, SIDE, SIDE, 0, 1, 0});
+    image_files_words(0, header, 4);
+    for (size_t i = 0; i < SIDE * SIDE; i++)
+        file_bytes[16 + i] = (uint8_t)(8 * (i % SIDE));
+    suite_write_bytes("a", file_bytes, 16 + SIDE * SIDE);
+    spec.scale[0] = 0.25;
+    spec.scale[1] = 0.5;
+    data = data_files_open(&recipe, &spec);
+    np_data_batch(data, &batch, 1, 0, 0, 0, SAMPLES);
+    np_data_close(data);
+    for (int i = 0; i < SAMPLES; i++) {
+        const float *row = x[i] + SIDE * (SIDE / 2);
+        double wide = (double)(row[SIDE / 2 + 1] - row[SIDE / 2]) * 255 / 8 * SIDE;
+        double middle = (double)(row[SIDE / 2 - 1] + row[SIDE / 2]) / 2 * 255 / 8 + 0.5;
+        least = fmin(least, wide);
+        most = fmax(most, wide);
+        first = fmin(first, middle - wide / 2);
+        last = fmax(last, middle + wide / 2);
+        ck_assert_double_ge(middle - wide / 2, -1e-3);
+        ck_assert_double_le(middle + wide / 2, SIDE + 1e-3);
+    }
+    ck_assert_double_ge(least, SIDE * sqrt(0.25 * 0.75) - 1e-3);
+    ck_assert_double_lt(least, SIDE * sqrt(0.25 * 0.9));
+    ck_assert_double_le(most, SIDE * sqrt(0.5 / 0.75) + 1e-3);
+    ck_assert_double_gt(most, SIDE * sqrt(0.5 / 0.9));
+    ck_assert_double_lt(first, 0.5);
+    ck_assert_double_gt(last, SIDE - 0.5);
+}
+END_TEST
+
+/* Every crop and both directions come up. */
+START_TEST(test_augmentation_is_spread)
+{
+    enum { SAMPLES = 500 };
+    const struct np_recipe recipe = image_files_recipe(3, 3, 1);
+    struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 2);
+    const uint32_t header[] = {0x803, 1, 3, 3};
+    static float x[SAMPLES][9];
+    const struct np_batch batch = {.images = x[0]};
+    int seen[9] = {0};
+    struct np_data *data;
+    image_files_idx("a", "b", 0, (struct idx_file){1, 3, 3, 0, 1, 0});
+    memset(file_bytes, 0, sizeof file_bytes);
+    image_files_words(0, header, 4);
+    file_bytes[16 + 4] = 255; /* the middle */
+    suite_write_bytes("a", file_bytes, 16 + 9);
+    spec.crop = 1;
+    data = data_files_open(&recipe, &spec);
+    np_data_batch(data, &batch, 1, 0, 0, 0, SAMPLES);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int j = 0; j < 9; j++)
+            seen[j] += x[i][j] > 0.0f;
+    np_data_close(data);
+    for (int j = 0; j < 9; j++)
+        ck_assert_int_gt(seen[j], SAMPLES / 18);
+    file_bytes[16 + 4] = 0;
+    file_bytes[16 + 3] = 255; /* left of it */
+    suite_write_bytes("a", file_bytes, 16 + 9);
+    spec.crop = 0;
+    spec.flip = true;
+    data = data_files_open(&recipe, &spec);
+    np_data_batch(data, &batch, 1, 0, 0, 0, SAMPLES);
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int j = 0; j < 9; j++)
+            seen[j] += x[i][j] > 0.0f;
+    np_data_close(data);
+    ck_assert_int_gt(seen[3], SAMPLES / 3);
+    ck_assert_int_gt(seen[5], SAMPLES / 3);
+    ck_assert_int_eq(seen[3] + seen[5], SAMPLES);
+}
+END_TEST
+
+int main(void)
+{
+    enum { AUGMENTS = sizeof augments / sizeof *augments };
+    Suite *suite = suite_create("image_reader");
+    TCase *tests = suite_case(suite, "all");
+    tcase_add_loop_test(tests, test_cifar, 0, AUGMENTS);
+    tcase_add_loop_test(tests, test_idx, 0, AUGMENTS);
+    tcase_add_test(tests, test_augmentation_is_spread);
+    tcase_add_test(tests, test_scales_are_spread);
+    return data_files_run(suite);
+}
