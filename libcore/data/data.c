@@ -151,20 +151,21 @@ static struct order order_of(const struct np_data *data, const struct np_recipe 
 }
 
 /* Items that are read between two looks at the hooks: some megabytes of them, some milliseconds. */
-static uint64_t items_at_once(const struct np_data *data)
+static uint64_t items_at_once(const struct np_recipe *recipe, const struct np_data_spec *spec)
 {
-    const struct sizes *sizes = &data->sizes;
-    uint64_t bytes = sizes->images + sizeof(int32_t);
-    if (sizes->source)
-        bytes = (sizes->source + sizes->targets) * sizeof(int32_t);
+    const struct sizes sizes = sample_sizes(recipe);
+    uint64_t bytes = sizes.images + sizeof(int32_t);
+    if (spec->stored[0] > 0)
+        bytes = (uint64_t)spec->stored[0] * (uint64_t)spec->stored[1] * (uint64_t)recipe->channels;
+    else if (recipe->input == NP_INPUT_PAIRS)
+        bytes = (sizes.source + sizes.targets) * sizeof(int32_t);
     return 1 + (4u << 20) / bytes;
 }
 
-/* Checks all items of the part. */
-static enum np_status digest_part(struct np_data *data, const struct np_data_hooks *hooks,
-                                  struct np_error *err)
+/* Checks all items of the part, `most` at once. */
+static enum np_status digest_part(struct np_data *data, uint64_t most,
+                                  const struct np_data_hooks *hooks, struct np_error *err)
 {
-    uint64_t most = items_at_once(data);
     struct np_sha256 sha = {0};
     enum np_status status;
     NP_TRY(np_sha256_begin(&sha, err));
@@ -201,7 +202,7 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
     NP_TRY(data->format->open(&data->reader, &all, data->paths, recipe, spec, err));
     NP_TRY(cut_part(data, recipe, spec, all, err));
     data->order = order_of(data, recipe);
-    NP_TRY(digest_part(data, hooks, err));
+    NP_TRY(digest_part(data, items_at_once(recipe, spec), hooks, err));
     *out = data;
     data = NULL;
 out:

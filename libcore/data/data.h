@@ -21,20 +21,12 @@
  * an epoch has every item once: pairs, images, or the windows that begin at 0, T, 2T ...; n of
  * them. Number g = (step * members + member) * batch + i, with one member where all have the same
  * batch, is item np_shuffle(np_draw_key(seed, NP_DRAW_ORDER, 0, 0, 0), g / n, g % n, n).
- * A pixel p of channel c becomes (float)((p / 255.0 - mean[c]) / std[c]), in double. Augmentation,
- * in training batches only, draws words 0, 1, 2 of np_draw(np_draw_key(seed, NP_DRAW_AUGMENT,
- * member, 0, 0), step, i): the crop's top and left, word * (2 * crop + 1) / 2^32 rounded down, in
- * the image padded by `crop` positions of +0 (after normalisation), and the flip: left and right of
- * the crop change places when the top bit of word 2 is set. A cutout of n then makes +0 of rows
- * y - n / 2 .. + n - 1 of columns x - n / 2 .. + n - 1, where inside; y is the upper half of word 3
- * * height / 2^16, x the lower half * width / 2^16, rounded down. With a scale, instead of the
- * crop, a part of the image is resized to the image's size, by the words of another draw, tensor 1:
- * data/resize.h.
+ * What becomes of an image's pixels, in training with draws of its own: data/image_reader.h.
  *
  * Shapes    images [B][height][width][channels]; tokens [B][T]; source [B][S]; targets [B][T], or
  *           [B] for images; lengths [B].
  * Errors    NP_EINPUT names the file: empty, too short, bad header, token or label too large,
- *           images of another size than the recipe's. NP_ESTOP when hooks.stop said so.
+ *           images of another size than the recipe says. NP_ESTOP when hooks.stop said so.
  * Ownership np_data_close; files are mapped read-only while open.
  * Threads   any number may read batches of one np_data.
  */

@@ -24,13 +24,19 @@ out:
 enum np_status np_image_reader_init(struct np_image_reader *reader, const struct np_recipe *recipe,
                                     const struct np_data_spec *spec, struct np_error *err)
 {
+    struct np_image_size size = {recipe->height, recipe->image_width, recipe->channels};
     *reader = (struct np_image_reader){
-        .size = {recipe->height, recipe->image_width, recipe->channels},
+        .stored = size,
+        .size = size,
         .crop = spec->crop,
         .cutout = spec->cutout,
         .scale = {spec->scale[0], spec->scale[1]},
         .flip = spec->flip,
     };
+    if (spec->stored[0] > 0) {
+        reader->stored.height = spec->stored[0];
+        reader->stored.width = spec->stored[1];
+    }
     return fill_table(reader, spec, err);
 }
 
@@ -52,12 +58,12 @@ static int clamp(int x, int low, int high)
 }
 
 /* One row of one channel, x and y at its column 0: y[w * channels] for every column w, +0 outside
- * of the image. */
-static void read_row(float *y, const uint8_t *x, size_t x_step, const float *value, int width,
-                     int channels, struct view view)
+ * of the image, which is `stored` wide. */
+static void read_row(float *y, const uint8_t *x, size_t x_step, const float *value, int stored,
+                     int width, int channels, struct view view)
 {
     int first = clamp(-view.left, 0, width); /* columns first .. last - 1 of the crop exist */
-    int last = clamp(width - view.left, first, width);
+    int last = clamp(stored - view.left, first, width);
     ptrdiff_t step = view.flip ? -channels : channels;
     float *to = view.flip ? y + (ptrdiff_t)(width - 1) * channels : y;
     for (int w = 0; w < first; w++)
@@ -72,17 +78,18 @@ static void read_pixels(const struct np_image_reader *reader, float *out,
                         const struct np_image_file *file, const uint8_t *pixels, struct view view)
 {
     int height = reader->size.height, width = reader->size.width, channels = reader->size.channels;
+    int stored = reader->stored.width;
     size_t row = (size_t)width * (size_t)channels, step = file->step;
     for (int h = 0; h < height; h++, out += row) {
         int from = view.top + h;
         const uint8_t *line;
-        if (from < 0 || from >= height) {
+        if (from < 0 || from >= reader->stored.height) {
             memset(out, 0, row * sizeof *out);
             continue;
         }
-        line = pixels + (size_t)from * (size_t)width * step;
+        line = pixels + (size_t)from * (size_t)stored * step;
         for (int c = 0; c < channels; c++)
-            read_row(out + c, line + (size_t)c * file->plane, step, reader->value[c], width,
+            read_row(out + c, line + (size_t)c * file->plane, step, reader->value[c], stored, width,
                      channels, view);
     }
 }
@@ -99,9 +106,9 @@ static void read_resized(const struct np_image_reader *reader, float *out,
                          struct np_philox drawn, bool flip)
 {
     int height = reader->size.height, width = reader->size.width, channels = reader->size.channels;
-    size_t x_step = file->step, y_step = (size_t)width * x_step;
+    size_t x_step = file->step, y_step = (size_t)reader->stored.width * x_step;
     struct np_resize side[2];
-    np_resize_draw(side, reader->scale, drawn, height, width);
+    np_resize_draw(side, reader->scale, drawn, reader->stored, reader->size);
     for (int h = 0; h < height; h++) {
         const struct np_resized y = np_resize_at(&side[0], h);
         for (int w = 0; w < width; w++) {
@@ -133,21 +140,25 @@ static void cut_out(const struct np_image_reader *reader, float *out, uint32_t d
                (size_t)(last - first) * channels * sizeof *out);
 }
 
-static struct view view_of(const struct np_image_reader *reader, struct np_philox drawn)
+/* Of the middle of the image; the words move and turn it. */
+static struct view view_of(const struct np_image_reader *reader, const struct np_philox *drawn)
 {
+    struct view view = {.top = (reader->stored.height - reader->size.height) / 2,
+                        .left = (reader->stored.width - reader->size.width) / 2};
     uint64_t places = 2 * (uint64_t)reader->crop + 1;
-    return (struct view){.top = (int)(drawn.w[0] * places >> 32) - reader->crop,
-                         .left = (int)(drawn.w[1] * places >> 32) - reader->crop,
-                         .flip = reader->flip && drawn.w[2] >> 31};
+    if (drawn) {
+        view.top += (int)(drawn->w[0] * places >> 32) - reader->crop;
+        view.left += (int)(drawn->w[1] * places >> 32) - reader->crop;
+        view.flip = reader->flip && drawn->w[2] >> 31;
+    }
+    return view;
 }
 
 void np_image_read(const struct np_image_reader *reader, float *out,
                    const struct np_image_file *file, const uint8_t *pixels,
                    const struct np_philox augment[2])
 {
-    struct view view = {0};
-    if (augment)
-        view = view_of(reader, augment[0]);
+    struct view view = view_of(reader, augment);
     if (augment && reader->scale[0] > 0.0)
         read_resized(reader, out, file, pixels, augment[1], view.flip);
     else

@@ -11,7 +11,6 @@
 struct images {
     struct np_image_file *files;
     struct np_joined joined;
-    struct np_image_size size;
     int classes;
     struct np_image_reader reader;
 };
@@ -31,10 +30,11 @@ static enum np_status open_files(struct images *images, char *const *paths,
         struct np_image_file *file = &images->files[i];
         uint64_t *starts = &images->joined.starts[i];
         if (spec->kind == NP_DATA_IDX)
-            NP_TRY(np_idx_file_init(file, paths[2 * i], paths[2 * i + 1], images->size, err));
+            NP_TRY(
+                np_idx_file_init(file, paths[2 * i], paths[2 * i + 1], images->reader.stored, err));
         else
             NP_TRY(np_cifar_file_init(file, paths[i], spec->kind == NP_DATA_CIFAR100 ? 2 : 1,
-                                      images->size, err));
+                                      images->reader.stored, err));
         starts[1] = starts[0] + file->count;
     }
 out:
@@ -49,7 +49,6 @@ static enum np_status open_images(void **out, uint64_t *count, char *const *path
     enum np_status status;
     NP_TRY(np_zalloc(&images, 1, sizeof *images, err));
     *out = images;
-    images->size = (struct np_image_size){recipe->height, recipe->image_width, recipe->channels};
     images->classes = recipe->vocab;
     NP_TRY(np_image_reader_init(&images->reader, recipe, spec, err));
     NP_TRY(open_files(images, paths, spec, err));
@@ -97,8 +96,8 @@ static enum np_status digest_images(const void *reader, struct np_sha256 *sha, u
                                     uint64_t count, struct np_error *err)
 {
     const struct images *images = reader;
-    size_t plane = (size_t)images->size.height * (size_t)images->size.width;
-    size_t channels = (size_t)images->size.channels;
+    const struct np_image_size *size = &images->reader.stored;
+    size_t plane = (size_t)size->height * (size_t)size->width, channels = (size_t)size->channels;
     uint8_t *pixels = NULL;
     enum np_status status;
     NP_TRY(np_alloc(&pixels, plane, channels, err));

@@ -222,6 +222,7 @@ enum np_data_kind {
     NP_DATA_CIFAR100
 };
 
+#define NP_MAX_IMAGE_SIDE 4096
 #define NP_MAX_IMAGE_CHANNELS 64
 
 struct np_data_spec {
@@ -231,6 +232,7 @@ struct np_data_spec {
     char **files;   /* as written; relative to the recipe's directory */
     double part[2]; /* [from, to) of the concatenated tokens, pairs or images */
     double mean[NP_MAX_IMAGE_CHANNELS], std[NP_MAX_IMAGE_CHANNELS];
+    int stored[2]; /* height and width of the files' images; 0: the input's */
     int crop, cutout;
     double scale[2]; /* part of an image's area that it is resized from, drawn; 0: all, as it is */
     bool flip;

@@ -33,6 +33,8 @@ static enum np_status write_images(struct np_buf *buf, const struct np_recipe *r
     enum np_status status;
     NP_TRY(write_numbers(buf, "mean", data->mean, recipe->channels, err));
     NP_TRY(write_numbers(buf, "std", data->std, recipe->channels, err));
+    if (data->stored[0] > 0)
+        NP_TRY(np_buf_printf(buf, err, ", stored: [%d, %d]", data->stored[0], data->stored[1]));
     if (data == &recipe->train_data)
         NP_TRY(np_buf_printf(buf, err, ", crop: %d, flip: %s", data->crop,
                              data->flip ? "true" : "false"));

@@ -98,6 +98,24 @@ out:
     return status;
 }
 
+/* What is as large as the input is not written down. */
+static enum np_status read_stored(const struct np_recipe *recipe, struct np_data_spec *data,
+                                  const struct np_yaml_node *node, struct np_error *err)
+{
+    const struct np_yaml_node *item = NULL;
+    int *stored = data->stored;
+    enum np_status status;
+    NP_TRY(np_yaml_get_list(node, &item, 2, 2, err));
+    if (!item)
+        return NP_OK;
+    NP_TRY(np_recipe_get_int(item, &stored[0], recipe->height, NP_MAX_IMAGE_SIDE, err));
+    NP_TRY(np_recipe_get_int(item->next, &stored[1], recipe->image_width, NP_MAX_IMAGE_SIDE, err));
+    if (stored[0] == recipe->height && stored[1] == recipe->image_width)
+        stored[0] = stored[1] = 0;
+out:
+    return status;
+}
+
 static enum np_status read_images(const struct np_recipe *recipe, struct np_data_spec *data,
                                   struct np_yaml_map *map, bool train, struct np_error *err)
 {
@@ -105,6 +123,8 @@ static enum np_status read_images(const struct np_recipe *recipe, struct np_data
     enum np_status status;
     NP_TRY(read_channels(recipe, data->mean, np_yaml_find(map, "mean"), 0.0, -LARGE, err));
     NP_TRY(read_channels(recipe, data->std, np_yaml_find(map, "std"), 1.0, SMALL, err));
+    if (data->kind == NP_DATA_IDX)
+        NP_TRY(read_stored(recipe, data, np_yaml_find(map, "stored"), err));
     if (train) { /* an image is moved by less than its size */
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "crop"), &data->crop, 0,
                                  side <= MAX_CROP ? side - 1 : MAX_CROP, err));

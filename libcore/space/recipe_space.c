@@ -3,7 +3,6 @@
 
 #define MAX_CLASSES (1 << 20)
 #define MAX_LENGTH 65536
-#define MAX_SIDE 4096
 #define CALIBRATION 8 /* by default */
 
 static enum np_status read_sequence(struct np_recipe *recipe, struct np_yaml_map *map,
@@ -28,8 +27,10 @@ static enum np_status read_images(struct np_recipe *recipe, struct np_yaml_map *
 {
     enum np_status status;
     recipe->length = 1;
-    NP_TRY(np_recipe_get_int(np_yaml_need(map, "height"), &recipe->height, 1, MAX_SIDE, err));
-    NP_TRY(np_recipe_get_int(np_yaml_need(map, "width"), &recipe->image_width, 1, MAX_SIDE, err));
+    NP_TRY(
+        np_recipe_get_int(np_yaml_need(map, "height"), &recipe->height, 1, NP_MAX_IMAGE_SIDE, err));
+    NP_TRY(np_recipe_get_int(np_yaml_need(map, "width"), &recipe->image_width, 1, NP_MAX_IMAGE_SIDE,
+                             err));
     NP_TRY(np_recipe_get_int(np_yaml_need(map, "channels"), &recipe->channels, 1,
                              NP_MAX_IMAGE_CHANNELS, err));
     NP_TRY(np_recipe_get_int(np_yaml_need(map, "classes"), &recipe->vocab, 2, MAX_CLASSES, err));

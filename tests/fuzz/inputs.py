@@ -33,14 +33,18 @@ def images(r, folder):
     channels = r.choice([1, 1, 2, 3, 5, 17])
     classes = r.choice([2, 3, 5, 10, 17, 33])
     n = r.choice([20, 33, 64])
-    dims = [n, height, width] + ([channels] if channels > 1 else [])
+    more = r.choice([(0, 0), (0, 0), (1, 0), (3, 2)])
+    stored = [height + more[0], width + more[1]]
+    dims = [n, *stored] + ([channels] if channels > 1 else [])
     kind, form = r.choice([(0x8, "B"), (0xB, "h"), (0xC, "i")])
     labels = struct.pack(f">{n}{form}", *(r.randrange(classes) for _ in range(n)))
-    pixels = r.randbytes(n * height * width * channels)
+    pixels = r.randbytes(n * stored[0] * stored[1] * channels)
     files = [_write(folder, "images.idx", _idx(0x8, dims, pixels)),
              _write(folder, "labels.idx", _idx(kind, [n], labels))]
     data = {"kind": "idx", "files": files, "mean": [0.5] * channels,
             "std": [r.choice([0.25, 0.5, 1.0])] * channels}
+    if any(more):
+        data["stored"] = stored
     return data, {"kind": "images", "height": height, "width": width, "channels": channels,
                   "classes": classes}
 

@@ -23,10 +23,15 @@ static float value_of(const struct np_data_spec *spec, double p, int c)
 }
 
 /* Where position i of n lies along a side of which the share `part` is taken. */
-static double resized(double part, double unit, int n, int i)
+static double resized(double part, double unit, int side, int n, int i)
 {
-    double size = fmin(part, 1) * n;
-    return fmin(fmax(unit * (n - size) + (i + 0.5) * (size / n) - 0.5, 0), n - 1);
+    double size = fmin(part, 1) * side;
+    return fmin(fmax(unit * (side - size) + (i + 0.5) * (size / n) - 0.5, 0), side - 1);
+}
+
+static int stored(const struct np_recipe *recipe, const struct np_data_spec *spec, int side)
+{
+    return spec->stored[side] ? spec->stored[side] : (side ? recipe->image_width : recipe->height);
 }
 
 /* Of a resized part: between the four pixels around it. */
@@ -38,11 +43,12 @@ static double between(const struct np_recipe *recipe, const struct np_data_spec 
         u[k] = drawn.w[k] / 4294967296.0;
     double share = spec->scale[0] + u[0] * (spec->scale[1] - spec->scale[0]);
     double ratio = (double)np_expf((float)((2 * u[1] - 1) * log(4 / 3.0)));
-    double y = resized(sqrt(share / ratio), u[2], recipe->height, h);
-    double x = resized(sqrt(share * ratio), u[3], recipe->image_width, w), rows[2];
+    int height = stored(recipe, spec, 0), width = stored(recipe, spec, 1);
+    double y = resized(sqrt(share / ratio), u[2], height, recipe->height, h);
+    double x = resized(sqrt(share * ratio), u[3], width, recipe->image_width, w), rows[2];
     for (size_t i = 0; i < 2; i++) {
-        size_t row = (size_t)fmin(floor(y) + (double)i, recipe->height - 1), left = (size_t)x;
-        size_t right = left + 1 < (size_t)recipe->image_width ? left + 1 : left;
+        size_t row = (size_t)fmin(floor(y) + (double)i, height - 1), left = (size_t)x;
+        size_t right = left + 1 < (size_t)width ? left + 1 : left;
         double a = (double)value_of(spec, image_files_pixel(image, c, row, left), (int)c);
         double b = (double)value_of(spec, image_files_pixel(image, c, row, right), (int)c);
         rows[i] = a + (x - floor(x)) * (b - a);
@@ -56,6 +62,7 @@ static float expected_pixel(const struct np_recipe *recipe, const struct np_data
 {
     const struct np_philox drawn = draws[0];
     int column = w, crop = augment ? spec->crop : 0;
+    int height = stored(recipe, spec, 0), width = stored(recipe, spec, 1);
     bool cut = augment && inside_cutout(spec->cutout, drawn.w[3] / 65536, recipe->height, h) &&
                inside_cutout(spec->cutout, drawn.w[3] % 65536, recipe->image_width, w);
     if (augment && spec->flip && (drawn.w[2] & 0x80000000u))
@@ -66,7 +73,9 @@ static float expected_pixel(const struct np_recipe *recipe, const struct np_data
         h += (int)((double)drawn.w[0] / 4294967296.0 * (2 * crop + 1)) - crop;
         column += (int)((double)drawn.w[1] / 4294967296.0 * (2 * crop + 1)) - crop;
     }
-    if (h < 0 || h >= recipe->height || column < 0 || column >= recipe->image_width || cut)
+    h += (height - recipe->height) / 2;
+    column += (width - recipe->image_width) / 2;
+    if (h < 0 || h >= height || column < 0 || column >= width || cut)
         return 0.0f;
     return value_of(spec, image_files_pixel(image, (size_t)c, (size_t)h, (size_t)column), c);
 }
@@ -153,7 +162,19 @@ START_TEST(test_cifar)
 }
 END_TEST
 
-/* Odd sizes, also smaller than the crop; channels last; wider labels. */
+/* An input of that much less than the images are, but of a position at least. */
+static void check_idx(struct np_data_spec *spec, const struct idx_file *file, int less)
+{
+    int channels = file->channels ? (int)file->channels : 1;
+    int height = (int)file->height - less, width = (int)file->width - 2 * less;
+    const struct np_recipe recipe =
+        image_files_recipe(height < 1 ? 1 : height, width < 1 ? 1 : width, channels);
+    spec->stored[0] = less ? (int)file->height : 0;
+    spec->stored[1] = less ? (int)file->width : 0;
+    check_batches(&recipe, spec, 10);
+}
+
+/* Odd sizes, also smaller than the crop; channels last; wider labels; stored larger. */
 START_TEST(test_idx)
 {
     static const struct idx_file sizes[] = {
@@ -165,14 +186,12 @@ START_TEST(test_idx)
     }
     augment(&spec, _i);
     for (size_t i = 0; i < 4; i++) {
-        int channels = sizes[i].channels ? (int)sizes[i].channels : 1;
-        const struct np_recipe recipe =
-            image_files_recipe((int)sizes[i].height, (int)sizes[i].width, channels);
         struct idx_file one = sizes[i];
         one.count = 1;
         image_files_idx("a", "b", 0, sizes[i]);
         image_files_idx("c", "d", 9, one);
-        check_batches(&recipe, &spec, 10);
+        for (int less = 0; less < 4; less++)
+            check_idx(&spec, &sizes[i], less);
     }
 }
 END_TEST

@@ -388,7 +388,7 @@ START_TEST(test_bad_images)
         {"data.train.crop=20", "'crop' must be a whole number from 0 to 19, not '20'"},
         {"data.train.flip=yes", "'flip' must be true or false, not 'yes'"},
         {"data.valid={kind: idx, files: [a, b], crop: 2}",
-         "unknown key 'crop' (known: kind, files, part, mean, std)"},
+         "unknown key 'crop' (known: kind, files, part, mean, std, stored)"},
         {"train={steps: 1, calibration: 0}",
          "'calibration' must be a whole number from 1 to 4096, not '0'"},
     };

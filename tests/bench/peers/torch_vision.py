@@ -321,12 +321,13 @@ def read_idx(name):
 
 
 class Batches:
-    """Images and labels, normalised, padded, cropped and flipped."""
+    """Images and labels, normalised, padded, cropped and flipped; a scale is passed over."""
 
     def __init__(self, recipe, directory, generator):
         spec, image = recipe['data']['train'], recipe['space']['input']
         names = [os.path.join(directory, name) for name in spec['files']]
-        shape = (-1, image['height'], image['width'], image['channels'])
+        self.size = [image['height'], image['width']]
+        shape = (-1, *spec.get('stored', self.size), image['channels'])
         if spec['kind'] == 'cifar10':
             records = torch.cat([read_file(name) for name in names]).view(-1, 1 + 3 * 32 * 32)
             self.images, labels = records[:, 1:].view(-1, 3, 32, 32), records[:, 0]
@@ -338,12 +339,15 @@ class Batches:
         self.mean = torch.tensor(spec.get('mean', [0.0] * shape[3])).view(1, -1, 1, 1)
         self.std = torch.tensor(spec.get('std', [1.0] * shape[3])).view(1, -1, 1, 1)
         self.crop, self.flip = spec.get('crop', 0), spec.get('flip', False)
+        self.middle = [(stored - n) // 2 for stored, n in zip(self.images.shape[2:], self.size)]
 
     def part(self, count):
         return (count + 0.5) / len(self.labels)
 
     def first(self, count):
-        return self.normalised(slice(count)), self.labels[:count]
+        (top, left), (height, width) = self.middle, self.size
+        x = self.normalised(slice(count))[:, :, top:top + height, left:left + width]
+        return x.contiguous(), self.labels[:count]
 
     def normalised(self, which):
         return (self.images[which].float() / 255 - self.mean) / self.std
@@ -352,10 +356,10 @@ class Batches:
         def draw(bound):
             return torch.randint(0, bound, (count,), generator=self.generator).tolist()
         which = draw(len(self.labels))
-        height, width = self.images.shape[2:]
+        height, width = self.size
         x = F.pad(self.normalised(which), [self.crop] * 4)
-        places = zip(x, draw(2 * self.crop + 1), draw(2 * self.crop + 1))
-        x = [one[:, top:top + height, left:left + width] for one, top, left in places]
+        moves = ([first + by for by in draw(2 * self.crop + 1)] for first in self.middle)
+        x = [one[:, top:top + height, left:left + width] for one, top, left in zip(x, *moves)]
         if self.flip:
             x = [one.flip(2) if flip else one for one, flip in zip(x, draw(2))]
         return torch.stack(x).contiguous(memory_format=layout), self.labels[which]
