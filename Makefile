@@ -267,8 +267,8 @@ AARCH64  := BUILD=build-aarch64 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar
             PKG_CONFIG=aarch64-linux-gnu-pkg-config HERE='$(abspath $(BUILD))' \
             CPPFLAGS='-DNP_COMPACT -Wno-array-bounds -Wno-maybe-uninitialized'
 RUNNER   ?= qemu-aarch64
-EMULATED := conv matmul attention dwconv elementary kernels kernels_reference kernels_vision \
-            ops_forward reference weights engine team
+EMULATED := conv matmul attention dwconv elementary jitter kernels kernels_reference \
+            kernels_vision ops_forward reference weights engine team
 
 check-aarch64: $(BIN)
 	+@$(MAKE) --no-print-directory $(AARCH64) check-emulated

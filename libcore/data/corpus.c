@@ -98,7 +98,7 @@ out:
 }
 
 static void read_window(const void *reader, const struct np_batch *sample, uint64_t item,
-                        const struct np_philox augment[2])
+                        const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
     const struct corpus *corpus = reader;
     (void)augment;

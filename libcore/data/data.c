@@ -30,7 +30,6 @@ struct np_data {
     bool masked;
     uint64_t from, count; /* the part */
     uint64_t places;      /* where in it a sample may begin */
-    bool augment;         /* training batches */
     bool shuffled;
     struct order order;
     struct np_digest digest;
@@ -196,7 +195,6 @@ enum np_status np_data_open(struct np_data **out, const struct np_recipe *recipe
     data->format = format_of(spec->kind);
     data->sizes = sample_sizes(recipe);
     data->masked = recipe->masked;
-    data->augment = spec->crop > 0 || spec->flip || spec->cutout > 0 || spec->scale[0] > 0;
     data->shuffled = spec->shuffled;
     NP_TRY(locate_files(data, recipe, spec, err));
     NP_TRY(data->format->open(&data->reader, &all, data->paths, recipe, spec, err));
@@ -234,7 +232,7 @@ uint64_t np_data_count(const struct np_data *data)
 
 /* Sample `place` of the part as sample i of the batch. */
 static void read_sample(const struct np_data *data, const struct np_batch *batch, size_t i,
-                        uint64_t place, const struct np_philox augment[2])
+                        uint64_t place, const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
     const struct sizes *sizes = &data->sizes;
     const struct np_batch sample = {
@@ -278,13 +276,15 @@ static uint64_t eval_place(const struct np_data *data, uint64_t number, uint64_t
 void np_data_batch(const struct np_data *data, const struct np_batch *batch, uint64_t seed,
                    uint64_t step, uint32_t member, size_t first, size_t samples)
 {
-    struct np_draw_key move = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, 0);
-    struct np_draw_key scale = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, 1);
+    struct np_draw_key keys[NP_AUGMENT_DRAWS];
+    struct np_philox augment[NP_AUGMENT_DRAWS];
+    for (uint32_t k = 0; k < NP_AUGMENT_DRAWS; k++)
+        keys[k] = np_draw_key(seed, NP_DRAW_AUGMENT, member, 0, k);
     for (size_t i = 0; i < samples; i++) {
-        const struct np_philox augment[2] = {np_draw(move, step, first + i),
-                                             np_draw(scale, step, first + i)};
         uint64_t place = place_of(data, seed, step, member, first + i);
-        read_sample(data, batch, i, place, data->augment ? augment : NULL);
+        for (int k = 0; k < NP_AUGMENT_DRAWS; k++)
+            augment[k] = np_draw(keys[k], step, first + i);
+        read_sample(data, batch, i, place, augment);
     }
 }
 

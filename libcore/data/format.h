@@ -12,6 +12,9 @@
 #include "data/data.h"
 #include "num/philox.h"
 
+/* Draws of a training sample: tensors of NP_DRAW_AUGMENT. */
+enum { NP_AUGMENT_VIEW, NP_AUGMENT_SCALE, NP_AUGMENT_JITTER, NP_AUGMENT_ORDER, NP_AUGMENT_DRAWS };
+
 struct np_format {
     const char *items; /* "tokens", for messages */
     /* Opens all files and counts their items; *out may be closed after a failure, too. */
@@ -22,9 +25,9 @@ struct np_format {
     /* Checks every value of items begin .. begin+count-1, and adds them to the digest. */
     enum np_status (*digest)(const void *reader, struct np_sha256 *sha, uint64_t begin,
                              uint64_t count, struct np_error *err);
-    /* The sample at an item, into the arrays that are not NULL; augment[2]: NULL for none. */
+    /* The sample at an item, into the arrays that are not NULL; augment: NULL for none. */
     void (*read)(const void *reader, const struct np_batch *sample, uint64_t item,
-                 const struct np_philox augment[2]);
+                 const struct np_philox augment[NP_AUGMENT_DRAWS]);
 };
 
 extern const struct np_format np_format_corpus, np_format_pairs, np_format_images;

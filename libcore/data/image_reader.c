@@ -5,18 +5,29 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/jitter.h"
 #include "data/resize.h"
 
-static enum np_status fill_table(struct np_image_reader *reader, const struct np_data_spec *spec,
-                                 struct np_error *err)
+static float normalised(const struct np_image_reader *reader, size_t c, double v)
+{
+    return (float)((v - reader->mean[c]) / reader->std[c]);
+}
+
+static enum np_status fill_levels(struct np_image_reader *reader, struct np_error *err)
 {
     enum np_status status;
     size_t channels = (size_t)reader->size.channels;
     assert(channels <= NP_MAX_IMAGE_CHANNELS);
-    NP_TRY(np_alloc(&reader->value, channels, sizeof *reader->value, err));
-    for (size_t c = 0; c < channels; c++)
-        for (int p = 0; p < 256; p++)
-            reader->value[c][p] = (float)((p / 255.0 - spec->mean[c]) / spec->std[c]);
+    NP_TRY(np_alloc(&reader->normal, channels, sizeof *reader->normal, err));
+    NP_TRY(np_alloc(&reader->plain, channels, sizeof *reader->plain, err));
+    for (size_t c = 0; c < channels; c++) {
+        for (int p = 0; p < 256; p++) {
+            reader->normal[c].value[p] = normalised(reader, c, p / 255.0);
+            reader->plain[c].value[p] = (float)(p / 255.0);
+        }
+        reader->normal[c].outside = 0.0f;
+        reader->plain[c].outside = (float)reader->mean[c];
+    }
 out:
     return status;
 }
@@ -37,12 +48,19 @@ enum np_status np_image_reader_init(struct np_image_reader *reader, const struct
         reader->stored.height = spec->stored[0];
         reader->stored.width = spec->stored[1];
     }
-    return fill_table(reader, spec, err);
+    for (int i = 0; i < NP_JITTERS; i++) {
+        reader->jitter[i] = spec->jitter[i];
+        reader->jittered = reader->jittered || spec->jitter[i] > 0.0;
+    }
+    memcpy(reader->mean, spec->mean, sizeof reader->mean);
+    memcpy(reader->std, spec->std, sizeof reader->std);
+    return fill_levels(reader, err);
 }
 
 void np_image_reader_clear(struct np_image_reader *reader)
 {
-    free(reader->value);
+    free(reader->normal);
+    free(reader->plain);
     *reader = (struct np_image_reader){0};
 }
 
@@ -57,39 +75,35 @@ static int clamp(int x, int low, int high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* One row of one channel, x and y at its column 0: y[w * channels] for every column w, +0 outside
- * of the image, which is `stored` wide. */
-static void read_row(float *y, const uint8_t *x, size_t x_step, const float *value, int stored,
-                     int width, int channels, struct view view)
+/* One row of one channel, x and y at its column 0: y[w * channels] for every column w, of an image
+ * that is `stored` wide. */
+static void read_row(float *y, const uint8_t *x, size_t x_step, const struct np_levels *levels,
+                     int stored, int width, int channels, struct view view)
 {
     int first = clamp(-view.left, 0, width); /* columns first .. last - 1 of the crop exist */
     int last = clamp(stored - view.left, first, width);
     ptrdiff_t step = view.flip ? -channels : channels;
     float *to = view.flip ? y + (ptrdiff_t)(width - 1) * channels : y;
     for (int w = 0; w < first; w++)
-        to[w * step] = 0.0f;
+        to[w * step] = levels->outside;
     for (int w = first; w < last; w++)
-        to[w * step] = value[x[(size_t)(view.left + w) * x_step]];
+        to[w * step] = levels->value[x[(size_t)(view.left + w) * x_step]];
     for (int w = last; w < width; w++)
-        to[w * step] = 0.0f;
+        to[w * step] = levels->outside;
 }
 
-static void read_pixels(const struct np_image_reader *reader, float *out,
-                        const struct np_image_file *file, const uint8_t *pixels, struct view view)
+static void read_pixels(const struct np_image_reader *reader, const struct np_levels *levels,
+                        float *out, const struct np_image_file *file, const uint8_t *pixels,
+                        struct view view)
 {
     int height = reader->size.height, width = reader->size.width, channels = reader->size.channels;
-    int stored = reader->stored.width;
     size_t row = (size_t)width * (size_t)channels, step = file->step;
     for (int h = 0; h < height; h++, out += row) {
-        int from = view.top + h;
-        const uint8_t *line;
-        if (from < 0 || from >= reader->stored.height) {
-            memset(out, 0, row * sizeof *out);
-            continue;
-        }
-        line = pixels + (size_t)from * (size_t)stored * step;
+        int from = view.top + h; /* of a row outside nothing is stored */
+        int stored = from < 0 || from >= reader->stored.height ? 0 : reader->stored.width;
+        const uint8_t *line = pixels + (stored ? (size_t)from * (size_t)stored * step : 0);
         for (int c = 0; c < channels; c++)
-            read_row(out + c, line + (size_t)c * file->plane, step, reader->value[c], stored, width,
+            read_row(out + c, line + (size_t)c * file->plane, step, &levels[c], stored, width,
                      channels, view);
     }
 }
@@ -101,8 +115,8 @@ static double between(double a, double b, double by)
 
 /* The part of the image that the words draw, by bilinear interpolation, left and right changed if
  * `flip`: first along a row, then between rows. */
-static void read_resized(const struct np_image_reader *reader, float *out,
-                         const struct np_image_file *file, const uint8_t *pixels,
+static void read_resized(const struct np_image_reader *reader, const struct np_levels *levels,
+                         float *out, const struct np_image_file *file, const uint8_t *pixels,
                          struct np_philox drawn, bool flip)
 {
     int height = reader->size.height, width = reader->size.width, channels = reader->size.channels;
@@ -114,7 +128,7 @@ static void read_resized(const struct np_image_reader *reader, float *out,
         for (int w = 0; w < width; w++) {
             const struct np_resized x = np_resize_at(&side[1], flip ? width - 1 - w : w);
             for (int c = 0; c < channels; c++) {
-                const float *value = reader->value[c];
+                const float *value = levels[c].value;
                 const uint8_t *plane = pixels + (size_t)c * file->plane;
                 const uint8_t *above = plane + (size_t)y.first * y_step;
                 const uint8_t *below = plane + (size_t)y.next * y_step;
@@ -154,15 +168,30 @@ static struct view view_of(const struct np_image_reader *reader, const struct np
     return view;
 }
 
+static void jitter(const struct np_image_reader *reader, float *out,
+                   const struct np_philox augment[NP_AUGMENT_DRAWS])
+{
+    size_t positions = (size_t)reader->size.height * (size_t)reader->size.width;
+    int channels = reader->size.channels;
+    np_jitter(out, positions, channels, reader->jitter, augment[NP_AUGMENT_JITTER],
+              augment[NP_AUGMENT_ORDER]);
+    for (size_t i = 0; i < positions; i++)
+        for (size_t c = 0; c < (size_t)channels; c++, out++)
+            *out = normalised(reader, c, (double)*out);
+}
+
 void np_image_read(const struct np_image_reader *reader, float *out,
                    const struct np_image_file *file, const uint8_t *pixels,
-                   const struct np_philox augment[2])
+                   const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
+    const struct np_levels *levels = augment && reader->jittered ? reader->plain : reader->normal;
     struct view view = view_of(reader, augment);
     if (augment && reader->scale[0] > 0.0)
-        read_resized(reader, out, file, pixels, augment[1], view.flip);
+        read_resized(reader, levels, out, file, pixels, augment[NP_AUGMENT_SCALE], view.flip);
     else
-        read_pixels(reader, out, file, pixels, view);
+        read_pixels(reader, levels, out, file, pixels, view);
+    if (augment && reader->jittered)
+        jitter(reader, out, augment);
     if (augment && reader->cutout > 0)
-        cut_out(reader, out, augment[0].w[3]);
+        cut_out(reader, out, augment[NP_AUGMENT_VIEW].w[3]);
 }

@@ -119,7 +119,7 @@ out:
 }
 
 static void read_image(const void *reader, const struct np_batch *sample, uint64_t item,
-                       const struct np_philox augment[2])
+                       const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
     const struct images *images = reader;
     struct image image = image_at(images, item);

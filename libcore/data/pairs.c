@@ -129,7 +129,7 @@ static struct side target_of(const struct np_pair *pair)
 }
 
 static void read_pair(const void *reader, const struct np_batch *sample, uint64_t item,
-                      const struct np_philox augment[2])
+                      const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
     const struct pairs *pairs = reader;
     struct np_pair pair = pair_at(pairs, item);

@@ -23,7 +23,7 @@ enum np_purpose {
     NP_DRAW_EVAL = 5,    /* subnets and batches of an evaluation */
     NP_DRAW_DELAY = 6,   /* injected delays: never changes a bit */
     NP_DRAW_PATH = 7,    /* drop-path */
-    NP_DRAW_AUGMENT = 8, /* how a training image is cropped, flipped and cut out */
+    NP_DRAW_AUGMENT = 8, /* what becomes of a training image */
     NP_DRAW_ORDER = 9,   /* the order of an epoch's samples */
     NP_DRAW_SEARCH = 10  /* subnets that a search tries: never changes a bit */
 };

@@ -225,6 +225,9 @@ enum np_data_kind {
 #define NP_MAX_IMAGE_SIDE 4096
 #define NP_MAX_IMAGE_CHANNELS 64
 
+/* What a jitter changes. */
+enum { NP_BRIGHTNESS, NP_CONTRAST, NP_SATURATION, NP_HUE, NP_JITTERS };
+
 struct np_data_spec {
     bool given;
     enum np_data_kind kind;
@@ -235,6 +238,7 @@ struct np_data_spec {
     int stored[2]; /* height and width of the files' images; 0: the input's */
     int crop, cutout;
     double scale[2]; /* part of an image's area that it is resized from, drawn; 0: all, as it is */
+    double jitter[NP_JITTERS]; /* by how much at most */
     bool flip;
     bool shuffled; /* samples come in epochs; else each is drawn by itself */
 };

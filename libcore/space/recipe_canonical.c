@@ -1,5 +1,7 @@
 /* The canonical text. Its bytes are what the recipe's digest covers: changing anything here makes
  * every recipe another one. */
+#include <string.h>
+
 #include "base/text.h"
 #include "space/recipe_internal.h"
 
@@ -13,6 +15,8 @@ const struct np_names np_names_schedule = {
     {"constant", "linear", "cosine", "inverse_sqrt", "multistep"}, 5};
 const struct np_names np_names_clip = {{"none", "value", "layer"}, 3};
 const struct np_names np_names_order = {{"drawn", "shuffled"}, 2};
+const struct np_names np_names_jitter = {{"brightness", "contrast", "saturation", "hue"},
+                                         NP_JITTERS};
 
 static enum np_status write_numbers(struct np_buf *buf, const char *key, const double *numbers,
                                     int count, struct np_error *err)
@@ -22,6 +26,24 @@ static enum np_status write_numbers(struct np_buf *buf, const char *key, const d
     for (int i = 0; i < count; i++)
         NP_TRY(np_buf_printf(buf, err, i ? ", %s" : "%s", np_text_double(numbers[i]).s));
     NP_TRY(np_buf_append(buf, "]", 1, err));
+out:
+    return status;
+}
+
+/* Of what is changed at all. */
+static enum np_status write_jitter(struct np_buf *buf, const double jitter[NP_JITTERS],
+                                   struct np_error *err)
+{
+    const char *before = ", jitter: {", *end = "";
+    enum np_status status;
+    for (int i = 0; i < NP_JITTERS; i++)
+        if (jitter[i] > 0.0) {
+            NP_TRY(np_buf_printf(buf, err, "%s%s: %s", before, np_names_jitter.name[i],
+                                 np_text_double(jitter[i]).s));
+            before = ", ";
+            end = "}";
+        }
+    NP_TRY(np_buf_append(buf, end, strlen(end), err));
 out:
     return status;
 }
@@ -42,6 +64,7 @@ static enum np_status write_images(struct np_buf *buf, const struct np_recipe *r
         NP_TRY(np_buf_printf(buf, err, ", cutout: %d", data->cutout));
     if (data->scale[0] > 0.0)
         NP_TRY(write_numbers(buf, "scale", data->scale, 2, err));
+    NP_TRY(write_jitter(buf, data->jitter, err));
 out:
     return status;
 }

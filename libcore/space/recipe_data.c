@@ -98,6 +98,27 @@ out:
     return status;
 }
 
+/* Colours are three channels. */
+static enum np_status read_jitter(const struct np_recipe *recipe, struct np_data_spec *data,
+                                  const struct np_yaml_node *node, struct np_error *err)
+{
+    int count = recipe->channels == 3 ? NP_JITTERS : NP_SATURATION;
+    struct np_yaml_map map;
+    enum np_status status;
+    if (node->kind == NP_YAML_ABSENT)
+        return NP_OK;
+    if (recipe->channels != 1 && recipe->channels != 3)
+        NP_TRY(np_yaml_fail(node, err, "a 'jitter' is of images of 1 or 3 channels, not %d",
+                            recipe->channels));
+    NP_TRY(np_yaml_get_map(node, &map, err));
+    for (int i = 0; i < count; i++)
+        NP_TRY(np_recipe_get_double(np_yaml_find(&map, np_names_jitter.name[i]), &data->jitter[i],
+                                    0.0, i == NP_HUE ? 0.5 : 1.0, NP_YAML_CLOSED, err));
+    NP_TRY(np_yaml_map_finish(&map, err));
+out:
+    return status;
+}
+
 /* What is as large as the input is not written down. */
 static enum np_status read_stored(const struct np_recipe *recipe, struct np_data_spec *data,
                                   const struct np_yaml_node *node, struct np_error *err)
@@ -131,6 +152,7 @@ static enum np_status read_images(const struct np_recipe *recipe, struct np_data
         NP_TRY(np_yaml_get_bool(np_yaml_find(map, "flip"), &data->flip, err));
         NP_TRY(np_recipe_get_int(np_yaml_find(map, "cutout"), &data->cutout, 0, side, err));
         NP_TRY(read_scale(data, np_yaml_find(map, "scale"), err));
+        NP_TRY(read_jitter(recipe, data, np_yaml_find(map, "jitter"), err));
     }
 out:
     return status;

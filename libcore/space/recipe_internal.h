@@ -48,7 +48,7 @@ struct np_names {
     size_t count;
 };
 extern const struct np_names np_names_input, np_names_padding, np_names_data, np_names_sampler,
-    np_names_optimizer, np_names_schedule, np_names_clip, np_names_order;
+    np_names_optimizer, np_names_schedule, np_names_clip, np_names_order, np_names_jitter;
 
 /* A name that the recipe gives, of 1 to max bytes; "" if the key is absent. */
 #define NP_MAX_NAME 64

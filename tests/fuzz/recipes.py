@@ -92,6 +92,9 @@ class Recipe:
                 train["crop"] = r.randrange(1, least)
             train["flip"] = odds(r, 0.5)
             train["cutout"] = r.randrange(least + 1)
+            if odds(r, 0.3) and given["channels"] in (1, 3):
+                kinds = ["brightness", "contrast", "saturation", "hue"][:given["channels"] + 1]
+                train["jitter"] = {kind: r.choice([0, 0.1, 0.4, 0.5]) for kind in kinds}
         train["order"] = r.choice(["drawn", "shuffled"])
         return {"train": train, "valid": valid}
 

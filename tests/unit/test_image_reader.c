@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/jitter.h"
 #include "image_files.h"
 #include "num/elementary.h"
 #include "num/philox.h"
@@ -56,42 +57,72 @@ static double between(const struct np_recipe *recipe, const struct np_data_spec 
     return rows[0] + (y - floor(y)) * (rows[1] - rows[0]);
 }
 
+static bool inside_any_cutout(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                              uint32_t word, int h, int w)
+{
+    return inside_cutout(spec->cutout, word / 65536, recipe->height, h) &&
+           inside_cutout(spec->cutout, word % 65536, recipe->image_width, w);
+}
+
+/* Before a cutout; draws: NULL for none. */
 static float expected_pixel(const struct np_recipe *recipe, const struct np_data_spec *spec,
-                            size_t image, const struct np_philox draws[2], bool augment, int h,
+                            float outside, size_t image, const struct np_philox *draws, int h,
                             int w, int c)
 {
-    const struct np_philox drawn = draws[0];
-    int column = w, crop = augment ? spec->crop : 0;
+    int column = w, crop = spec->crop;
     int height = stored(recipe, spec, 0), width = stored(recipe, spec, 1);
-    bool cut = augment && inside_cutout(spec->cutout, drawn.w[3] / 65536, recipe->height, h) &&
-               inside_cutout(spec->cutout, drawn.w[3] % 65536, recipe->image_width, w);
-    if (augment && spec->flip && (drawn.w[2] & 0x80000000u))
+    if (draws && spec->flip && (draws[0].w[2] & 0x80000000u))
         column = recipe->image_width - 1 - w;
-    if (augment && spec->scale[0] > 0 && !cut)
+    if (draws && spec->scale[0] > 0)
         return (float)between(recipe, spec, image, draws[1], h, column, (size_t)c);
-    if (augment) {
-        h += (int)((double)drawn.w[0] / 4294967296.0 * (2 * crop + 1)) - crop;
-        column += (int)((double)drawn.w[1] / 4294967296.0 * (2 * crop + 1)) - crop;
+    if (draws) {
+        h += (int)((double)draws[0].w[0] / 4294967296.0 * (2 * crop + 1)) - crop;
+        column += (int)((double)draws[0].w[1] / 4294967296.0 * (2 * crop + 1)) - crop;
     }
     h += (height - recipe->height) / 2;
     column += (width - recipe->image_width) / 2;
-    if (h < 0 || h >= height || column < 0 || column >= width || cut)
-        return 0.0f;
+    if (h < 0 || h >= height || column < 0 || column >= width)
+        return outside;
     return value_of(spec, image_files_pixel(image, (size_t)c, (size_t)h, (size_t)column), c);
 }
 
-static void check_image(const struct np_recipe *recipe, const struct np_data_spec *spec,
-                        size_t image, const struct np_philox drawn[2], bool augment, const float *x,
-                        int label)
+/* What a jitter changes is not normalised yet, and a border has the mean. */
+static void expect_jittered(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                            size_t image, const struct np_philox *draws, float *out)
 {
+    int channels = recipe->channels, width = recipe->image_width;
+    int count = recipe->height * width * channels;
+    struct np_data_spec plain = *spec;
+    for (int c = 0; c < channels; c++) {
+        plain.mean[c] = 0;
+        plain.std[c] = 1;
+    }
+    for (int i = 0; i < count; i++)
+        out[i] = expected_pixel(recipe, &plain, (float)spec->mean[i % channels], image, draws,
+                                i / channels / width, i / channels % width, i % channels);
+    np_jitter(out, (size_t)(count / channels), channels, spec->jitter, draws[2], draws[3]);
+    for (int i = 0; i < count; i++)
+        out[i] = (float)(((double)out[i] - spec->mean[i % channels]) / spec->std[i % channels]);
+}
+
+static void check_image(const struct np_recipe *recipe, const struct np_data_spec *spec,
+                        size_t image, const struct np_philox *draws, const float *x, int label)
+{
+    static float jittered[MAX_PIXELS];
+    bool jitter = draws && spec->jitter[NP_BRIGHTNESS] > 0;
+    const float *next = jittered;
+    if (jitter)
+        expect_jittered(recipe, spec, image, draws, jittered);
     for (int h = 0; h < recipe->height; h++)
         for (int w = 0; w < recipe->image_width; w++)
-            for (int c = 0; c < recipe->channels; c++) {
-                float want = expected_pixel(recipe, spec, image, drawn, augment, h, w, c);
+            for (int c = 0; c < recipe->channels; c++, x++, next++) {
+                float want =
+                    jitter ? *next : expected_pixel(recipe, spec, 0, image, draws, h, w, c);
+                if (draws && inside_any_cutout(recipe, spec, draws[0].w[3], h, w))
+                    want = 0;
                 ck_assert_msg(memcmp(x, &want, sizeof want) == 0,
                               "image %zu (%d, %d, %d): %g, not %g", image, h, w, c, (double)*x,
                               (double)want);
-                x++;
             }
     ck_assert_int_eq(label, (int)(image * 7 % 10));
 }
@@ -112,17 +143,16 @@ static void check_batches(const struct np_recipe *recipe, const struct np_data_s
         struct np_draw_key key = np_draw_key(9, NP_DRAW_BATCH, member, 0, 0);
         np_data_batch(data, &batch, 9, 6, member, 2, SAMPLES);
         for (size_t i = 0; i < SAMPLES; i++) {
-            struct np_philox drawn[2];
-            for (uint32_t k = 0; k < 2; k++)
+            struct np_philox drawn[4];
+            for (uint32_t k = 0; k < 4; k++)
                 drawn[k] = np_draw(np_draw_key(9, NP_DRAW_AUGMENT, member, 0, k), 6, 2 + i);
-            check_image(recipe, spec, np_philox_below(np_draw(key, 6, 2 + i), count), drawn, true,
+            check_image(recipe, spec, np_philox_below(np_draw(key, 6, 2 + i), count), drawn,
                         x + i * each, labels[i]);
         }
     }
     np_data_eval_batch(data, &batch, 1, 4, 9);
     for (size_t i = 0; i < 4; i++)
-        check_image(recipe, spec, count * (4 + i) / 9, (struct np_philox[2]){{{0}}}, false,
-                    x + i * each, labels[i]);
+        check_image(recipe, spec, count * (4 + i) / 9, NULL, x + i * each, labels[i]);
     np_data_close(data);
 }
 
@@ -131,17 +161,35 @@ static const struct {
     bool flip;
     int cutout;
     double scale[2];
-} augments[] = {{0, false, 0, {0}},       {4, false, 0, {0}},  {0, true, 0, {0}},
-                {4, true, 0, {0}},        {64, true, 0, {0}},  {0, false, 3, {0}},
-                {4, true, 16, {0}},       {0, true, 1, {0}},   {0, false, 0, {0.08, 1}},
-                {0, true, 2, {0.3, 0.3}}, {0, true, 0, {1, 1}}};
+    bool jitter;
+} augments[] = {
+    {.flip = false},
+    {.crop = 4},
+    {.flip = true},
+    {.crop = 4, .flip = true},
+    {.crop = 64, .flip = true},
+    {.cutout = 3},
+    {.crop = 4, .flip = true, .cutout = 16},
+    {.flip = true, .cutout = 1},
+    {.scale = {0.08, 1}},
+    {.flip = true, .cutout = 2, .scale = {0.3, 0.3}},
+    {.flip = true, .scale = {1, 1}},
+    {.jitter = true},
+    {.crop = 4, .flip = true, .cutout = 3, .jitter = true},
+    {.flip = true, .scale = {0.08, 1}, .jitter = true},
+};
 
-static void augment(struct np_data_spec *spec, int i)
+/* A jitter is of one channel (0: no dimension of them) or, of colours too, of three. */
+static void augment(struct np_data_spec *spec, int channels, int i)
 {
     spec->crop = augments[i].crop;
     spec->flip = augments[i].flip;
     spec->cutout = augments[i].cutout;
     memcpy(spec->scale, augments[i].scale, sizeof spec->scale);
+    for (int k = 0; k < NP_JITTERS; k++) {
+        bool has = channels == 3 || (channels == 0 && k < NP_SATURATION);
+        spec->jitter[k] = augments[i].jitter && has ? 0.4 : 0;
+    }
 }
 
 START_TEST(test_cifar)
@@ -151,7 +199,7 @@ START_TEST(test_cifar)
     const double mean[] = {0.4914, 0.4822, 0.4465}, std[] = {0.2470, 0.2435, 0.2616};
     memcpy(spec.mean, mean, sizeof mean);
     memcpy(spec.std, std, sizeof std);
-    augment(&spec, _i);
+    augment(&spec, 3, _i);
     for (size_t labels = 1; labels <= 2; labels++) {
         spec.kind = labels == 2 ? NP_DATA_CIFAR100 : NP_DATA_CIFAR10;
         image_files_cifar("a", labels, 0, 5);
@@ -178,16 +226,16 @@ static void check_idx(struct np_data_spec *spec, const struct idx_file *file, in
 START_TEST(test_idx)
 {
     static const struct idx_file sizes[] = {
-        {9, 28, 28, 0, 1, 0}, {9, 1, 1, 0, 1, 0}, {9, 3, 7, 2, 2, 0}, {9, 9, 2, 5, 4, 0}};
+        {9, 28, 28, 0, 1, 0}, {9, 1, 1, 0, 1, 0}, {9, 3, 7, 3, 2, 0}, {9, 9, 2, 5, 4, 0}};
     struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 4);
     for (int c = 0; c < 5; c++) {
         spec.mean[c] = 0.25 + 0.1 * c;
         spec.std[c] = 0.5 + 0.1 * c;
     }
-    augment(&spec, _i);
     for (size_t i = 0; i < 4; i++) {
         struct idx_file one = sizes[i];
         one.count = 1;
+        augment(&spec, (int)sizes[i].channels, _i);
         image_files_idx("a", "b", 0, sizes[i]);
         image_files_idx("c", "d", 9, one);
         for (int less = 0; less < 4; less++)

@@ -38,6 +38,11 @@ START_TEST(test_said)
         {"data.train.stored=[20, 24]", "std: [1], crop: 0"},
         {"data.valid={kind: idx, files: [i, l], stored: [24, 30]}", "stored: [24, 30]}\n"},
         {"data.train.scale=[0.08, 1]", "crop: 0, flip: false, scale: [0.08, 1]}\n"},
+        {"data.train.jitter={contrast: 0.5, brightness: 0}",
+         "flip: false, jitter: {contrast: 0.5}}\n"},
+        {"data.train.jitter={brightness: 1, contrast: 0.5}",
+         "flip: false, jitter: {brightness: 1, contrast: 0.5}}\n"},
+        {"data.train.jitter={}", "crop: 0, flip: false}\n"},
         {"data.train.scale=[1, 1.0]", "flip: false, scale: [1, 1]}\n"},
         {"train.schedule={kind: multistep, milestones: [1, 7]}",
          "  schedule: {kind: multistep, warmup: 0, milestones: [1, 7], gamma: 0.1}\n"},
@@ -76,6 +81,13 @@ START_TEST(test_refused)
         {"data.train.scale=[0, 1]", "'scale.0' must be a number in (0, 1], not '0'"},
         {"data.train.scale=[0.5, 0.25]", "'scale.1' must be a number in [0.5, 1], not '0.25'"},
         {"data.train.scale=[0.5, 2]", "'scale.1' must be a number in [0.5, 1], not '2'"},
+        {"data.valid={kind: idx, files: [i, l], jitter: {}}",
+         "unknown key 'jitter' (known: kind, files, part, mean, std, stored)"},
+        {"data.train.jitter={brightness: 1.5}",
+         "'brightness' must be a number in [0, 1], not '1.5'"},
+        {"data.train.jitter={contrast: -1}", "'contrast' must be a number in [0, 1], not '-1'"},
+        {"data.train.jitter={hue: 0.1}", "unknown key 'hue' (known: brightness, contrast)"},
+        {"data.train.jitter=0.4", "'jitter' must be a map, not '0.4'"},
         {"data.train.scale=0.5", "'scale' must be a list, not '0.5'"},
         {"data.train={kind: idx, files: [i, l], crop: 1, scale: [0.5, 1]}",
          "images with a 'scale' have no 'crop'"},
@@ -138,6 +150,30 @@ START_TEST(test_learning_rate)
 }
 END_TEST
 
+/* Colours are of three channels; a jitter of another number is none. */
+START_TEST(test_jitter_of_channels)
+{
+    const char *sets[] = {"space.input.channels=3",
+                          "data.train.jitter={hue: 0.5, saturation: 0.4, contrast: 0}"};
+    struct np_error err = {.msg = ""};
+    struct np_recipe recipe;
+    recipe_text_write(minimal, strlen(minimal));
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, sets, 2, &err), NP_OK);
+    recipe_text_holds(&recipe, "flip: false, jitter: {saturation: 0.4, hue: 0.5}}\n");
+    recipe_text_stable(&recipe);
+    np_recipe_clear(&recipe);
+    recipe_text_write(minimal, strlen(minimal));
+    sets[1] = "data.train.jitter={hue: 0.6}";
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, sets, 2, &err), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'hue' must be a number in [0, 0.5], not '0.6'"));
+    np_recipe_clear(&recipe);
+    sets[0] = "space.input.channels=2";
+    ck_assert_int_eq(np_recipe_read(&recipe, recipe_path, sets, 2, &err), NP_EINPUT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "a 'jitter' is of images of 1 or 3 channels, not 2"));
+    np_recipe_clear(&recipe);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("recipe_train");
@@ -145,5 +181,6 @@ int main(void)
     tcase_add_test(tests, test_said);
     tcase_add_test(tests, test_refused);
     tcase_add_test(tests, test_learning_rate);
+    tcase_add_test(tests, test_jitter_of_channels);
     return recipe_text_run(suite);
 }
