@@ -113,31 +113,77 @@ static double between(double a, double b, double by)
     return a + by * (b - a);
 }
 
+/* Values of an output row that are made together. */
+#define COLUMNS 192
+
+/* What a value lies between in any row of the image, and how far behind the first of both. */
+struct column {
+    const float *value;
+    size_t left, right;
+    double by;
+};
+
+static void place_columns(struct column *columns, size_t begin, size_t count,
+                          const struct np_image_reader *reader, const struct np_levels *levels,
+                          const struct np_image_file *file, const struct np_resize *side, bool flip)
+{
+    size_t channels = (size_t)reader->size.channels;
+    for (size_t j = begin; j < begin + count; j++, columns++) {
+        size_t c = j % channels;
+        int w = (int)(j / channels);
+        struct np_resized at = np_resize_at(side, flip ? reader->size.width - 1 - w : w);
+        columns->value = levels[c].value;
+        columns->left = c * file->plane + (size_t)at.first * file->step;
+        columns->right = c * file->plane + (size_t)at.next * file->step;
+        columns->by = at.by;
+    }
+}
+
+static void resize_row(double *out, const struct column *columns, size_t count, const uint8_t *row)
+{
+    for (size_t j = 0; j < count; j++) {
+        const float *value = columns[j].value;
+        out[j] = between(value[row[columns[j].left]], value[row[columns[j].right]], columns[j].by);
+    }
+}
+
+/* All rows of some columns. A row of the image is resized once: output rows that follow each other
+ * lie between the same two, or begin with the second of them. */
+static void resize_columns(const struct np_image_reader *reader, float *out,
+                           const struct column *columns, size_t count,
+                           const struct np_image_file *file, const uint8_t *pixels,
+                           const struct np_resize *side)
+{
+    size_t to_row = (size_t)reader->size.width * (size_t)reader->size.channels;
+    size_t from_row = (size_t)reader->stored.width * file->step;
+    double resized[2][COLUMNS];
+    int which[2] = {-1, -1};
+    for (int h = 0; h < reader->size.height; h++, out += to_row) {
+        const struct np_resized at = np_resize_at(side, h);
+        for (int row = at.first; row <= at.next; row++)
+            if (which[row % 2] != row) {
+                resize_row(resized[row % 2], columns, count, pixels + (size_t)row * from_row);
+                which[row % 2] = row;
+            }
+        for (size_t j = 0; j < count; j++)
+            out[j] = (float)between(resized[at.first % 2][j], resized[at.next % 2][j], at.by);
+    }
+}
+
 /* The part of the image that the words draw, by bilinear interpolation, left and right changed if
  * `flip`: first along a row, then between rows. */
 static void read_resized(const struct np_image_reader *reader, const struct np_levels *levels,
                          float *out, const struct np_image_file *file, const uint8_t *pixels,
                          struct np_philox drawn, bool flip)
 {
-    int height = reader->size.height, width = reader->size.width, channels = reader->size.channels;
-    size_t x_step = file->step, y_step = (size_t)reader->stored.width * x_step;
+    size_t row = (size_t)reader->size.width * (size_t)reader->size.channels;
+    struct column columns[COLUMNS];
     struct np_resize side[2];
     np_resize_draw(side, reader->scale, drawn, reader->stored, reader->size);
-    for (int h = 0; h < height; h++) {
-        const struct np_resized y = np_resize_at(&side[0], h);
-        for (int w = 0; w < width; w++) {
-            const struct np_resized x = np_resize_at(&side[1], flip ? width - 1 - w : w);
-            for (int c = 0; c < channels; c++) {
-                const float *value = levels[c].value;
-                const uint8_t *plane = pixels + (size_t)c * file->plane;
-                const uint8_t *above = plane + (size_t)y.first * y_step;
-                const uint8_t *below = plane + (size_t)y.next * y_step;
-                size_t left = (size_t)x.first * x_step, right = (size_t)x.next * x_step;
-                double top = between(value[above[left]], value[above[right]], x.by);
-                double bottom = between(value[below[left]], value[below[right]], x.by);
-                *out++ = (float)between(top, bottom, y.by);
-            }
-        }
+    for (size_t begin = 0; begin < row; begin += COLUMNS) {
+        size_t count = row - begin < COLUMNS ? row - begin : COLUMNS;
+        place_columns(columns, begin, count, reader, levels, file, &side[1], flip);
+        resize_columns(reader, out + begin, columns, count, file, pixels, &side[0]);
     }
 }
 

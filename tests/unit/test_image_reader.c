@@ -225,14 +225,17 @@ static void check_idx(struct np_data_spec *spec, const struct idx_file *file, in
 /* Odd sizes, also smaller than the crop; channels last; wider labels; stored larger. */
 START_TEST(test_idx)
 {
-    static const struct idx_file sizes[] = {
-        {9, 28, 28, 0, 1, 0}, {9, 1, 1, 0, 1, 0}, {9, 3, 7, 3, 2, 0}, {9, 9, 2, 5, 4, 0}};
+    static const struct idx_file sizes[] = {{9, 28, 28, 0, 1, 0},
+                                            {9, 1, 1, 0, 1, 0},
+                                            {9, 3, 7, 3, 2, 0},
+                                            {9, 9, 2, 5, 4, 0},
+                                            {9, 5, 70, 3, 1, 0}};
     struct np_data_spec spec = data_files_spec(NP_DATA_IDX, 4);
     for (int c = 0; c < 5; c++) {
         spec.mean[c] = 0.25 + 0.1 * c;
         spec.std[c] = 0.5 + 0.1 * c;
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct idx_file one = sizes[i];
         one.count = 1;
         augment(&spec, (int)sizes[i].channels, _i);
