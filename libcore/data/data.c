@@ -82,6 +82,25 @@ size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size
     return used;
 }
 
+static struct np_batch batch_from(const struct np_batch *batch, const struct sizes *sizes, size_t i)
+{
+    return (struct np_batch){
+        .images = batch->images ? batch->images + i * sizes->images : NULL,
+        .tokens = batch->tokens ? batch->tokens + i * sizes->tokens : NULL,
+        .source = batch->source ? batch->source + i * sizes->source : NULL,
+        .targets = batch->targets ? batch->targets + i * sizes->targets : NULL,
+        .source_lengths = batch->source_lengths ? batch->source_lengths + i : NULL,
+        .target_lengths = batch->target_lengths ? batch->target_lengths + i : NULL,
+    };
+}
+
+struct np_batch np_batch_from(const struct np_batch *batch, const struct np_recipe *recipe,
+                              size_t i)
+{
+    const struct sizes sizes = sample_sizes(recipe);
+    return batch_from(batch, &sizes, i);
+}
+
 static const struct np_format *format_of(enum np_data_kind kind)
 {
     switch (kind) {
@@ -234,15 +253,7 @@ uint64_t np_data_count(const struct np_data *data)
 static void read_sample(const struct np_data *data, const struct np_batch *batch, size_t i,
                         uint64_t place, const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
-    const struct sizes *sizes = &data->sizes;
-    const struct np_batch sample = {
-        .images = batch->images ? batch->images + i * sizes->images : NULL,
-        .tokens = batch->tokens ? batch->tokens + i * sizes->tokens : NULL,
-        .source = batch->source ? batch->source + i * sizes->source : NULL,
-        .targets = batch->targets ? batch->targets + i * sizes->targets : NULL,
-        .source_lengths = batch->source_lengths ? batch->source_lengths + i : NULL,
-        .target_lengths = batch->target_lengths ? batch->target_lengths + i : NULL,
-    };
+    const struct np_batch sample = batch_from(batch, &data->sizes, i);
     data->format->read(data->reader, &sample, data->from + place, augment);
 }
 
@@ -288,11 +299,11 @@ void np_data_batch(const struct np_data *data, const struct np_batch *batch, uin
     }
 }
 
-void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t index,
+void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t first,
                         size_t samples, uint64_t total)
 {
     for (size_t i = 0; i < samples; i++)
-        read_sample(data, batch, i, eval_place(data, index * samples + i, total), NULL);
+        read_sample(data, batch, i, eval_place(data, first + i, total), NULL);
 }
 
 /* Of the sample at a place: what is filled is behind the rest. */
@@ -314,7 +325,7 @@ uint64_t np_data_targets(const struct np_data *data, uint64_t seed, uint64_t ste
     return sum;
 }
 
-uint64_t np_data_eval_targets(const struct np_data *data, uint64_t index, size_t samples,
+uint64_t np_data_eval_targets(const struct np_data *data, uint64_t first, size_t samples,
                               uint64_t total)
 {
     uint64_t sum = samples * data->sizes.targets;
@@ -322,6 +333,6 @@ uint64_t np_data_eval_targets(const struct np_data *data, uint64_t index, size_t
         return sum;
     sum = 0;
     for (size_t i = 0; i < samples; i++)
-        sum += targets_at(data, eval_place(data, index * samples + i, total));
+        sum += targets_at(data, eval_place(data, first + i, total));
     return sum;
 }

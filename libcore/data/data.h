@@ -53,6 +53,9 @@ struct np_batch {
  * samples. reads: which are wanted, as np_program_reads; the others become NULL. */
 size_t np_batch_lay(struct np_batch *batch, const struct np_recipe *recipe, size_t samples,
                     unsigned reads, float *slab);
+/* The batch that begins with sample i of this one, in the same arrays. */
+struct np_batch np_batch_from(const struct np_batch *batch, const struct np_recipe *recipe,
+                              size_t i);
 /* Targets a sample has: T, or 1 for images. */
 size_t np_batch_targets(const struct np_recipe *recipe);
 
@@ -87,12 +90,12 @@ void np_data_batch(const struct np_data *data, const struct np_batch *batch, uin
                    uint64_t step, uint32_t member, size_t first, size_t samples);
 /* The targets of a whole mini-batch, less those that are none. */
 uint64_t np_data_targets(const struct np_data *data, uint64_t seed, uint64_t step, uint32_t member);
-/* Batch `index` of an evaluation: `samples` samples spread evenly over the part, the same in every
- * evaluation, not augmented: number w = index * samples + i, below `total`, is sample (or window)
- * places * w / total, of `places` places. */
-void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t index,
+/* Samples first .. first + samples - 1 of the `total` of an evaluation, spread evenly over the
+ * part, the same in every evaluation, not augmented: number w is sample (or window) places * w /
+ * total, of `places` places. */
+void np_data_eval_batch(const struct np_data *data, const struct np_batch *batch, uint64_t first,
                         size_t samples, uint64_t total);
-uint64_t np_data_eval_targets(const struct np_data *data, uint64_t index, size_t samples,
+uint64_t np_data_eval_targets(const struct np_data *data, uint64_t first, size_t samples,
                               uint64_t total);
 
 #endif

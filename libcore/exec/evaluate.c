@@ -281,7 +281,8 @@ static void add_batch(const struct np_evaluator *e, const struct place *at)
     size_t samples = (size_t)e->net->recipe->batch, rows = samples * e->rows;
     const struct np_evaluation *v = e->evaluation;
     uint64_t batch = (at->index - at->calibrations) / e->micro_batches, hits = 0;
-    uint64_t targets = np_data_eval_targets(v->data, batch, samples, v->batches * samples);
+    uint64_t targets =
+        np_data_eval_targets(v->data, batch * samples, samples, v->batches * samples);
     for (size_t i = 0; i < rows; i++)
         hits += (uint64_t)e->hits[i];
     score->loss += (double)np_step_loss(e->net->recipe, e->grain_loss, targets) /

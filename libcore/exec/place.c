@@ -1,6 +1,9 @@
 #include "exec/place.h"
 
+#include "base/limits.h"
 #include "base/memory.h"
+
+#define MOST_HELPERS 16
 
 const struct np_device *np_train_device(const struct np_train_config *config, int stage)
 {
@@ -20,6 +23,18 @@ enum np_status np_train_place(const struct np_train_config *config, struct np_st
             state->homes[p] = np_train_device(config, np_plan_home(plan, k));
 out:
     return status;
+}
+
+/* Who reads images for a device apart: its share of the processors. */
+static int helpers_of(const struct np_device *device, const struct np_flight_shape *shape,
+                      const struct np_supernet *net, const struct np_flight_stage *stage)
+{
+    const struct np_processors bound = np_processors_bound();
+    int devices = shape->stages * (shape->replicas > 1 ? shape->replicas : 1);
+    int share = np_processors_usable(&bound) / devices;
+    if (!device->ops->apart || stage->first > 0 || net->recipe->input != NP_INPUT_IMAGES)
+        return 0;
+    return share < MOST_HELPERS ? share : MOST_HELPERS;
 }
 
 enum np_status np_place_crew(struct np_crew **out, const struct np_device *device,
@@ -43,5 +58,11 @@ enum np_status np_place_crew(struct np_crew **out, const struct np_device *devic
                                     .reply_bytes = reply,
                                     .watches = positions > 2 ? positions : 2,
                                     .replies = 2};
-    return np_crew_new(out, device, &config, err);
+    int helpers = helpers_of(device, shape, net, stage);
+    enum np_status status;
+    NP_TRY(np_crew_new(out, device, &config, err));
+    if (helpers > 1)
+        NP_TRY(np_crew_add_helpers(*out, helpers, err));
+out:
+    return status;
 }

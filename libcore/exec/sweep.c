@@ -109,21 +109,49 @@ static struct np_batch batch_of(const struct spot *s)
     return batch;
 }
 
+/* A batch that is read from the data. */
+struct reading {
+    const struct np_sweep *sweep;
+    struct np_batch batch;
+};
+
+static void read_samples(const struct reading *r, size_t first, size_t samples)
+{
+    const struct np_sweep *sweep = r->sweep;
+    const struct np_recipe *recipe = sweep->config->net->recipe;
+    const struct np_batch batch = np_batch_from(&r->batch, recipe, first);
+    if (sweep->evaluated)
+        np_data_eval_batch(sweep->evaluated, &batch, sweep->index * sweep->samples + first, samples,
+                           sweep->total);
+    else
+        np_data_batch(sweep->config->data, &batch, recipe->seed, sweep->step,
+                      np_step_batch(recipe, sweep->member), sweep->first + first, samples);
+}
+
+static void read_member(struct np_team *team, void *argument)
+{
+    const struct reading *r = argument;
+    struct np_deal deal = np_team_deal(team, r->sweep->samples, 1);
+    size_t sample;
+    while (np_deal_item(&deal, &sample))
+        read_samples(r, sample, 1);
+}
+
+/* Images are worth a team: they take longer than its members to meet. */
 static void load_batch(const struct spot *s)
 {
     const struct np_sweep *sweep = s->sweep;
-    struct np_batch batch;
+    struct reading reading = {.sweep = sweep};
     if (s->place->batch == NP_NO_STORAGE)
         return;
     float *at = storage(sweep, s->stage, s->place->batch), *host;
-    size_t bytes = lay_batch(s, &batch, NULL) * sizeof(float);
+    size_t bytes = lay_batch(s, &reading.batch, NULL) * sizeof(float);
     host = np_crew_fill(sweep->crew, at, bytes);
-    lay_batch(s, &batch, host);
-    if (sweep->evaluated)
-        np_data_eval_batch(sweep->evaluated, &batch, sweep->index, sweep->samples, sweep->total);
+    lay_batch(s, &reading.batch, host);
+    if (reading.batch.images)
+        np_crew_help(sweep->crew, read_member, &reading);
     else
-        np_data_batch(sweep->config->data, &batch, s->net->recipe->seed, sweep->step,
-                      np_step_batch(s->net->recipe, sweep->member), sweep->first, sweep->samples);
+        read_samples(&reading, 0, sweep->samples);
     np_crew_send(sweep->crew, at, host, bytes);
 }
 

@@ -168,7 +168,7 @@ enum np_status np_far_crew_new(struct np_crew **out, const struct np_device *dev
     struct crew *crew = NULL;
     enum np_status status;
     NP_TRY(np_zalloc(&crew, 1, sizeof *crew, err));
-    crew->base = (struct np_crew){device->ops, 1};
+    crew->base = (struct np_crew){.ops = device->ops, .size = 1};
     crew->post = device->context;
     crew->rank = device->number;
     crew->config = *config;

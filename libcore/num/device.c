@@ -257,3 +257,21 @@ enum np_status np_device_pinned_arena(struct np_arena **out, const struct np_dev
     const struct np_arena_source source = {device, pin_block, unpin_block};
     return np_arena_new_from(out, 0, device->ops->apart ? &source : NULL, err);
 }
+
+enum np_status np_crew_add_helpers(struct np_crew *crew, int count, struct np_error *err)
+{
+    const struct np_crew_config config = {.size = count};
+    return np_crew_new(&crew->helpers, &np_device_host, &config, err);
+}
+
+void np_crew_help(struct np_crew *crew, void (*function)(struct np_team *team, void *argument),
+                  void *argument)
+{
+    struct np_team alone = {.size = 1};
+    if (!crew->ops->apart)
+        np_crew_run(crew, function, argument);
+    else if (crew->helpers)
+        np_crew_run(crew->helpers, function, argument);
+    else
+        function(&alone, argument);
+}

@@ -105,7 +105,8 @@ struct np_device {
 /* What every implementation's crew begins with. */
 struct np_crew {
     const struct np_device_ops *ops;
-    int size; /* members */
+    int size;                /* members */
+    struct np_crew *helpers; /* of the host, where the device is apart; NULL: none */
 };
 
 /* This machine's processors. */
@@ -143,10 +144,15 @@ static inline enum np_status np_crew_new(struct np_crew **out, const struct np_d
     return device->ops->crew_new(out, device, config, err);
 }
 
+/* Gives a crew of a device apart so many helpers on the host, which end with it. */
+enum np_status np_crew_add_helpers(struct np_crew *crew, int count, struct np_error *err);
+
 static inline void np_crew_free(struct np_crew *crew)
 {
-    if (crew)
-        crew->ops->crew_free(crew);
+    if (!crew)
+        return;
+    np_crew_free(crew->helpers);
+    crew->ops->crew_free(crew);
 }
 
 static inline void np_crew_run(struct np_crew *crew,
@@ -155,6 +161,11 @@ static inline void np_crew_run(struct np_crew *crew,
 {
     crew->ops->run(crew, function, argument);
 }
+
+/* Has a function that works on the host's memory alone executed there at once: by the crew, if the
+ * device is the host, else by its helpers, or by the caller as a team of one. */
+void np_crew_help(struct np_crew *crew, void (*function)(struct np_team *team, void *argument),
+                  void *argument);
 
 /* Where the host may write what np_crew_send then brings to `to`, in the device's memory: there, if
  * it is the host's. */

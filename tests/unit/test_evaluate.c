@@ -147,7 +147,8 @@ static float loss_of_batch(struct tiny *t, struct np_state *state, const uint16_
     ck_assert(finite);
     np_solo_clear(&solo);
     return np_step_loss(recipe, grain_loss,
-                        np_data_eval_targets(t->data, index, (size_t)recipe->batch, sweep.total));
+                        np_data_eval_targets(t->data, index * (uint64_t)recipe->batch,
+                                             (size_t)recipe->batch, sweep.total));
 }
 
 /* Where what is filled is masked a score is the mean over what is not: not of batches' means, nor
@@ -167,7 +168,7 @@ START_TEST(filled_positions_do_not_count)
     np_stream_eval_subnet(&t.shape, t.recipe.seed, 0, choices);
     evaluate(&t, state, scores, NP_ISA_SCALAR, 1, BATCHES);
     for (uint64_t i = 0; i < BATCHES; i++) {
-        uint64_t targets = np_data_eval_targets(t.data, i, samples, total);
+        uint64_t targets = np_data_eval_targets(t.data, i * samples, samples, total);
         sum.loss += (double)loss_of_batch(&t, state, choices, i, BATCHES) * (double)targets;
         all += targets;
         most = targets > most ? targets : most;

@@ -150,7 +150,7 @@ static void check_batches(const struct np_recipe *recipe, const struct np_data_s
                         x + i * each, labels[i]);
         }
     }
-    np_data_eval_batch(data, &batch, 1, 4, 9);
+    np_data_eval_batch(data, &batch, 4, 4, 9);
     for (size_t i = 0; i < 4; i++)
         check_image(recipe, spec, count * (4 + i) / 9, NULL, x + i * each, labels[i]);
     np_data_close(data);

@@ -83,7 +83,7 @@ START_TEST(test_masked)
         ck_assert_uint_eq(np_data_eval_targets(data, i, 1, 6), (uint64_t)counted[i]);
     }
     ck_assert_uint_eq(np_data_eval_targets(data, 0, 6, 6), 16);
-    ck_assert_uint_eq(np_data_eval_targets(data, 1, 3, 6), 6);
+    ck_assert_uint_eq(np_data_eval_targets(data, 3, 3, 6), 6);
     for (size_t i = 0; i < 5; i++) {
         np_data_batch(data, &batch, 3, 9, 1, i, 1);
         sum += (uint64_t)lengths[1];
@@ -93,7 +93,7 @@ START_TEST(test_masked)
     recipe.masked = false;
     data = data_files_open(&recipe, &spec);
     ck_assert_uint_eq(np_data_targets(data, 3, 9, 1), 5 * LENGTH);
-    ck_assert_uint_eq(np_data_eval_targets(data, 1, 3, 6), 3 * LENGTH);
+    ck_assert_uint_eq(np_data_eval_targets(data, 3, 3, 6), 3 * LENGTH);
     np_data_close(data);
 }
 END_TEST

@@ -222,6 +222,53 @@ START_TEST(a_member_that_cannot_start)
 }
 END_TEST
 
+/* Who helps, and how often an item was worked on. */
+struct help {
+    int size;
+    int items[ITEMS];
+};
+
+static void help_member(struct np_team *team, void *arg)
+{
+    struct help *help = arg;
+    struct np_deal deal = np_team_deal(team, ITEMS, 1);
+    for (size_t i; np_deal_item(&deal, &i);)
+        help->items[i]++;
+    if (team->rank == 0)
+        help->size = team->size;
+}
+
+static void check_help(struct np_crew *crew, int size)
+{
+    for (int turn = 0; turn < 3; turn++) {
+        struct help help = {0};
+        np_crew_help(crew, help_member, &help);
+        ck_assert_int_eq(help.size, size);
+        for (int i = 0; i < ITEMS; i++)
+            ck_assert_int_eq(help.items[i], 1);
+    }
+}
+
+/* On the host the crew helps itself; apart from it, helpers do, or the caller alone. All is done
+ * when the call returns. */
+START_TEST(helpers_work_on_the_host)
+{
+    struct np_device_ops apart = *np_device_host.ops;
+    const struct np_device device = {.ops = &apart};
+    const struct np_crew_config config = {.size = _i};
+    struct np_crew *crew;
+    ck_assert_int_eq(np_crew_new(&crew, &np_device_host, &config, NULL), NP_OK);
+    check_help(crew, _i);
+    np_crew_free(crew);
+    apart.apart = true;
+    ck_assert_int_eq(np_crew_new(&crew, &device, &config, NULL), NP_OK);
+    check_help(crew, 1);
+    ck_assert_int_eq(np_crew_add_helpers(crew, _i + 1, NULL), NP_OK);
+    check_help(crew, _i + 1);
+    np_crew_free(crew);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("team");
@@ -232,5 +279,6 @@ int main(void)
     tcase_add_test(tests, others_take_what_is_left);
     tcase_add_loop_test(tests, front_of_the_first, 1, MEMBERS + 1);
     tcase_add_test(tests, a_member_that_cannot_start);
+    tcase_add_loop_test(tests, helpers_work_on_the_host, 1, MEMBERS);
     return suite_run(suite);
 }
