@@ -114,34 +114,48 @@ static int by_digest(const void *a, const void *b)
     return memcmp(a, &((const struct object *)b)->digest, sizeof(struct np_digest));
 }
 
-/* The object of one line of a manifest: there, sound, and as large as the recipe's layer is. */
+/* Where the recipe can be read: the entry is one of its layers, and the object as large. */
+static enum np_status check_layer(struct check *c, const char *path,
+                                  const struct np_manifest_entry *entry,
+                                  const struct object *object, struct np_error *found)
+{
+    enum np_status status = NP_OK;
+    uint64_t back, bytes;
+    uint32_t layer;
+    if (!c->has_recipe)
+        return NP_OK;
+    NP_TRY(np_manifest_layer(entry, path, &c->net, &layer, &back, found));
+    bytes = (back > 0 ? 1 : 1 + (uint64_t)c->net.moments) *
+            np_supernet_kind(&c->net, layer)->floats * sizeof(float);
+    if (object && object->sound && object->bytes != bytes)
+        status =
+            np_fail(found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s",
+                    np_text_safe(np_store_file(&c->store, &entry->digest)).s, entry->name, path);
+out:
+    return status;
+}
+
+/* The object of one line of a manifest: there, sound, and what the recipe's layer is. */
 static bool check_entry(struct check *c, const char *path, const struct np_manifest_entry *entry)
 {
     const struct object *object =
         c->fsck->objects
             ? bsearch(&entry->digest, c->objects, c->fsck->objects, sizeof *object, by_digest)
             : NULL;
-    struct np_safe file = np_text_safe(np_store_file(&c->store, &entry->digest));
     struct object unlisted = {.digest = entry->digest};
     struct np_error found;
-    uint64_t back, bytes;
-    uint32_t layer;
+    enum np_status status;
     if (!object && np_store_check(&c->store, &entry->digest, &unlisted.bytes, &found) == NP_OK) {
         unlisted.sound = true;
         object = &unlisted;
     }
-    if (np_manifest_layer(entry, path, &c->net, &layer, &back, &found) == NP_OK) {
-        bytes = (back > 0 ? 1 : 1 + (uint64_t)c->net.moments) *
-                np_supernet_kind(&c->net, layer)->floats * sizeof(float);
-        if (!object)
-            np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s", file.s,
-                    entry->name, path);
-        else if (object->sound && object->bytes != bytes)
-            np_fail(&found, NP_EDATA, "object '%s' has not the size of layer '%s' of %s", file.s,
-                    entry->name, path);
-        else
-            return object->sound; /* else it was said when the object was looked at */
-    }
+    status = check_layer(c, path, entry, object, &found);
+    if (status == NP_OK && !object)
+        status =
+            np_fail(&found, NP_EDATA, "object '%s' is missing: layer '%s' of %s",
+                    np_text_safe(np_store_file(&c->store, &entry->digest)).s, entry->name, path);
+    if (status == NP_OK)
+        return object->sound; /* else it was said when the object was looked at */
     report(c, &found);
     return false;
 }
@@ -170,7 +184,7 @@ static enum np_status check_manifest(struct check *c, uint64_t step, struct np_e
         good = status == NP_OK;
         NP_TRY(sort_out(c, status, &found, err));
     }
-    if (good && c->has_recipe)
+    if (good)
         for (size_t i = 0; i < m.count; i++)
             good = check_entry(c, path, &m.entries[i]) && good;
     if (good) {

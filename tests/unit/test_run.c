@@ -428,19 +428,26 @@ START_TEST(damage)
                                  "sed -i '6d;5{h;d};7{p;x}' checkpoints/*6.manifest",
                                  "sed -i 's/^seed: 11/seed: 12/' recipe.yaml",
                                  "sed -i 3d ledger.tsv"};
+    char command[600];
     struct tiny t;
     struct np_session_result result;
     tiny_open(&t, TINY_TEXT, NULL, 0);
     tiny_must(session(&t, "sound", &two_stages, 6, false, &result), &t.err);
     ck_assert_uint_eq(fsck("sound"), 0);
     for (size_t i = 0; i < sizeof spoil / sizeof *spoil; i++) {
-        char command[600];
         copy_run("sound", "spoilt");
         snprintf(command, sizeof command, "cd '%s' && %s", path_in("spoilt", NULL), spoil[i]);
         ck_assert_int_eq(system(command), 0);
         ck_assert_msg(fsck("spoilt") > 0, "not found: %s", spoil[i]);
         remove_run("spoilt");
     }
+    copy_run("sound", "spoilt"); /* what needs no recipe is looked at without one, too */
+    ck_assert_int_eq(unlink(path_in("spoilt", "recipe.yaml")), 0);
+    ck_assert_uint_eq(fsck("spoilt"), 1);
+    snprintf(command, sizeof command, "cd '%s' && %s", path_in("spoilt", NULL), spoil[2]);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_uint_gt(fsck("spoilt"), 1);
+    remove_run("spoilt");
     copy_run("sound", "spoilt");
     poke(path_in("spoilt", "checkpoints/0000000006.manifest"), 200);
     ck_assert_int_ne(session(&t, "spoilt", &two_stages, 0, true, &result), NP_OK);
