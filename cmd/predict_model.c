@@ -103,6 +103,18 @@ int predict_reach(const struct np_partition_request *asked, int reach, int unit,
     return reach < positions ? reach : positions;
 }
 
+/* No more steps than a device has room for the subnets of: what is fetched for one would be in the
+ * way of another. */
+static int window_of(const struct predict_options *given, int stages, int turns)
+{
+    int most = np_sched_default_window(stages, turns);
+    if (given->plan.request.window > 0)
+        return given->plan.request.window;
+    if (given->capacity > 0 && given->capacity < most)
+        most = given->capacity > 2 ? given->capacity : 2;
+    return most;
+}
+
 enum np_status predict_model_bare(struct predict_model *model, const struct predict_options *given,
                                   struct np_error *err)
 {
@@ -135,8 +147,7 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
         .members = 1,
         .micro_batches = micro_batches,
         .replicas = replicas,
-        .window =
-            or_default(asked->window, np_sched_default_window(stages, micro_batches / replicas)),
+        .window = window_of(given, stages, micro_batches / replicas),
         .lookahead = prefetch_lookahead(&given->prefetch, 16, given->capacity > 0)};
     attach(model);
     if (given->costs == PREDICT_DRAWN_COSTS)

@@ -64,6 +64,17 @@ published() {
     between 0.5 "$(value hit_rate)" 0.85
 }
 
+@test "the window is no larger than the room, if nothing is said, and never below 2" {
+    for room in 1:2 2:2 3:3 8:8 9:8; do
+        run np-predict-trace --blocks 8 --candidates 4 -n 8 -M 4 --steps 20 --capacity ${room%:*}
+        [ "$(value window)" = ${room#*:} ]
+    done
+    run np-predict-trace --blocks 8 --candidates 4 -n 8 -M 4 --steps 20 --capacity 2 -W 5
+    [ "$(value window)" = 5 ]
+    run np-predict-trace --blocks 48 --candidates 72 -n 16 --steps 300 --capacity 4
+    between 14.5 "$(value speedup)" 16
+}
+
 @test "a visit is a pass of a step over a layer, whatever the policy and the micro-batches" {
     for how in ahead next demand lru; do
         run np-predict-trace --blocks 8 --candidates 4 -n 4 -M 8 --steps 50 --capacity 1 --prefetch $how
