@@ -148,7 +148,7 @@ static void resize_row(double *out, const struct column *columns, size_t count, 
 }
 
 /* All rows of some columns. A row of the image is resized once: output rows that follow each other
- * lie between the same two, or begin with the second of them. */
+ * mostly lie between the same two, or begin with the second of them. */
 static void resize_columns(const struct np_image_reader *reader, float *out,
                            const struct column *columns, size_t count,
                            const struct np_image_file *file, const uint8_t *pixels,

@@ -321,7 +321,7 @@ def read_idx(name):
 
 
 class Batches:
-    """Images and labels, normalised, padded, cropped and flipped; scale and jitter are passed over."""
+    """Images and labels, normalised, padded, cropped and flipped; not resized, nor in other colours."""
 
     def __init__(self, recipe, directory, generator):
         spec, image = recipe['data']['train'], recipe['space']['input']
