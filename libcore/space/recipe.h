@@ -94,9 +94,10 @@
  *          (the largest up to batch / 8);
  *          optimizer {kind (adamw)|sgd; lr [1e-30, 1e30] (0.001; sgd 0.01), weight_decay (0.01;
  *          sgd 0); beta1 (0.9), beta2 (0.999), eps (1e-8); momentum (0.9), nesterov (false)};
- *          schedule {kind (constant)|linear|cosine|inverse_sqrt|multistep, warmup (0; inverse_sqrt:
- *          required, from 1), final [0, 1) (0; linear, cosine), milestones 1..1024 ascending steps
- *          from 1 on, none below warmup, gamma (0, 1] (0.1; both of multistep)};
+ *          schedule {kind (constant)|linear|cosine|inverse_sqrt|multistep|step, warmup (0;
+ *          inverse_sqrt: required, from 1), final [0, 1) (0; linear, cosine), milestones 1..1024
+ *          ascending steps from 1 on, none below warmup (multistep), every 1.. (step), gamma (0, 1]
+ *          (0.1; multistep, step)};
  *          loss {kind (cross_entropy), label_smoothing [0, 1) (0), distill [0, 1] (0)};
  *          clip {kind (none)|value|layer, limit [1e-30, 1e30]};
  *          checkpoint_every (0: only at the end);
@@ -265,7 +266,8 @@ enum np_schedule_kind {
     NP_LR_LINEAR,
     NP_LR_COSINE,
     NP_LR_INVERSE_SQRT,
-    NP_LR_MULTISTEP
+    NP_LR_MULTISTEP,
+    NP_LR_STEP
 };
 
 enum np_clip_kind {
@@ -324,7 +326,8 @@ struct np_recipe {
     double final; /* share of the learning rate in the end, linear and cosine */
     int milestone_count;
     uint64_t *milestones; /* ascending steps, of multistep */
-    double gamma;         /* what is left of the learning rate at each */
+    uint64_t every;       /* of step */
+    double gamma;         /* what is left of the learning rate at each of either */
     double label_smoothing;
     double distill; /* share of the loss that is towards the step's first subnet; 0: none */
     enum np_clip_kind clip;

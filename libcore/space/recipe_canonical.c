@@ -12,7 +12,7 @@ const struct np_names np_names_data = {
 const struct np_names np_names_sampler = {{"uniform", "fair", "spread", "sandwich"}, 4};
 const struct np_names np_names_optimizer = {{"sgd", "adamw"}, 2};
 const struct np_names np_names_schedule = {
-    {"constant", "linear", "cosine", "inverse_sqrt", "multistep"}, 5};
+    {"constant", "linear", "cosine", "inverse_sqrt", "multistep", "step"}, 6};
 const struct np_names np_names_clip = {{"none", "value", "layer"}, 3};
 const struct np_names np_names_order = {{"drawn", "shuffled"}, 2};
 const struct np_names np_names_jitter = {{"brightness", "contrast", "saturation", "hue"},
@@ -144,6 +144,9 @@ static enum np_status write_schedule(struct np_buf *buf, const struct np_recipe 
                                  (unsigned long long)recipe->milestones[i]));
         NP_TRY(np_buf_printf(buf, err, "], gamma: %s", np_text_double(recipe->gamma).s));
     }
+    if (recipe->schedule == NP_LR_STEP)
+        NP_TRY(np_buf_printf(buf, err, ", every: %llu, gamma: %s",
+                             (unsigned long long)recipe->every, np_text_double(recipe->gamma).s));
     NP_TRY(np_buf_printf(buf, err, "}\n"));
 out:
     return status;

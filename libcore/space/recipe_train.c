@@ -67,7 +67,6 @@ static enum np_status read_milestones(struct np_recipe *recipe, struct np_yaml_m
                                       struct np_error *err)
 {
     const struct np_yaml_node *node = np_yaml_need(map, "milestones"), *item;
-    const struct np_yaml_node *gamma = np_yaml_find(map, "gamma");
     uint64_t least = recipe->warmup ? recipe->warmup : 1, before = 0;
     enum np_status status;
     NP_TRY(np_yaml_get_list(node, &item, 1, NP_MAX_MILESTONES, err));
@@ -80,8 +79,6 @@ static enum np_status read_milestones(struct np_recipe *recipe, struct np_yaml_m
                                 *step, before));
         before = *step;
     }
-    recipe->gamma = 0.1;
-    NP_TRY(np_recipe_get_double(gamma, &recipe->gamma, 0.0, 1.0, NP_YAML_OPEN_MIN, err));
 out:
     return status;
 }
@@ -103,6 +100,13 @@ static enum np_status read_schedule(struct np_recipe *recipe, const struct np_ya
         NP_TRY(np_recipe_get_fraction(np_yaml_find(&map, "final"), &recipe->final, err));
     if (kind == NP_LR_MULTISTEP)
         NP_TRY(read_milestones(recipe, &map, err));
+    if (kind == NP_LR_STEP)
+        NP_TRY(np_yaml_get_uint(np_yaml_need(&map, "every"), &recipe->every, 1, INT64_MAX, err));
+    if (kind == NP_LR_MULTISTEP || kind == NP_LR_STEP) {
+        recipe->gamma = 0.1;
+        NP_TRY(np_recipe_get_double(np_yaml_find(&map, "gamma"), &recipe->gamma, 0.0, 1.0,
+                                    NP_YAML_OPEN_MIN, err));
+    }
     NP_TRY(np_yaml_map_finish(&map, err));
 out:
     return status;

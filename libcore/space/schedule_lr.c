@@ -32,6 +32,16 @@ static double left_after(const struct np_recipe *recipe, uint64_t step)
     return left;
 }
 
+/* gamma to the power k, by squares. */
+static double power(double gamma, uint64_t k)
+{
+    double left = 1.0;
+    for (; k > 0; k >>= 1, gamma *= gamma)
+        if (k & 1)
+            left *= gamma;
+    return left;
+}
+
 float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
 {
     double factor = 1.0, now = (double)(step + 1), warmup = (double)recipe->warmup;
@@ -45,5 +55,7 @@ float np_recipe_lr(const struct np_recipe *recipe, uint64_t step)
         factor = sqrt(warmup / now);
     else if (recipe->schedule == NP_LR_MULTISTEP)
         factor = left_after(recipe, step);
+    else if (recipe->schedule == NP_LR_STEP)
+        factor = power(recipe->gamma, step / recipe->every);
     return (float)(recipe->optimizer.lr * factor);
 }

@@ -141,10 +141,12 @@ class Recipe:
         train = {"steps": self.steps, "batch": self.batch, "grain": self.batch // self.grains,
                  "optimizer": self._optimizer(r)}
         if odds(r, 0.5):
-            kinds = ["constant", "linear", "cosine", "inverse_sqrt", "multistep"]
+            kinds = ["constant", "linear", "cosine", "inverse_sqrt", "multistep", "step"]
             train["schedule"] = {"kind": r.choice(kinds), "warmup": r.choice([1, 2, 3])}
             if train["schedule"]["kind"] == "multistep":
                 train["schedule"]["milestones"] = [3, r.choice([4, 7])]
+            if train["schedule"]["kind"] == "step":
+                train["schedule"] |= {"every": r.choice([1, 2, 5]), "gamma": r.choice([0.5, 0.97])}
             if train["schedule"]["kind"] in ("linear", "cosine") and odds(r, 0.5):
                 train["schedule"]["final"] = r.choice([0.01, 0.25])
         if odds(r, 0.5):

@@ -46,6 +46,10 @@ START_TEST(test_said)
         {"data.train.scale=[1, 1.0]", "flip: false, scale: [1, 1]}\n"},
         {"train.schedule={kind: multistep, milestones: [1, 7]}",
          "  schedule: {kind: multistep, warmup: 0, milestones: [1, 7], gamma: 0.1}\n"},
+        {"train.schedule={kind: step, every: 3}",
+         "  schedule: {kind: step, warmup: 0, every: 3, gamma: 0.1}\n"},
+        {"train.schedule={kind: step, every: 1, gamma: 0.97, warmup: 4}",
+         "  schedule: {kind: step, warmup: 4, every: 1, gamma: 0.97}\n"},
         {"train.schedule={kind: multistep, milestones: [5], warmup: 5, gamma: 1}",
          "  schedule: {kind: multistep, warmup: 5, milestones: [5], gamma: 1}\n"},
     };
@@ -91,6 +95,11 @@ START_TEST(test_refused)
         {"data.train.scale=0.5", "'scale' must be a list, not '0.5'"},
         {"data.train={kind: idx, files: [i, l], crop: 1, scale: [0.5, 1]}",
          "images with a 'scale' have no 'crop'"},
+        {"train.schedule={kind: step}", "missing key 'every' in 'schedule'"},
+        {"train.schedule={kind: step, every: 0}",
+         "'every' must be a whole number from 1 to 2^63-1, not '0'"},
+        {"train.schedule={kind: step, every: 2, milestones: [3]}",
+         "unknown key 'milestones' (known: kind, warmup, every, gamma)"},
         {"train.schedule={kind: multistep}", "missing key 'milestones' in 'schedule'"},
         {"train.schedule={kind: multistep, milestones: []}",
          "'milestones' must have at least 1 item, not 0"},
@@ -147,6 +156,17 @@ START_TEST(test_learning_rate)
     ck_assert(np_recipe_lr(&recipe, 10) == 0.25f && np_recipe_lr(&recipe, 59) == 0.25f);
     ck_assert(np_recipe_lr(&recipe, 60) == 0.125f && np_recipe_lr(&recipe, 61) == 0.0625f);
     ck_assert(np_recipe_lr(&recipe, 1000) == 0.0625f);
+    recipe.schedule = NP_LR_STEP;
+    recipe.every = 4;
+    ck_assert(np_recipe_lr(&recipe, 4) == 0.25f && np_recipe_lr(&recipe, 9) == 0.5f);
+    ck_assert(np_recipe_lr(&recipe, 10) == 0.125f && np_recipe_lr(&recipe, 11) == 0.125f);
+    ck_assert(np_recipe_lr(&recipe, 12) == 0.0625f && np_recipe_lr(&recipe, 15) == 0.0625f);
+    recipe.gamma = 0.97;
+    for (uint64_t step = 10; step < 2000; step++) {
+        double exact = 0.5 * pow(0.97, (double)(step / 4));
+        ck_assert(fabs((double)np_recipe_lr(&recipe, step) - exact) <= exact * 0x1p-23);
+    }
+    ck_assert(np_recipe_lr(&recipe, UINT64_MAX) == 0.0f);
 }
 END_TEST
 
