@@ -214,6 +214,22 @@ static struct view view_of(const struct np_image_reader *reader, const struct np
     return view;
 }
 
+/* Channels follow each other; some at once, a whole number of positions. */
+static void normalise(const struct np_image_reader *reader, float *x, size_t count)
+{
+    size_t channels = (size_t)reader->size.channels, most = COLUMNS / channels * channels;
+    double mean[COLUMNS], std[COLUMNS];
+    for (size_t i = 0; i < most; i++) {
+        mean[i] = reader->mean[i % channels];
+        std[i] = reader->std[i % channels];
+    }
+    for (size_t begin = 0; begin < count; begin += most) {
+        size_t end = count - begin < most ? count : begin + most;
+        for (size_t i = begin; i < end; i++)
+            x[i] = (float)(((double)x[i] - mean[i - begin]) / std[i - begin]);
+    }
+}
+
 static void jitter(const struct np_image_reader *reader, float *out,
                    const struct np_philox augment[NP_AUGMENT_DRAWS])
 {
@@ -221,9 +237,7 @@ static void jitter(const struct np_image_reader *reader, float *out,
     int channels = reader->size.channels;
     np_jitter(out, positions, channels, reader->jitter, augment[NP_AUGMENT_JITTER],
               augment[NP_AUGMENT_ORDER]);
-    for (size_t i = 0; i < positions; i++)
-        for (size_t c = 0; c < (size_t)channels; c++, out++)
-            *out = normalised(reader, c, (double)*out);
+    normalise(reader, out, positions * (size_t)channels);
 }
 
 void np_image_read(const struct np_image_reader *reader, float *out,
