@@ -61,9 +61,10 @@ struct predict_model {
 /* A zeroed model is empty; predict_model_clear takes any. */
 enum np_status predict_model_bare(struct predict_model *model, const struct predict_options *given,
                                   struct np_error *err);
+/* Of a plan that was made here the cut becomes the one that other costs have. */
 enum np_status predict_model_of_plan(struct predict_model *model,
                                      const struct predict_options *given,
-                                     const struct np_supernet *net, const struct np_plan *plan,
+                                     const struct np_supernet *net, struct np_plan *plan,
                                      struct np_error *err);
 /* The model's memory: of --capacity, or of the plan's stages. */
 enum np_status predict_memory_bare(struct predict_model *model, const struct predict_options *given,

@@ -128,6 +128,8 @@ enum np_status predict_model_bare(struct predict_model *model, const struct pred
     if (replicas > NP_MAX_STAGES / stages)
         return np_fail(err, NP_EINPUT, "%d replicas of %d stages are more than %d stages", replicas,
                        stages, NP_MAX_STAGES);
+    if (given->capacity && replicas > 1)
+        return np_fail(err, NP_EINPUT, "replicas share all layers: --capacity is for one");
     if (micro_batches % replicas != 0)
         return np_fail(err, NP_EINPUT, "%d replicas cannot share %d micro-batch%s evenly", replicas,
                        micro_batches, micro_batches == 1 ? "" : "es");
@@ -178,7 +180,7 @@ static void copy_config(struct predict_model *model, const struct np_sched_confi
 
 enum np_status predict_model_of_plan(struct predict_model *model,
                                      const struct predict_options *given,
-                                     const struct np_supernet *net, const struct np_plan *plan,
+                                     const struct np_supernet *net, struct np_plan *plan,
                                      struct np_error *err)
 {
     enum np_status status;
@@ -194,8 +196,11 @@ enum np_status predict_model_of_plan(struct predict_model *model,
             drawn_costs(model, 1);
         else
             unit_costs(model, 1);
-        if (!given->plan_path)
+        if (!given->plan_path) {
             NP_TRY(even_cut(model, err));
+            memcpy(plan->stage_first, model->stage_first, /* what memory is counted by */
+                   ((size_t)plan->stages + 1) * sizeof *plan->stage_first);
+        }
     }
     if (model->nanoseconds) {
         model->overhead = np_plan_task_ns(plan);

@@ -352,6 +352,20 @@ refuses() {
         "$(value hit_rate)")" ]
 }
 
+@test "a sweep over replicas has no room to share, nor one over rooms replicas" {
+    message='replicas share all layers: --capacity is for one'
+    refuses "error: capacity 2: $message" --blocks 8 --candidates 3 -n 4 -M 4 --replicas 2 --sweep capacity=2,4
+    refuses "error: replicas 2: $message" --blocks 8 --candidates 3 -n 4 -M 4 --capacity 4 --sweep replicas=1,2
+}
+
+@test "a device memory is that of the cut which other costs make" {
+    least=$(least_of -n 3)
+    run np-predict-trace r.yaml -n 3 --device-memory "$least" --steps 40
+    [ "$status" -eq 0 ]
+    run np-predict-trace r.yaml -n 3 --device-memory "$least" --steps 40 --costs unit
+    [ "$status" -eq 0 ] || [[ $output == *'is too little for this plan: it needs'* ]]
+}
+
 @test "a sweep over cuts" {
     np-predict-trace --blocks 12 --candidates 4 --costs lognormal --steps 30 -n 3 \
         --sweep cut=static,balanced > t
